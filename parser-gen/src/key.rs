@@ -1,4 +1,4 @@
-//! Packet keys: hashes of header fields that tell packets of different keys apart. The P4 text and the computation on a frame's
+//! Packet keys: hashes of header fields that distinguish packets of different keys. The P4 text and the computation on a frame's
 //! bytes must give equal hashes.
 //!
 //! The hash is the CRC-32 of IEEE 802.3, which PSA, v1model and Tofino have by name. A CRC is linear, so it is never a decision
@@ -39,7 +39,7 @@ struct Part {
 /// A packet's key, and its two hashes as a switch computes them: linear both, over the fields in order and in reverse.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash {
-    /// CRC-32 of the fields in order; it tells keys apart.
+    /// CRC-32 of the fields in order; it distinguishes keys.
     pub hash: u32,
     /// CRC-32 of the fields in reverse order; it selects the cells to search.
     pub place: u32,
@@ -67,7 +67,7 @@ impl KeyHash {
     }
 }
 
-/// Why a list of fields is no valid key.
+/// Why a list of fields is not a valid key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The library has no field of this name.
@@ -77,10 +77,10 @@ pub enum KeyError {
     #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
     /// The list is empty, or too long.
-    #[error("a key has 1 to {MAX_FIELDS} fields; found {0}")]
+    #[error("a key must have 1 to {MAX_FIELDS} fields; found {0}")]
     Count(usize),
     /// The list contains the field twice.
-    #[error("`{0}` is named twice")]
+    #[error("`{0}` occurs twice")]
     Twice(String),
 }
 
@@ -223,7 +223,7 @@ impl PacketKey {
                 rest => format!("{own} > {other} || ({own} == {other} && ({rest}))"),
             }
         });
-        w.line("// Which end sends makes no difference.");
+        w.line("// Both directions of a connection have the same key.");
         w.open(format!("if ({is_greater})"));
         for one in pairs {
             let bits = 8 * self.fields[one].bytes();
@@ -272,8 +272,8 @@ mod tests {
         let library = Library::builtin();
         let told = |names: &[&str]| PacketKey::new(&library, names).unwrap_err().to_string();
         assert_eq!(told(&["tcp.sprt"]), "no field is called `tcp.sprt`");
-        assert_eq!(told(&["ip.src", "ip.src"]), "`ip.src` is named twice");
-        assert_eq!(told(&[]), "a key has 1 to 16 fields; found 0");
+        assert_eq!(told(&["ip.src", "ip.src"]), "`ip.src` occurs twice");
+        assert_eq!(told(&[]), "a key must have 1 to 16 fields; found 0");
         assert_eq!(
             told(&["redis.command"]),
             "`redis.command` is not a header field of fixed size"

@@ -14,7 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! docs/filters.md is the users' view: the language, the fields, what cannot be seen.
+//! docs/filters.md is the users' view: the language, the fields, and fields that filters cannot match.
 
 mod arch;
 mod checksums;

@@ -44,7 +44,7 @@ const TNA: &[(&str, &str)] = p4src!["tna/externs.p4", "tna/slots.p4", "tna/main.
 
 /// Path and text of every file of a program, except the architecture's declarations (`<core.p4>`, `<psa.p4>` …).
 ///
-/// Paths, and the `#include`s in the files, are relative to p4src. `generated.p4` and `engine.p4` stand beside `main.p4`.
+/// Paths, and the `#include`s in the files, are relative to p4src. `generated.p4` and `engine.p4` are in the folder of `main.p4`.
 pub fn program(arch: Arch, generated: &Generated) -> Vec<(String, String)> {
     let own = match arch {
         Arch::Psa => PSA,

@@ -42,7 +42,7 @@ pub struct Packet {
 const HEADER: usize = 12;
 
 impl Packet {
-    /// Parses a frame; `None` if it is no RoCEv2 packet over IPv4.
+    /// Parses a frame; `None` if it is not a RoCEv2 packet over IPv4.
     #[must_use]
     pub fn parse(library: &Library, frame: &[u8]) -> Option<Packet> {
         let headers = library.headers(frame);
@@ -102,7 +102,7 @@ pub struct DataPacket {
 }
 
 impl DataPacket {
-    /// Parses a frame; `None` if it is no data packet.
+    /// Parses a frame; `None` if it is not a data packet.
     #[must_use]
     pub fn parse(library: &Library, frame: &[u8]) -> Option<DataPacket> {
         Packet::parse(library, frame)?.data()

@@ -8,7 +8,7 @@ use p4lang::runtime::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BytesError {
     /// No byte at all; zero is one byte.
-    #[error("the byte string is empty; zero is one byte")]
+    #[error("the byte string is empty; zero takes one byte")]
     Empty,
     /// The value needs more bits than the field has.
     #[error("the value does not fit into {bitwidth} bits")]

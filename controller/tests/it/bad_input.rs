@@ -544,7 +544,7 @@ fn sources_that_are_too_large() {
         ),
         (
             &["p4", "check", "twice.p4"],
-            "with `half.p4` there are more than 16 MiB of source\n",
+            "the source, with `half.p4`, exceeds 16 MiB\n",
             " --> twice.p4:2:1\n",
         ),
         (

@@ -648,7 +648,7 @@ fn what_cannot_be_sent_through_a_program_is_said() {
         (&["--packet", "abc"], "an odd number of hexadecimal digits"),
         (
             &["--packet", "00", "--port", "511"],
-            "weir: --port: there is no port 511",
+            "weir: --port: port 511 does not exist",
         ),
         (
             &["--packet", "00", "--entries", "missing.json"],

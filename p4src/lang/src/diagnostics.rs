@@ -432,7 +432,7 @@ fn expansion(source: &SourceMap, span: Span) -> Option<String> {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    Some(format!("the macro stands for `{shown}`"))
+    Some(format!("the macro expands to `{shown}`"))
 }
 
 fn floor_boundary(text: &str, mut at: usize) -> usize {

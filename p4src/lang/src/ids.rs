@@ -38,10 +38,10 @@ pub enum Prefix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// The upper 8 bits are the prefix of another kind of object.
-    #[error("the upper 8 bits of this @id belong to another kind of object")]
+    #[error("the upper 8 bits of this @id denote another kind of object")]
     Prefix,
     /// Another object already has this id.
-    #[error("this @id is given to more than one object")]
+    #[error("more than one object has this @id")]
     Taken,
 }
 

@@ -28,7 +28,7 @@ macro_rules! tokens {
             Int,
             /// A string literal.
             Str,
-            /// A character that is no P4 token, but may occur in an annotation.
+            /// A character outside of P4's tokens, which may occur in an annotation.
             Unknown,
             /// End of input, after the last token.
             Eof,
@@ -267,7 +267,7 @@ impl Lexer<'_, '_> {
             Some(n) => self.at += n + 4,
             None => {
                 self.at = (start + 2).min(self.text.len());
-                self.error(start, "this comment is not closed");
+                self.error(start, "this comment has no closing `*/`");
                 self.at = self.text.len();
             }
         }
@@ -301,7 +301,7 @@ impl Lexer<'_, '_> {
         let line = self.text[start..].find('\n');
         self.at = line.map_or(self.text.len(), |n| start + n);
         self.emit(Tok::Str, start);
-        self.error(start, "this string is not closed");
+        self.error(start, "this string has no closing quote");
     }
 
     fn symbol(&mut self) {

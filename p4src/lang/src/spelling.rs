@@ -1,6 +1,6 @@
 //! Line continuations, comments and strings as in the C preprocessor; shared by the preprocessor and the lexer.
 
-/// Length of a backslash at the end of a line or text, with the line end. As in GCC, white space may stand between the two.
+/// Length of a backslash at the end of a line or text, with the line end. As in GCC, white space may separate the two.
 pub(crate) fn continuation(text: &str) -> Option<usize> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c');
     let behind = text.strip_prefix('\\')?.bytes();

@@ -251,23 +251,23 @@ impl<'p> Walk<'p> {
                 ),
                 (false, false) => (
                     format!("`{field}` is read where `{header}` is always invalid"),
-                    "make the header valid first".to_owned(),
+                    "extract the header or call `setValid()` first".to_owned(),
                 ),
             };
             found.insert((span, message), hint);
         }
         for (unit, span) in self.coarse {
             let message = format!(
-                "`{unit}` was followed coarsely: its headers and values combine in too many ways"
+                "reads in `{unit}` were checked approximately: its headers and values have too many combinations"
             );
-            let hint = "warnings from here on may be about paths that no packet takes";
+            let hint = "warnings from here on may concern paths that no packet takes";
             found.insert((span, message), hint.to_owned());
         }
         if let Some((unit, span)) = self.stopped {
             let message = format!(
-                "`{unit}` was followed only to here: the program with all its calls is too large"
+                "reads in `{unit}` were checked only up to here: the program with all its calls is too large"
             );
-            let hint = "reads behind this statement were not checked";
+            let hint = "reads after this statement were not checked";
             found.insert((span, message), hint.to_owned());
         }
         found

@@ -1,6 +1,6 @@
 //! Decision diagram that finds the flows of a packet: one level per match key, one edge per set of values.
 //!
-//! It follows Camus (Jepsen et al., CoNEXT 2018): a node stands for the set of terms that are still open, so equal
+//! It follows Camus (Jepsen et al., CoNEXT 2018): a node represents the set of terms that are still open, so equal
 //! remainders share a node, and an edge drops the terms that its values exclude. Terms are never compared in pairs: a node
 //! sorts the ends of its terms' ranges and sweeps over them.
 
@@ -51,7 +51,7 @@ pub(crate) struct DiagramNode {
 pub(crate) struct Diagram {
     /// Match keys, in the order in which the diagram tests them.
     pub levels: Vec<MatchKey>,
-    /// Nodes; the target of an edge stands before the node that has the edge.
+    /// Nodes; the target of an edge precedes the node that has the edge.
     pub nodes: Vec<DiagramNode>,
     /// Flows of each class, ascending: first the empty set, then sets of one flow, of two …
     pub classes: Vec<Vec<usize>>,

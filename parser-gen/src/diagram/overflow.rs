@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Maximum number of flows that the error names.
 const NAMED: usize = 6;
 
-/// The flows form more combinations than a switch can tell apart.
+/// The flows form more combinations than a switch can distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Overflow {
     /// Index of the flow in most combinations, then of the flows that share most of them with it: at most six in all.

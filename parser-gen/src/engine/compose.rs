@@ -81,8 +81,12 @@ pub(super) fn write(
     w: &mut Writer,
 ) {
     w.line(match side {
-        Side::Ingress => "// All units of ingress, side by side, and what becomes of the packet.",
-        Side::Egress => "// The same of egress, for each copy.",
+        Side::Ingress => {
+            "// Runs all fault units of ingress and combines their results for the packet."
+        }
+        Side::Egress => {
+            "// Runs all fault units of egress and combines their results, for each copy."
+        }
     });
     w.open(format!(
         "control {}(inout headers_t hdr, inout metadata_t meta)",

@@ -26,12 +26,12 @@ fn either(index: u32, then: &[&str], otherwise: &[&str], w: &mut Writer) {
     w.close();
 }
 
-/// Writes the controls of `engine.p4`. `key` is the match key that tells flows apart, and `rows` its number of table rows.
+/// Writes the controls of `engine.p4`. `key` is the match key that distinguishes flows, and `rows` its number of table rows.
 pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w: &mut Writer) {
     let cells = unit.cells.max(1).next_power_of_two();
     let cell = super::unit::cell_type(unit);
     w.line(format!("// {}", unit.about));
-    w.line("// Decided in the first stage, by what the parser has seen.");
+    w.line("// Decided in the first stage, from the parser's results.");
     w.open(format!(
         "control {}(in headers_t hdr, inout metadata_t meta)",
         Side::Ingress.unit(0)
@@ -67,9 +67,7 @@ pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w
     w.line("cell_ = cell;");
     w.line("meta.verdict = next.execute(cell);");
     w.close();
-    w.line(
-        "// Said by an action: a value that is set before the table is written a stage before it.",
-    );
+    w.line("// An action sets this: a value set before the table would need an earlier stage.");
     w.open("action pass()");
     w.line("meta.verdict = VERDICT_FORWARD;");
     w.close();

@@ -90,7 +90,7 @@ impl<'a> Keyed<'a> {
                 self.tag, bits.0, bits.1
             ));
         }
-        w.line("// 0 is an empty cell's.");
+        w.line("// 0 marks an empty cell.");
         w.open(format!("if ({print} == 0)"));
         w.line(format!("{print} = 1;"));
         w.close();

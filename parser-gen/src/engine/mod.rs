@@ -1,6 +1,6 @@
 //! `engine.p4`: the fault engine of one program, with only the units that its faults need.
 //!
-//! Units stand side by side: each inspects every packet of its flows, independent of the others, and reports whether it fires.
+//! Units are independent: each inspects every packet of its flows, independent of the others, and reports whether it fires.
 //! The composition behind them applies all effects to the packet. So a pipeline is as deep as one unit, however many there are.
 //! docs/fault-engine.md lists the tables that a control plane writes. `unit.rs` writes a unit, `compose.rs` the composition,
 //! `dialect.rs` the architecture-specific parts.
@@ -55,7 +55,7 @@ pub struct UnitSpec {
     pub about: String,
     /// How it selects packets.
     pub select: Select,
-    /// Key that tells packets apart, for [`Select::Share`], which selects by key, or for packets numbered per key.
+    /// Key that distinguishes packets, for [`Select::Share`], which selects by key, or for packets numbered per key.
     pub key: Option<PacketKey>,
     /// Cells of the keys, if packets are numbered per key.
     pub keys: Option<Keys>,
@@ -188,7 +188,7 @@ impl Side {
 
 /// The text of `engine.p4`.
 ///
-/// `classes`: the match key that tells classes apart and its number of rows, if one table can.
+/// `classes`: the match key that distinguishes classes and its number of rows, if one table can.
 pub(crate) fn text(
     arch: Arch,
     library: &Library,
@@ -203,35 +203,35 @@ pub(crate) fn text(
     );
     if let Some(values) = options.aggregate {
         w.blank();
-        w.line("// Something is summed: main.p4 has an aggregator, of frames of so many values.");
+        w.line("// main.p4 contains an aggregator for frames of this number of values.");
         w.line("#define AGGREGATES");
         w.line(format!("#define NUM_VALUES {}", values.count()));
     }
     if options.sums_roce && arch != Arch::Tna {
         w.blank();
-        w.line("// Frames of RoCEv2 are summed, too.");
+        w.line("// The aggregator also sums frames of RoCEv2.");
         w.line("#define SUMS_ROCE");
     }
     if options.guards_jobs {
         w.blank();
-        w.line("// Jobs have leases, rates, and ports of their own: main.p4 asks before it sums.");
+        w.line("// Jobs have leases, rates and ports: main.p4 checks them before it sums.");
         w.line("#define GUARDS_JOBS");
     }
     if options.wire {
         w.blank();
-        w.line("// A wire: what comes in by one port leaves by the other.");
+        w.line("// A wire: a frame that arrives at one port leaves by the other.");
         w.line("#define WIRE");
     }
     if options.multipath && arch != Arch::Tna {
         w.blank();
-        w.line("// Several ways lead to some hosts.");
+        w.line("// Several paths lead to some hosts.");
         w.line("#define MULTIPATH");
     }
     if let (Some(early), Some((key, rows)), [unit], Arch::Tna) =
         (spec.early, classes, spec.ingress.as_slice(), arch)
     {
         w.blank();
-        w.line("// A fault stands before the sum.");
+        w.line("// A fault precedes the sum.");
         w.line("#define EARLY_FAULT");
         w.line(format!("#define MAX_ARMED_PORTS {}", early.ports.max(1)));
         w.blank();
@@ -240,18 +240,18 @@ pub(crate) fn text(
     }
     if !(spec.ingress.is_empty() && spec.egress.is_empty() && spec.triggers.is_empty()) {
         w.blank();
-        w.line("// There are faults: what a packet meets on its way to them is there.");
+        w.line("// The program contains faults, with the timeline and the classifier.");
         w.line("#define FAULTS");
     }
     if !spec.egress.is_empty() {
         w.blank();
-        w.line("// There are faults in egress: main.p4 parses and classifies there, too.");
+        w.line("// Egress contains faults: main.p4 also parses and classifies there.");
         w.line("#define EGRESS_FAULTS");
     }
     let mut units = spec.ingress.iter();
     if units.any(|unit| matches!(unit.action, Action::Truncate(_))) {
         w.blank();
-        w.line("// Packets are cut short: main.p4 does it when they leave.");
+        w.line("// main.p4 truncates packets when they leave.");
         w.line("#define TRUNCATES");
     }
     wait::write_gate(spec, &mut w);
@@ -262,12 +262,12 @@ pub(crate) fn text(
             unit::write(dialect, side, number, unit, &mut w);
             if let Action::Rewrite(rewrite) = &unit.action {
                 w.blank();
-                w.line("// What it does to the headers.");
+                w.line("// The effect's changes of headers.");
                 rewrite.write(library, &side.change(number), &mut w);
             }
             if unit.action == Action::Reset {
                 w.blank();
-                w.line("// It becomes the reset of its connection.");
+                w.line("// Turns the packet into a reset of its connection.");
                 reset::write(&side.change(number), &mut w);
             }
         }

@@ -1,6 +1,6 @@
 //! One unit: which packets it inspects, which of them it selects, and the result for those.
 //!
-//! Its parts stand in the order in which a packet meets them, and a unit has only the parts that it needs: `select` (flows and
+//! Its parts are in the order in which a packet passes them, and a unit has only the parts that it needs: `select` (flows and
 //! epochs), the ordinal or the position in a connection, the drawn words (`t0` to `t5`), the channel's state, `outcome`.
 
 mod channel;

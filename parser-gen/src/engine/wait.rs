@@ -25,12 +25,10 @@ pub(super) fn write_gate(spec: &EngineSpec, w: &mut Writer) {
         return;
     }
     w.blank();
-    w.line(
-        "// Packets wait for others: those that come back meet the engine as well, which counts.",
-    );
+    w.line("// Packets wait for others: returning packets pass the engine again, which counts.");
     w.line("#define REORDERS");
     w.blank();
-    w.line("// A packet that has waited as long as it may waits for none any more.");
+    w.line("// A packet whose waiting time is over waits no longer.");
     w.open("control WaitLimit(inout headers_t hdr, in time_ns_t now)");
     w.open("apply");
     w.line("time_ns_t late = now - hdr.wait.limit;");

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Why a text is no valid filter.
+/// Why a text is not a valid filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct FilterError {
@@ -65,15 +65,13 @@ pub enum FilterErrorKind {
         name: String,
     },
     /// A protocol that is not parsed, since filters read payload bytes in its position.
-    #[error(
-        "`{protocol}` is not read here: filters look at bytes of the payload where it would stand"
-    )]
+    #[error("`{protocol}` is not parsed here: filters match bytes of the payload at its position")]
     BehindPayload {
         /// The protocol.
         protocol: String,
     },
     /// A protocol that no other protocol carries.
-    #[error("no packet has `{protocol}`: nothing carries it")]
+    #[error("no packet has `{protocol}`: no protocol carries it")]
     Uncarried {
         /// The protocol.
         protocol: String,
@@ -138,11 +136,11 @@ pub enum FilterErrorKind {
         /// Number of bytes that the switch reads.
         limit: usize,
     },
-    /// A string that is no domain name of labels.
-    #[error("not a name of labels with dots between them")]
+    /// A string that is not a domain name of labels.
+    #[error("not a domain name: write labels separated by dots")]
     NotLabels,
     /// A string that contains a byte at which the field ends.
-    #[error("`{field}` ends at the first `{end}`, so it holds none")]
+    #[error("`{field}` cannot contain `{end}`: it ends at the first one")]
     BeyondEnd {
         /// The field.
         field: String,
@@ -167,7 +165,7 @@ pub enum FilterErrorKind {
     #[error("the set is empty")]
     EmptySet,
     /// A comparison that no value fulfills, such as `< 0`.
-    #[error("no value passes this comparison")]
+    #[error("this comparison is never true")]
     NeverTrue,
 }
 

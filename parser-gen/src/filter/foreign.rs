@@ -83,7 +83,7 @@ enum Meaning {
     Version,
     /// The length of a header in bytes; this field counts 4-byte words instead.
     HeaderLength(String),
-    /// A length that is no field; the nearest is `ip.len`, and the text says what that counts.
+    /// A length that is not a field; the nearest is `ip.len`, and the text states what it includes.
     Length(&'static str),
     /// A protocol, by its name in this library.
     Protocol(String),
@@ -107,20 +107,20 @@ fn meaning(library: &Library, name: &str) -> Option<Meaning> {
     let is_frame = matches!(*first, "frame" | "pkt" | "packet" | "standardmetadata");
     if is_frame && written.starts_with("time") {
         return Some(Meaning::NoField(
-            "no packet carries a time: a step of the `timeline` says when a fault acts",
+            "a packet carries no time: a step of the `timeline` sets when a fault acts",
         ));
     }
     if is_frame && written == "number" {
         return Some(Meaning::NoField(
-            "no packet carries its number: a fault counts packets by `select`, such as `{nth: 3}`",
+            "a packet carries no number: a fault counts packets by `select`, such as `{nth: 3}`",
         ));
     }
     let is_length = matches!(written.as_str(), "len" | "length" | "packetlength");
     if is_length && is_frame {
-        return Some(Meaning::Length("counts from the IP header on"));
+        return Some(Meaning::Length("includes the IP header"));
     }
     if is_length && *first == "tcp" {
-        return Some(Meaning::Length("counts the headers of IP and TCP as well"));
+        return Some(Meaning::Length("includes the headers of IP and TCP"));
     }
     if matches!(*parts.last()?, "ingressport" | "inport" | "interfaceid") {
         return Some(Meaning::Fields(vec!["switch.port".to_owned()]));
@@ -169,7 +169,7 @@ fn alone(library: &Library, name: &str, protocol: &str) -> Option<Meaning> {
         "sport" | "srcport" => fields(&["tcp.sport", "udp.sport"]),
         "port" | "dport" | "dstport" => fields(&["tcp.dport", "udp.dport"]),
         "tos" | "diffserv" | "dsfield" => Some(Meaning::TypeOfService),
-        "len" | "length" => Some(Meaning::Length("counts from the IP header on")),
+        "len" | "length" => Some(Meaning::Length("includes the IP header")),
         "flags" => flags(library, "tcp.flags"),
         "payload" => Some(Meaning::NoField(
             "bytes of a payload have no field: filters compare them, such as `tcp.payload[0:4] == \"GET \"`",

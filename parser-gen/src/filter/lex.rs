@@ -101,8 +101,8 @@ fn token(text: &str, at: usize) -> Result<(&str, Token), FilterError> {
         '=' => Some("write `==` to compare"),
         '&' => Some("write `&&` or `and`; there are no bit masks, and each flag is a field"),
         '|' => Some("write `||` or `or`"),
-        '[' => Some("bytes of a payload are `tcp.payload[offset:length]`"),
-        '\'' => Some("strings stand in double quotes"),
+        '[' => Some("write bytes of a payload as `tcp.payload[offset:length]`"),
+        '\'' => Some("write strings in double quotes"),
         _ => None,
     };
     Err(FilterError::new(
@@ -198,7 +198,7 @@ fn string(text: &str, at: usize) -> Result<(&str, Token), FilterError> {
                     }
                     Some((other, c)) => {
                         return Err(escape(other + c.len_utf8())
-                            .hint(Some("known are \\\" \\\\ \\n \\r \\t and \\xHH")));
+                            .hint(Some("write \\\" \\\\ \\n \\r \\t or \\xHH")));
                     }
                     None => break,
                 }

@@ -18,7 +18,7 @@ pub use typing::UNCARRIED;
 
 use crate::library::Library;
 
-/// Suggestion for a name that is no field of the library, where one field is expected that is to have `value`, if any: the
+/// Suggestion for a name that is not a field of the library, where one field is expected that is to have `value`, if any: the
 /// field that another tool calls so, or the nearest name, of the fields that `fits` accepts.
 #[must_use]
 pub fn hint_for_field(

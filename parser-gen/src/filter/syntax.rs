@@ -106,7 +106,7 @@ pub(super) fn parse(tokens: &[Spanned]) -> Result<Syntax, FilterError> {
         Token::End => Ok(root),
         Token::Close => Err(parser
             .expected("an operator")
-            .hint(Some("there is no open parenthesis for it"))),
+            .hint(Some("it has no opening parenthesis"))),
         _ => Err(parser.expected("`&&`, `||` or the end of the filter")),
     }
 }
@@ -206,7 +206,7 @@ impl Parser<'_> {
         } else if self.eat(&Token::Open) {
             let inner = self.or()?;
             if !self.eat(&Token::Close) {
-                let hint = format!("the parenthesis at byte {start} is still open");
+                let hint = format!("the parenthesis at byte {start} is not closed");
                 return Err(self.expected("`)`").hint(Some(&hint)));
             }
             inner
@@ -273,7 +273,7 @@ impl Parser<'_> {
         if !self.eat(&Token::OpenSet) {
             return Err(self
                 .expected("`{`")
-                .hint(Some("a set is written {a, b, lo..hi}")));
+                .hint(Some("write a set as {a, b, lo..hi}")));
         }
         if self.peek() == &Token::CloseSet {
             return Err(FilterError::new(
@@ -296,7 +296,7 @@ impl Parser<'_> {
             if !self.eat(&Token::Comma) {
                 let hint = match self.peek() {
                     Token::End => "close the set with `}`",
-                    _ => "commas stand between values, as in {80, 443, 8000..8080}",
+                    _ => "separate values by commas, as in {80, 443, 8000..8080}",
                 };
                 return Err(self.expected("`,` or `}`").hint(Some(hint)));
             }

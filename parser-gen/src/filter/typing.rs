@@ -38,7 +38,7 @@ fn test(library: &Library, name: &Name, condition: &Condition) -> Result<Expr, F
             protocol: protocol.to_owned(),
         };
         return Err(FilterError::new(kind, name.span.clone()).hint(Some(
-            "match its bytes by slices as well, or read what the slices name by a protocol file",
+            "match its bytes by slices as well, or describe the bytes of the slices in a protocol file",
         )));
     }
     if library.uncarried.iter().any(|lost| lost == protocol) {
@@ -115,7 +115,7 @@ fn lookup<'a>(
         foreign::for_filter(library, &name.text, condition)
     };
     let kind = match known {
-        // Every packet has metadata, so its presence is no test.
+        // Every packet has metadata, so its presence is not a test.
         Some(_) if *condition == Condition::Bare => FilterErrorKind::BareField {
             name: name.text.clone(),
         },
@@ -229,7 +229,7 @@ fn in_set(field: &FieldRef<'_>, items: &[Item]) -> Result<ValueSet, FilterError>
                 let high = number(field, high)?;
                 if low.start() != low.end() || high.start() != high.end() {
                     return Err(operator_clash("..", field, &span)
-                        .hint(Some("a range runs between two addresses")));
+                        .hint(Some("a range needs two addresses")));
                 }
                 if low.start() > high.end() {
                     return Err(FilterError::new(FilterErrorKind::EmptyRange, span));
@@ -310,7 +310,7 @@ fn whole_text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, Filter
     let bytes = text(field, literal)?;
     match field.is_fixed && bytes.len() != field.max_bytes {
         true => Err(text_length(field, bytes.len(), field.max_bytes, literal)
-            .hint(Some("compare how it begins with `startswith`"))),
+            .hint(Some("compare its beginning with `startswith`"))),
         false => Ok(bytes),
     }
 }
@@ -447,7 +447,7 @@ fn network(
     if base & hosts != 0 {
         return Err(
             FilterError::new(FilterErrorKind::HostBits, literal.span.clone())
-                .hint(Some("clear them, or leave the prefix length out")),
+                .hint(Some("clear these bits, or omit the prefix length")),
         );
     }
     Ok(base..=base | hosts)

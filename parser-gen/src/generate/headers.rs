@@ -42,7 +42,7 @@ impl Program<'_> {
                 _ => {}
             }
         }
-        // These headers stand behind BTH or RETH.
+        // These headers follow BTH or RETH.
         if self.options.sums_roce {
             let named = |(ty, name): &(&str, &str)| ((*ty).to_owned(), (*name).to_owned());
             instances.extend(roce::BEFORE_VALUES.iter().map(named));
@@ -94,7 +94,7 @@ pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
         w.blank();
     }
     super::message::write_types(program, w);
-    w.line("// In the order in which they stand in a packet.");
+    w.line("// In the order of the packet.");
     w.open("struct headers_t");
     w.line("hold_h hold;");
     if program.options.waits {
@@ -108,7 +108,7 @@ pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
 }
 
 pub(super) fn write_deparser(program: &Program<'_>, w: &mut Writer) {
-    w.line("// Everything but the hold header and what belongs to it, which each architecture puts in front itself.");
+    w.line("// All headers except the hold header and its data, which each architecture puts in front itself.");
     w.open("control FlowDeparser(packet_out pkt, in headers_t hdr)");
     w.open("apply");
     for (_, instance) in program.instances(true) {

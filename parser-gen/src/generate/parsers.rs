@@ -8,11 +8,13 @@ use crate::options::FrameValues;
 use crate::writer::{Transition, Writer, extract, extract_values};
 
 pub(super) fn write(program: &Program<'_>, w: &mut Writer) {
-    w.line("// Reads a packet as deep as the flows need; meta.parse_note says why where it could not. A packet that ends");
-    w.line("// inside a header leaves through the parser error PacketTooShort, with the note set before and with the headers");
-    w.line("// that were complete: later ones stay invalid, so no flow that needs them matches.");
+    w.line("// Parses the headers that the flows need; if it cannot, meta.parse_note has the reason. A packet that ends");
+    w.line("// inside a header sets the parser error PacketTooShort; it keeps the note set before and the headers");
+    w.line(
+        "// that were complete. Later headers stay invalid, so no flow that needs them matches.",
+    );
     parser(program, "FlowParser", true, w);
-    w.line("// The same without the values of aggregation frames, which egress has no use for.");
+    w.line("// Like FlowParser, but without the values of aggregation frames, which egress does not need.");
     parser(program, "FlowParserShort", false, w);
 }
 

@@ -36,7 +36,7 @@ impl Carriage {
                     carriage.carriers[carried].insert(id);
                 }
             }
-            // Metadata is no part of a packet, so no protocol carries it.
+            // Metadata is not a part of a packet, so no protocol carries it.
             if is_metadata(&protocols[id]) {
                 carriage.carriers[id] = [id].into();
             }
@@ -92,7 +92,7 @@ impl Library {
         fields.filter(|(_, values)| !values.is_empty()).collect()
     }
 
-    /// Whether the header `to` may stand behind the header `from` in a packet, at whatever distance.
+    /// Whether the header `to` may follow the header `from` in a packet, at any distance.
     pub(crate) fn leads_to(&self, from: ProtocolId, to: ProtocolId) -> bool {
         from != to && self.reaches(from, to)
     }
@@ -111,7 +111,7 @@ impl Library {
 #[derive(Clone, Copy)]
 enum Depth {
     Unknown,
-    /// Being computed: a protocol that reaches this stands behind itself.
+    /// Being computed: a protocol that reaches this follows itself.
     Open,
     Known(usize),
 }

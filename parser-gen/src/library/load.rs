@@ -19,7 +19,7 @@ macro_rules! builtin {
     };
 }
 
-/// Shipped protocol files in wire order: a protocol stands behind all protocols that can carry it.
+/// Shipped protocol files in wire order: a protocol follows all protocols that can carry it.
 const BUILTIN: &[(&str, &str)] = builtin![
     "switch",
     "ethernet",
@@ -154,7 +154,7 @@ impl Library {
             if ids.insert(parsed.name.clone(), id).is_some() {
                 return Err(invalid(
                     file,
-                    format!("a second protocol is named `{}`", parsed.name),
+                    format!("two protocols are named `{}`", parsed.name),
                 ));
             }
         }
@@ -194,7 +194,7 @@ impl Library {
         }
         let root = match roots.as_slice() {
             [root] => *root,
-            [] => return Err(invalid("library", "no protocol is the root".to_owned())),
+            [] => return Err(invalid("library", "no protocol has `root`".to_owned())),
             [_, second, ..] => return Err(invalid(files[*second].0, "a second root".to_owned())),
         };
         let mut library = Library {
@@ -225,14 +225,14 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
             let Some(carrier) = carrier else {
                 return Err(invalid(
                     file,
-                    format!("carried_by: there is no protocol `{by}`"),
+                    format!("carried_by: protocol `{by}` does not exist"),
                 ));
             };
             if carrier >= index {
                 return Err(invalid(
                     file,
                     format!(
-                        "carried_by: `{by}` does not stand before `{name}`: a parser would loop"
+                        "carried_by: `{by}` does not come before `{name}`: a parser would loop"
                     ),
                 ));
             }
@@ -246,7 +246,7 @@ fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
                     format!("carried_by: with these values `{by}` carries `{what}` already"),
                 ));
             }
-            // Specific edges stand before one that matches all values.
+            // Specific edges precede one that matches all values.
             next.insert(
                 0,
                 EdgeFile {

@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Maximum length of the text in bytes; 0 for an element that is no text.
+    /// Maximum length of the text in bytes; 0 for an element that is not a text.
     pub fn max_bytes(&self) -> usize {
         match self {
             Kind::Fixed(max) | Kind::Counted { max, .. } | Kind::Until { max, .. } => *max,
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Largest number behind which elements can follow; 0 for an element that is no number.
+    /// Largest number that elements can follow; 0 for an element that is not a number.
     fn most(&self) -> u64 {
         match self {
             Kind::Number { bits, signed } => u64::MAX >> (64 - *bits + u32::from(*signed)),
@@ -105,7 +105,7 @@ pub(super) fn element(
     .filter_map(|(kind, value)| value.as_ref().map(|value| (kind, value)));
     let (Some((kind, name)), None) = (kinds.next(), kinds.next()) else {
         return Err(
-            "an element is one of `literal`, `number`, `decimal`, `varint` and `text`".to_owned(),
+            "an element must be `literal`, `number`, `decimal`, `varint` or `text`".to_owned(),
         );
     };
     let allowed: &[&str] = match kind {
@@ -143,25 +143,25 @@ pub(super) fn element(
     }
     let max = |limit: usize| match file.max {
         Some(max) if (1..=limit).contains(&max) => Ok(max),
-        _ => Err(format!("`{name}`: `max` is 1 to {limit}")),
+        _ => Err(format!("`{name}`: `max` must be 1 to {limit}")),
     };
     let ends = |of: &Option<Vec<String>>| -> Result<Vec<u8>, String> {
         let ends = of.iter().flatten();
         let single = |end: &String| match end.as_bytes() {
             [byte] => Ok(*byte),
-            _ => Err(format!("`{name}`: each of `until` is one byte")),
+            _ => Err(format!("`{name}`: each of `until` must be one byte")),
         };
         ends.map(single).collect()
     };
     let parsed = match kind {
         "literal" if (1..=16).contains(&name.len()) => Kind::Literal(name.clone().into_bytes()),
-        "literal" => return Err("a literal has 1 to 16 bytes".to_owned()),
+        "literal" => return Err("a literal must have 1 to 16 bytes".to_owned()),
         "number" => match file.bits {
             Some(bits @ (8 | 16 | 24 | 32 | 48 | 64)) => Kind::Number {
                 bits,
                 signed: file.signed,
             },
-            _ => return Err(format!("`{name}`: `bits` is 8, 16, 24, 32, 48 or 64")),
+            _ => return Err(format!("`{name}`: `bits` must be 8, 16, 24, 32, 48 or 64")),
         },
         "decimal" => match ends(&file.until)?.as_slice() {
             [end] if !end.is_ascii_digit() => Kind::Decimal {
@@ -170,7 +170,7 @@ pub(super) fn element(
             },
             _ => {
                 return Err(format!(
-                    "`{name}`: `until` is the one byte that ends the digits"
+                    "`{name}`: `until` must be the one byte that ends the digits"
                 ));
             }
         },
@@ -185,7 +185,7 @@ pub(super) fn element(
                     let longest = most.saturating_sub(file.less.into());
                     if longest == 0 {
                         return Err(format!(
-                            "`{name}`: `less: {}` leaves nothing of `{length}`, which is at most {most}",
+                            "`{name}`: `less: {}` leaves no bytes: `{length}` is at most {most}",
                             file.less
                         ));
                     }
@@ -198,7 +198,7 @@ pub(super) fn element(
                 }
                 _ => {
                     return Err(format!(
-                        "`{name}`: `length: {length}` is not the number that stands before it, literals apart"
+                        "`{name}`: `length: {length}` must name the number before it; only literals may stand between"
                     ));
                 }
             },
@@ -212,13 +212,13 @@ pub(super) fn element(
             }
             _ => {
                 return Err(format!(
-                    "`{name}`: a text has `bytes` (1 to {MAX_COUNTED}), or `length` and `max`, or `until` and `max`"
+                    "`{name}`: a text needs `bytes` (1 to {MAX_COUNTED}), `length` and `max`, or `until` and `max`"
                 ));
             }
         },
     };
     if file.labels && !matches!(parsed, Kind::Until { .. }) {
-        return Err(format!("`{name}`: `labels` end with `until: [\"\\0\"]`"));
+        return Err(format!("`{name}`: `labels` need `until: [\"\\0\"]`"));
     }
     let ty = match (&parsed, file.ignore_case) {
         (kind, _) if kind.is_number() => FieldType::Unsigned,

@@ -20,7 +20,7 @@ pub use own::ProtocolSource;
 pub(crate) use payload::bounds as payload_bounds;
 pub use payload::{PayloadSlice, SliceError};
 
-/// All protocols, in the order in which headers stand in a packet.
+/// All protocols, in the order of their headers in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
     pub(crate) protocols: Vec<Protocol>,

@@ -34,7 +34,7 @@ pub(super) fn in_wire_order<'a>(
         let wrong = |message| located(&source.file, &source.text, message);
         if source.text.len() > MAX_BYTES {
             let message = format!(
-                "{} bytes; a protocol has at most {MAX_BYTES}",
+                "the file has {} bytes; the maximum is {MAX_BYTES}",
                 source.text.len()
             );
             return Err(wrong(message));
@@ -75,11 +75,11 @@ fn carries(before: &ProtocolFile, after: &ProtocolFile) -> bool {
 fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
     let name = &file.name;
     if file.root || file.metadata.is_some() {
-        return Err("a packet begins with Ethernet: no `root` and no `metadata` here".to_owned());
+        return Err("remove `root` and `metadata`: a packet begins with Ethernet".to_owned());
     }
     if others.contains(name) {
         return Err(format!(
-            "there is a protocol `{name}` already: a file cannot redefine it"
+            "protocol `{name}` already exists: a file cannot redefine it"
         ));
     }
     let within = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('_'));
@@ -123,10 +123,10 @@ fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
                 .and_then(|rest| rest.strip_prefix('_'))
         };
         if let Some(other) = elements.iter().find(|other| of(other).is_some_and(part)) {
-            return Err(format!("`{name}` is the name of a part of `{other}`"));
+            return Err(format!("`{name}` names a part of `{other}`: rename it"));
         }
         if *name == "here" || name.strip_prefix("literal_").is_some_and(part) {
-            return Err(format!("`{name}` is the name of a part of every message"));
+            return Err(format!("`{name}` names a part of each message: rename it"));
         }
     }
     for word in fields.chain(elements).chain([name.as_str()]) {
@@ -140,16 +140,16 @@ fn bearable(file: &ProtocolFile, others: &[String]) -> Result<(), String> {
         .max(file.message.as_ref().map_or(0, Vec::len));
     if count > MAX_FIELDS {
         return Err(format!(
-            "{count} fields or elements; a protocol has at most {MAX_FIELDS}"
+            "{count} fields or elements; the maximum is {MAX_FIELDS}"
         ));
     }
     if let Some(header) = &file.header {
         if header.declared != Declared::Generated || header.values {
-            return Err("`declared` and `values` are for what p4src/common declares".to_owned());
+            return Err("remove `declared` and `values`: only p4src/common uses them".to_owned());
         }
         if header.type_name != format!("{name}_h") {
             return Err(format!(
-                "the header's type is `{name}_h`, not `{}`",
+                "the header's type must be `{name}_h`, not `{}`",
                 header.type_name
             ));
         }

@@ -28,13 +28,13 @@ pub struct PayloadSlice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
     /// The slice has no bytes, or too many.
-    #[error("`{0}`: a slice has 1 to {MAX_LENGTH} bytes")]
+    #[error("`{0}`: a slice must have 1 to {MAX_LENGTH} bytes")]
     Length(PayloadSlice),
     /// The slice ends too far behind the header.
-    #[error("`{0}`: a slice ends within the first {MAX_END} bytes of the payload")]
+    #[error("`{0}`: a slice must end within the first {MAX_END} bytes of the payload")]
     TooFar(PayloadSlice),
     /// The slices share bytes.
-    #[error("`{0}` and `{1}` overlap: name the bytes by slices that do not")]
+    #[error("`{0}` and `{1}` overlap: write slices that do not overlap")]
     Overlap(PayloadSlice, PayloadSlice),
 }
 
@@ -225,23 +225,23 @@ mod tests {
         for (filter, message) in [
             (
                 "tcp.payload[0:0] == 1",
-                "`tcp.payload[0:0]`: a slice has 1 to 16 bytes",
+                "`tcp.payload[0:0]`: a slice must have 1 to 16 bytes",
             ),
             (
                 "tcp.payload[0:17] == 1",
-                "`tcp.payload[0:17]`: a slice has 1 to 16 bytes",
+                "`tcp.payload[0:17]`: a slice must have 1 to 16 bytes",
             ),
             (
                 "udp.payload[127:2] == 1",
-                "`udp.payload[127:2]`: a slice ends within the first 128 bytes of the payload",
+                "`udp.payload[127:2]`: a slice must end within the first 128 bytes of the payload",
             ),
             (
                 "udp.payload[18446744073709551615:2] == 1",
-                "`udp.payload[18446744073709551615:2]`: a slice ends within the first 128 bytes of the payload",
+                "`udp.payload[18446744073709551615:2]`: a slice must end within the first 128 bytes of the payload",
             ),
             (
                 "tcp.payload[2:4] == 1 && tcp.payload[5:1] == 1",
-                "`tcp.payload[2:4]` and `tcp.payload[5:1]` overlap: name the bytes by slices that do not",
+                "`tcp.payload[2:4]` and `tcp.payload[5:1]` overlap: write slices that do not overlap",
             ),
             (
                 "tcp.payload[2:4] == 1 && udp.payload[5:1] == 1 && tcp.payload[6] == 2",

@@ -74,7 +74,7 @@ impl Context<'_> {
             }
             if !(1..=128).contains(&field.bits) {
                 return Err(self.error(format!(
-                    "field `{}`: 1 to 128 bits, not {}",
+                    "field `{}`: use 1 to 128 bits, not {}",
                     field.name, field.bits
                 )));
             }
@@ -92,7 +92,7 @@ impl Context<'_> {
         let mut elements: Vec<Element> = Vec::new();
         let mut fields: Vec<Field> = Vec::new();
         if message.is_empty() {
-            return Err(self.error("a message has elements"));
+            return Err(self.error("a message needs elements"));
         }
         for (index, element) in message.iter().enumerate() {
             let mut before = elements.iter().zip(&fields).rev();
@@ -188,10 +188,10 @@ impl Context<'_> {
                 instance: instance.clone(),
             }),
             (None, None, Some(_)) if !file.select.is_empty() || !file.next.is_empty() => {
-                Err(self.error("nothing follows a message: it has no `select` and no `next`"))
+                Err(self.error("remove `select` and `next`: nothing follows a message"))
             }
             (None, None, Some(_)) if !file.fields.is_empty() || file.options.is_some() => {
-                Err(self.error("a message has elements, and neither `fields` nor `options`"))
+                Err(self.error("remove `fields` and `options`: a message has elements"))
             }
             // `message` adds the elements.
             (None, None, Some(_)) => Ok(Body::Message(Vec::new())),
@@ -230,7 +230,7 @@ impl Context<'_> {
                         (None, Some(name)) => {
                             PayloadLength::AfterHeader(self.field_index(fields, "payload", name)?)
                         }
-                        _ => return Err(self.error("payload: one of `total` and `after_header`")),
+                        _ => return Err(self.error("payload: use `total` or `after_header`")),
                     }),
                 };
                 Ok(Body::Header {
@@ -241,7 +241,7 @@ impl Context<'_> {
                     payload,
                 })
             }
-            _ => Err(self.error("a protocol is one of `metadata`, `header` and `message`")),
+            _ => Err(self.error("write one of `metadata`, `header` and `message`")),
         }
     }
 
@@ -286,12 +286,12 @@ impl Context<'_> {
                 // The order of the files also keeps the graph free of cycles.
                 Some(id) if *id > self.id => Target::Protocol(*id),
                 Some(_) => {
-                    return Err(self.error(format!("next {n}: `{to}` stands before this protocol")));
+                    return Err(self.error(format!("next {n}: `{to}` comes before this protocol")));
                 }
-                None => return Err(self.error(format!("next {n}: there is no protocol `{to}`"))),
+                None => return Err(self.error(format!("next {n}: protocol `{to}` does not exist"))),
             },
             (None, Some(note)) => Target::Note(self.note(note)?),
-            _ => return Err(self.error(format!("next {n}: one of `to` and `note`"))),
+            _ => return Err(self.error(format!("next {n}: write one of `to` and `note`"))),
         };
         Ok(Edge { when, to })
     }
@@ -300,7 +300,7 @@ impl Context<'_> {
         fields
             .iter()
             .position(|field| field.name == name)
-            .ok_or_else(|| self.error(format!("{what}: there is no field `{name}`")))
+            .ok_or_else(|| self.error(format!("{what}: field `{name}` does not exist")))
     }
 
     fn note(&self, name: &str) -> Result<u8, LibraryError> {
@@ -308,6 +308,6 @@ impl Context<'_> {
             .iter()
             .find(|note| note.name == name)
             .map(|note| note.code)
-            .ok_or_else(|| self.error(format!("there is no note `{name}`")))
+            .ok_or_else(|| self.error(format!("note `{name}` does not exist")))
     }
 }

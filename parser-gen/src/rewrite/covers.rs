@@ -6,7 +6,7 @@ use crate::library::{Body, Library, Protocol, ProtocolId};
 /// Name of the field that holds a header's internet checksum.
 pub(super) const CHECKSUM: &str = "checksum";
 
-/// Protocols whose checksum covers their header and all bytes behind it.
+/// Protocols whose checksum covers their header and all bytes after it.
 const SEGMENTS: [&str; 4] = ["udp", "tcp", "icmp", "icmpv6"];
 /// Protocol whose checksum covers its header only.
 const HEADER_ALONE: &str = "ipv4";
@@ -28,7 +28,7 @@ pub(super) enum Coverage {
     Header,
     /// The field belongs to the checksum's pseudo-header.
     PseudoHeader,
-    /// The field's header stands behind the checksum's.
+    /// The field's header follows the checksum's.
     Segment,
     /// As `Segment`, and the field's header has a checksum of its own. That one is updated with the field, so the sum over the
     /// header stays unchanged, and with it the outer checksum.
@@ -44,7 +44,7 @@ pub(super) struct Cover {
 }
 
 impl Coverage {
-    /// Whether the field's header stands behind the checksum's, and the checksum covers it.
+    /// Whether the field's header follows the checksum's, and the checksum covers it.
     pub fn is_behind(self) -> bool {
         matches!(self, Coverage::Segment | Coverage::Balanced)
     }
@@ -120,7 +120,7 @@ pub(super) fn is_under_icrc(header: &str, field: &str) -> bool {
     !changes_on_the_way.contains(&field)
 }
 
-/// Protocols of the headers that may stand between two others, in wire order.
+/// Protocols of the headers that may lie between two others, in wire order.
 pub(super) fn between(
     library: &Library,
     before: ProtocolId,

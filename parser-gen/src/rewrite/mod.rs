@@ -54,7 +54,7 @@ pub enum RewriteError {
     #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
     /// The packet is forwarded by the field.
-    #[error("`{0}` decides where the packet goes; faults cannot change it")]
+    #[error("`{0}` determines the packet's path; faults cannot change it")]
     Forwarding(String),
     /// The field belongs to weir's own protocol.
     #[error("`{0}` belongs to weir's own aggregation header; faults cannot change it")]
@@ -71,14 +71,14 @@ pub enum RewriteError {
         bits: u32,
     },
     /// The field is a checksum, which is updated with other fields.
-    #[error("`{0}` is a checksum, which follows the changed fields")]
+    #[error("`{0}` is a checksum: the switch updates it when other fields change")]
     Checksum(String),
     /// The ICRC covers the field: a CRC-32 at the end of the packet, which no parser reads.
     #[error("`{0}` is covered by RoCE's ICRC, which a switch cannot mend")]
     Icrc(String),
     /// The field is or may be covered by a checksum whose range is unknown.
     #[error(
-        "`{field}` may be covered by `{checksum}`, which a switch cannot mend: only the checksums of IPv4, UDP, TCP, ICMP and ICMPv6 are known to cover what stands behind them"
+        "`{field}` may be covered by `{checksum}`, which a switch cannot mend: only the checksums of IPv4, UDP, TCP, ICMP and ICMPv6 are known to cover the data after them"
     )]
     UnknownChecksum {
         /// The field.
@@ -87,7 +87,7 @@ pub enum RewriteError {
         checksum: String,
     },
     /// The change has no effect.
-    #[error("the new value of `{0}` is the old one")]
+    #[error("the new value of `{0}` equals the old one")]
     Nothing(String),
 }
 

@@ -214,7 +214,7 @@ pub(crate) fn write_checksum(name: &str, at: usize, w: &mut Writer) {
     fold(&sum, w);
     w.line(format!("{checksum} = ~{sum}[15:0];"));
     if is_udp {
-        w.line("// 0 would say that there is none (RFC 768).");
+        w.line("// 0 would mean that there is no checksum (RFC 768).");
         w.open(format!("if ({checksum} == 0)"));
         w.line(format!("{checksum} = 0xffff;"));
         w.close();

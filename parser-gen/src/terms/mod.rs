@@ -159,7 +159,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Element that holds the length of a counted text: the last one before it that is no literal.
+/// Element that holds the length of a counted text: the last one before it that is not a literal.
 pub(crate) fn number_before(library: &Library, id: ProtocolId, index: usize) -> usize {
     let mut before = library.protocols[id].elements()[..index].iter();
     before

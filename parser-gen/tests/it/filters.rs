@@ -348,12 +348,12 @@ fn hints_for_a_field_name_fields() {
         (
             "tcp.flags",
             Some(4),
-            "each flag is a field: write `tcp.flags.rst: 1`, and 0 for those that are to be off",
+            "each flag is a field: write `tcp.flags.rst: 1`, and 0 for flags that must be off",
         ),
         (
             "tcp.flags",
             Some(0x12),
-            "each flag is a field: write `tcp.flags.ack: 1`, `tcp.flags.syn: 1`, and 0 for those that are to be off",
+            "each flag is a field: write `tcp.flags.ack: 1`, `tcp.flags.syn: 1`, and 0 for flags that must be off",
         ),
         (
             "ip.tos",
@@ -373,7 +373,7 @@ fn hints_for_a_field_name_fields() {
         (
             "tcp.len",
             None,
-            "the length in a header is `ip.len`, which counts the headers of IP and TCP as well",
+            "the length in a header is `ip.len`, which includes the headers of IP and TCP",
         ),
         ("ttl", Some(1), "write `ip.ttl`"),
         ("tcp.dprot", Some(1), "did you mean `tcp.dport`?"),

@@ -113,31 +113,31 @@ fn mistakes_are_named() {
             "link",
             "bits: 8",
             "bits: 200",
-            "link.yaml: field `kind`: 1 to 128 bits, not 200",
+            "link.yaml: field `kind`: use 1 to 128 bits, not 200",
         ),
         (
             "link",
             "to: net",
             "to: nat",
-            "link.yaml: next 1: there is no protocol `nat`",
+            "link.yaml: next 1: protocol `nat` does not exist",
         ),
         (
             "link",
             "to: net",
             "to: link",
-            "link.yaml: next 1: `link` stands before this protocol",
+            "link.yaml: next 1: `link` comes before this protocol",
         ),
         (
             "link",
             "to: net",
             "note: lost",
-            "link.yaml: there is no note `lost`",
+            "link.yaml: note `lost` does not exist",
         ),
         (
             "link",
             "to: net",
             "to: net, note: truncated",
-            "link.yaml: next 1: one of `to` and `note`",
+            "link.yaml: next 1: write one of `to` and `note`",
         ),
         (
             "link",
@@ -161,7 +161,7 @@ fn mistakes_are_named() {
             "link",
             "select: [kind]",
             "select: [sort]",
-            "link.yaml: select: there is no field `sort`",
+            "link.yaml: select: field `sort` does not exist",
         ),
         (
             "link",
@@ -173,7 +173,7 @@ fn mistakes_are_named() {
             "link",
             "root: true",
             "root: false",
-            "library: no protocol is the root",
+            "library: no protocol has `root`",
         ),
         (
             "net",
@@ -185,7 +185,7 @@ fn mistakes_are_named() {
             "net",
             "name: net",
             "name: link",
-            "net.yaml: a second protocol is named `link`",
+            "net.yaml: two protocols are named `link`",
         ),
         (
             "net",
@@ -203,7 +203,7 @@ fn mistakes_are_named() {
             "net",
             "header: {type: net_h}",
             "",
-            "net.yaml: a protocol is one of `metadata`, `header` and `message`",
+            "net.yaml: write one of `metadata`, `header` and `message`",
         ),
     ];
     for (file, from, to, expected) in cases {

@@ -201,7 +201,7 @@ fn what_nothing_carries_is_known_and_no_filter_names_it() {
         let error = Filter::parse(&library, filter).expect_err(filter);
         assert_eq!(
             error.kind.to_string(),
-            "no packet has `memo`: nothing carries it"
+            "no packet has `memo`: no protocol carries it"
         );
         assert_eq!(
             &filter[error.span],
@@ -248,7 +248,7 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "name: memo ",
             "name: redis ",
-            "memo.yaml:1:7: there is a protocol `redis` already: a file cannot redefine it",
+            "memo.yaml:1:7: protocol `redis` already exists: a file cannot redefine it",
         ),
         (
             "memo",
@@ -278,7 +278,7 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "text: title",
             "text: author_read",
-            "memo.yaml:10:12: `author_read` is the name of a part of `author`",
+            "memo.yaml:10:12: `author_read` names a part of `author`: rename it",
         ),
         (
             "memo",
@@ -314,25 +314,25 @@ fn what_is_refused_is_said_with_its_place() {
             "memo",
             "length: author_len",
             "length: author_len, less: 16384",
-            "memo.yaml:8:12: message: `author`: `less: 16384` leaves nothing of `author_len`, which is at most 16383",
+            "memo.yaml:8:12: message: `author`: `less: 16384` leaves no bytes: `author_len` is at most 16383",
         ),
         (
             "memo",
             "{by: tcp,",
             "{by: sctp,",
-            "memo.yaml:12:10: carried_by: there is no protocol `sctp`",
+            "memo.yaml:12:10: carried_by: protocol `sctp` does not exist",
         ),
         (
             "memo",
             "length: author_len",
             "length: author",
-            "memo.yaml:8:12: message: `author`: `length: author` is not the number that stands before it, literals apart",
+            "memo.yaml:8:12: message: `author`: `length: author` must name the number before it; only literals may stand between",
         ),
         (
             "memo",
             "max: 32",
             "max: 4000000",
-            "memo.yaml:10:12: message: `title`: `max` is 1 to 64",
+            "memo.yaml:10:12: message: `title`: `max` must be 1 to 64",
         ),
         (
             "shim",
@@ -350,13 +350,13 @@ fn what_is_refused_is_said_with_its_place() {
             "shim",
             "type: shim_h",
             "type: ipv4_h",
-            "shim.yaml:5:16: the header's type is `shim_h`, not `ipv4_h`",
+            "shim.yaml:5:16: the header's type must be `shim_h`, not `ipv4_h`",
         ),
         (
             "shim",
             "type: shim_h",
             "type: shim_h, declared: common",
-            "shim.yaml:5:24: `declared` and `values` are for what p4src/common declares",
+            "shim.yaml:5:24: remove `declared` and `values`: only p4src/common uses them",
         ),
         (
             "shim",
@@ -368,7 +368,7 @@ fn what_is_refused_is_said_with_its_place() {
             "shim",
             "about: what",
             "root: true\nabout: what",
-            "shim.yaml:4:1: a packet begins with Ethernet: no `root` and no `metadata` here",
+            "shim.yaml:4:1: remove `root` and `metadata`: a packet begins with Ethernet",
         ),
         (
             "shim",
@@ -405,6 +405,6 @@ fn what_is_refused_is_said_with_its_place() {
     let error = Library::with(&[long]).expect_err("too long").to_string();
     assert_eq!(
         error,
-        "long.yaml:1:1: 70011 bytes; a protocol has at most 65536"
+        "long.yaml:1:1: the file has 70011 bytes; the maximum is 65536"
     );
 }

@@ -415,7 +415,7 @@ mod tests {
     fn a_backend_without_a_queue_refuses_marking() {
         let message = failure("--no-p4 -i 1@lo --io mmsg --ecn 20");
         assert!(
-            message.contains("--io mmsg does not know how long its queue is"),
+            message.contains("--io mmsg does not report the length of its queue"),
             "{message}"
         );
     }
@@ -485,7 +485,7 @@ mod tests {
         for port in [511, 600, 1_000_000] {
             let message = failure(&format!("{} -i {port}@no-such-link", file.display()));
             let said = format!(
-                "error: --interface: there is no port {port}: this architecture's are 0 to 510"
+                "error: --interface: port {port} does not exist: this architecture has ports 0 to 510"
             );
             assert_eq!(message, said);
         }

@@ -334,7 +334,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
             outcome.text.lines().last().unwrap_or("").to_owned()
         };
         let text = given_up(Form::Text);
-        assert_eq!(text, "given up: 64 rounds of recirculation, and no end");
+        assert_eq!(text, "stopped: still recirculating after 64 rounds");
         let json: Value = serde_json::from_str(&given_up(Form::Json)).unwrap();
         assert_eq!(
             json,

@@ -19,7 +19,7 @@ pub enum DecodeError {
         position: usize,
     },
     /// A bit width is out of range.
-    #[error("`{}` has bit width {bitwidth}: {} is the most", excerpt(name), LIMITS.width)]
+    #[error("`{}` has bit width {bitwidth}; the maximum is {}", excerpt(name), LIMITS.width)]
     Width {
         /// The field, parameter or object.
         name: String,

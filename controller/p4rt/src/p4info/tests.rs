@@ -218,7 +218,7 @@ fn broken_messages_are_refused() {
     wide.tables[0].match_fields[0].bitwidth = 2049;
     let error = from_proto(&wide).unwrap_err().to_string();
     assert!(
-        error.ends_with("has bit width 2049: 2048 is the most"),
+        error.ends_with("has bit width 2049; the maximum is 2048"),
         "{error}"
     );
     wide.tables[0].match_fields[0].bitwidth = 2048;

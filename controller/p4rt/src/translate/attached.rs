@@ -37,7 +37,7 @@ pub struct DigestConfig {
 impl MeterConfig {
     fn to_proto(self) -> Result<v1::MeterConfig> {
         let number = |value: u64| {
-            let too_large = |_| TranslateError::Malformed(format!("a rate or burst of {value}"));
+            let too_large = |_| TranslateError::Malformed(format!("invalid rate or burst {value}"));
             i64::try_from(value).map_err(too_large)
         };
         Ok(v1::MeterConfig {
@@ -51,7 +51,7 @@ impl MeterConfig {
 
     fn from_proto(config: &v1::MeterConfig) -> Result<Self> {
         let number = |value: i64| {
-            let negative = |_| TranslateError::Malformed(format!("a rate or burst of {value}"));
+            let negative = |_| TranslateError::Malformed(format!("invalid rate or burst {value}"));
             u64::try_from(value).map_err(negative)
         };
         Ok(Self {

@@ -78,14 +78,14 @@ impl Typed<'_> {
     fn miscounted(&self, declared: usize, given: usize) -> TranslateError {
         let owner = self.owner;
         TranslateError::Malformed(format!(
-            "{owner}: an element has {declared} fields, not {given}"
+            "{owner}: an element needs {declared} fields, not {given}"
         ))
     }
 
     fn mistyped(&self) -> TranslateError {
         let owner = self.owner;
         TranslateError::Malformed(format!(
-            "{owner}: the data is of another type than its element"
+            "{owner}: the data and the element have different types"
         ))
     }
 
@@ -100,7 +100,7 @@ impl Typed<'_> {
 
     fn undescribed(&self, ty: &DataType) -> TranslateError {
         let owner = self.owner;
-        unsupported(format!("{owner}: values of {ty:?}, as the P4Info has it"))
+        unsupported(format!("{owner}: values of {ty:?}, unknown to the P4Info"))
     }
 }
 
@@ -337,7 +337,7 @@ impl Reader<'_> {
         if !given.is_valid {
             if !given.bitstrings.is_empty() {
                 return Err(TranslateError::Malformed(format!(
-                    "{}: a header that is not valid has no fields",
+                    "{}: an invalid header cannot have fields",
                     self.typed.owner
                 )));
             }
@@ -371,7 +371,7 @@ impl Reader<'_> {
         let position = members.iter().position(|member| member == name);
         let position = position.ok_or_else(|| {
             let (owner, name) = (self.typed.owner, excerpt(name));
-            TranslateError::Malformed(format!("{owner}: there is no member `{name}`"))
+            TranslateError::Malformed(format!("{owner}: member `{name}` does not exist"))
         })?;
         self.scalars.push((position as u128).into());
         Ok(())
@@ -528,7 +528,7 @@ mod tests {
         let typed = typed(&ty, &types);
         assert_eq!(typed.from_proto(&member("B"), &NoNames), Ok(vec![1.into()]));
         let error = typed.from_proto(&member(&"c".repeat(100_000)), &NoNames);
-        let expected = format!("r: there is no member `{}…`", "c".repeat(40));
+        let expected = format!("r: member `{}…` does not exist", "c".repeat(40));
         assert_eq!(error.unwrap_err().to_string(), expected);
     }
 

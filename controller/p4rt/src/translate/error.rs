@@ -122,7 +122,7 @@ pub enum TranslateError {
     #[error("{0}")]
     Malformed(String),
     /// The index is outside the array.
-    #[error("{name} has {size} cells; there is none with index {index}")]
+    #[error("{name} has {size} cells: index {index} is out of range")]
     IndexOutOfRange {
         /// Register or counter.
         name: String,

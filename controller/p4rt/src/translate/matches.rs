@@ -83,7 +83,7 @@ pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch)
         },
         FieldMatchType::Other(_) => {
             return Err(TranslateError::Unsupported {
-                what: "match kinds of other architectures".to_owned(),
+                what: "match kinds of an architecture".to_owned(),
             });
         }
     };
@@ -92,7 +92,7 @@ pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch)
         return Err(match_error(
             table,
             field,
-            "a don't-care is left out, not spelt out".to_owned(),
+            "this matches every value: leave the field out".to_owned(),
         ));
     }
     Ok(value)
@@ -112,7 +112,7 @@ fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
     let declared = match field.match_type {
         MatchType::Standard(kind) if kind == value.kind() => None,
         MatchType::Standard(kind) => Some(kind.name()),
-        MatchType::Other(_) => Some("in a way of the architecture"),
+        MatchType::Other(_) => Some("by the architecture's rule"),
     };
     if let Some(declared) = declared {
         return Err(TranslateError::MatchKind {

@@ -15,7 +15,7 @@ pub fn packet_metadata(
     if values.len() != header.metadata.len() {
         let (name, declared) = (&header.preamble.name, header.metadata.len());
         return Err(TranslateError::Malformed(format!(
-            "{name} has {declared} fields, not {}",
+            "{name} needs {declared} fields, not {}",
             values.len()
         )));
     }

@@ -153,7 +153,7 @@ pub(super) fn group_to_proto(
                 .map(|port| WatchKind::WatchPort(bytes::encode(port.into()))),
         })
     };
-    let too_large = |_| TranslateError::Malformed(format!("a group of {max_size} members"));
+    let too_large = |_| TranslateError::Malformed(format!("max_size {max_size} is too large"));
     Ok(v1::ActionProfileGroup {
         action_profile_id: named(profile, index)?.preamble.id,
         group_id: id,
@@ -211,20 +211,20 @@ fn table_of<'a>(profile: &ActionProfile, index: &'a Index) -> Result<&'a Table> 
     let mut tables = profile.table_ids.iter();
     let table = tables.find_map(|id| index.tables.with_id(*id));
     table.ok_or_else(|| {
-        TranslateError::Malformed(format!("{} belongs to no table", profile.preamble.name))
+        TranslateError::Malformed(format!("no table uses {}", profile.preamble.name))
     })
 }
 
 fn weight_to_proto(weight: u32) -> Result<i32> {
     match i32::try_from(weight) {
-        Ok(0) | Err(_) => Err(TranslateError::Malformed(format!("a weight of {weight}"))),
+        Ok(0) | Err(_) => Err(TranslateError::Malformed(format!("weight {weight} < 1"))),
         Ok(weight) => Ok(weight),
     }
 }
 
 fn weight_from_proto(weight: i32) -> Result<u32> {
     match u32::try_from(weight) {
-        Ok(0) | Err(_) => Err(TranslateError::Malformed(format!("a weight of {weight}"))),
+        Ok(0) | Err(_) => Err(TranslateError::Malformed(format!("weight {weight} < 1"))),
         Ok(weight) => Ok(weight),
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn session_from_proto(
 fn check_id(what: &str, id: u32) -> Result<()> {
     match id {
         0 => Err(TranslateError::Malformed(format!(
-            "0 is not a {what}: it asks for all of them in a read"
+            "0 is not a {what}: in a read, it stands for all of them"
         ))),
         _ => Ok(()),
     }

@@ -47,7 +47,7 @@ pub(super) fn indirect_to_proto(
 ) -> Result<v1::TableEntry> {
     let EntryAt::Key { table, .. } = at else {
         return Err(TranslateError::Malformed(
-            "the default entry has an action of its own".to_owned(),
+            "the default entry takes an action, not a member or group".to_owned(),
         ));
     };
     let action = choice_to_proto(table_named(table, index)?, choice, index)?;

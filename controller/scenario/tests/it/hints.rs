@@ -250,7 +250,7 @@ const CASES: [(Place, &str, &str); 121] = [
     (Filter, "tcp.dport in {80 443}", "`tcp.dport in {80, 443}`"),
     (Filter, "-p tcp --dport 80", "`tcp.dport == 80`"),
     (Filter, "infiniband.bth.psn == 5", "`roce.psn`"),
-    (Filter, "frame.time < 5", "no packet carries a time"),
+    (Filter, "frame.time < 5", "a packet carries no time"),
     (Filter, "bootp", "`udp.dport in {67, 68}`"),
     (
         Filter,

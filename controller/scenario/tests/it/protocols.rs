@@ -120,7 +120,7 @@ fn plans_and_pairs_know_each_scenarios_protocols() {
     let (third, third_plan) = of(SCENARIO, &given(&MEMO.replace("bits: 8", "bits: 16")));
     let against = pair((&first, &first_plan), (&third, &third_plan));
     assert!(
-        against.contains("there is a protocol `memo` already"),
+        against.contains("protocol `memo` already exists"),
         "{against}"
     );
 }

@@ -38,9 +38,9 @@ impl<'a> Checker<'a, '_> {
                     Diagnostic::error(
                         Code::Placement,
                         p.span,
-                        "parameters with a direction stand before those without",
+                        "a parameter with a direction cannot follow one without",
                     )
-                    .hint("those without are the control plane's"),
+                    .hint("move it before the parameters that the control plane supplies"),
                 ),
                 _ => {}
             }

@@ -24,14 +24,14 @@ impl<'a> Checker<'a, '_> {
                 .any(|b| b.name.name == a.name.name && structured(&&a) != structured(&&b));
             if mixed && structured(&&a) {
                 let message = format!(
-                    "`@{}` stands here both with brackets and without",
+                    "`@{}` is written here both with `[…]` and without",
                     a.name.name
                 );
                 self.err(Code::Duplicate, a.name.span, message);
             }
             if a.name.name == "pkginfo" && matches!(a.body, AnnotationBody::None) {
-                let d = Diagnostic::error(Code::Type, a.span, "`@pkginfo` says nothing");
-                self.push(d.hint("`@pkginfo[name = \"…\", version = \"…\"]`"));
+                let d = Diagnostic::error(Code::Type, a.span, "`@pkginfo` needs values");
+                self.push(d.hint("write `@pkginfo[name = \"…\", version = \"…\"]`"));
             }
         }
         self.check_naming(list);
@@ -49,14 +49,14 @@ impl<'a> Checker<'a, '_> {
             };
             if !well_formed {
                 let takes = match &*a.name.name {
-                    "name" => "`@name` takes one string, which is not empty",
-                    _ => "`@hidden` takes nothing",
+                    "name" => "`@name` takes one non-empty string",
+                    _ => "`@hidden` takes no value",
                 };
                 self.err(Code::Type, a.name.span, takes);
             }
             if let Some(first) = first {
                 let message = format!(
-                    "`@{}` behind `@{}`: one of them at most names what stands here",
+                    "`@{}` after `@{}`: a declaration takes only one of them",
                     a.name.name, first.name.name
                 );
                 // p4c accepts it.
@@ -89,7 +89,7 @@ impl<'a> Checker<'a, '_> {
             };
             let d = Diagnostic::error(code, a.span, message);
             self.push(d.hint(format!(
-                "`@{TRANSLATION}(\"uri\", bit<32>)` or `@{TRANSLATION}(\"uri\", string)`"
+                "write `@{TRANSLATION}(\"uri\", bit<32>)` or `@{TRANSLATION}(\"uri\", string)`"
             )));
         }
     }
@@ -158,7 +158,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Constant,
                 e.span,
-                "an annotation holds numbers, strings and truth values that are known at compile time",
+                "an annotation takes only compile-time known numbers, strings and bools",
             );
         }
         literal

@@ -34,11 +34,11 @@ impl<'a> Checker<'a, '_> {
         let mut made = self.out.controls[before..].iter().flatten();
         if again && made.any(|c| !c.tables.is_empty()) {
             let message = format!(
-                "`{own}` is applied by its name twice, so that its tables would have one name"
+                "`{own}` is invoked by type name twice: its tables would have the same names"
             );
             self.push(
                 Diagnostic::error(Code::Duplicate, span, message)
-                    .hint(format!("make two instances: `{own}() a; {own}() b;`")),
+                    .hint(format!("declare two instances: `{own}() a; {own}() b;`")),
             );
         }
         match val {
@@ -175,7 +175,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Checks that the `apply` of a table or control stands in an apply block.
+    /// Checks that the `apply` of a table or control is called in an apply block.
     pub(crate) fn may_apply(&mut self, span: Span) -> bool {
         let ok = matches!(self.unit.kind, UnitKind::Control(_)) && self.unit.body == Body::Apply;
         if !ok {

@@ -40,7 +40,7 @@ pub(crate) fn is_optional(p: &ast::Param) -> bool {
     p.annotations.iter().any(|a| a.name.name == "optional")
 }
 
-/// Position of each argument in the call, if named arguments stand in another order than the parameters; else empty.
+/// Position of each argument in the call, if the order of named arguments differs from that of the parameters; else empty.
 fn written_order(given: &[Given<'_>]) -> Vec<u32> {
     let order = in_order_of_call(given);
     if order.is_sorted() {
@@ -170,7 +170,7 @@ impl<'a> Checker<'a, '_> {
             && let Some(default) = params.iter().find(|p| p.default.is_some())
         {
             let text = format!(
-                "`{what}` has `@optional` parameters and default values: its arguments are given by name"
+                "`{what}` has `@optional` parameters and default values: name its arguments"
             );
             self.push(
                 Diagnostic::error(Code::Type, arg.value.span, text)
@@ -180,7 +180,7 @@ impl<'a> Checker<'a, '_> {
         }
         let by_name = args.iter().find(|arg| arg.name.is_some());
         if let (Some(by_name), Some(by_place)) = (by_name, by_place) {
-            let message = "either all arguments are named or none is";
+            let message = "name all arguments or none";
             self.push(
                 Diagnostic::error(Code::Type, by_place.value.span, message)
                     .label(by_name.value.span, "this one is named"),
@@ -321,9 +321,9 @@ impl<'a> Checker<'a, '_> {
                         Diagnostic::warning(
                             Code::Lint,
                             span,
-                            "the same place is written by two arguments",
+                            "two `out` or `inout` arguments are the same variable or field",
                         )
-                        .hint("the last one in the call's order wins"),
+                        .hint("it keeps the value of the argument that is copied out last"),
                     );
                 }
                 places.push((lv.clone(), span));
@@ -355,7 +355,7 @@ impl<'a> Checker<'a, '_> {
                         Code::Placement,
                         span,
                         format!(
-                            "the argument of `{}` must be assignable: {why}",
+                            "the argument for `{}` must be assignable: {why}",
                             p.name.name
                         ),
                     );
@@ -381,7 +381,7 @@ impl<'a> Checker<'a, '_> {
                     Code::Placement,
                     span,
                     format!(
-                        "the argument of `{}` must be a place, found {what}",
+                        "the argument for `{}` must be an l-value, found {what}",
                         p.name.name
                     ),
                 );
@@ -445,7 +445,7 @@ impl<'a> Checker<'a, '_> {
                         self.err(
                             Code::Constant,
                             span,
-                            "constructor arguments must be known at compile time",
+                            "constructor arguments must be compile-time known values",
                         );
                         None
                     }

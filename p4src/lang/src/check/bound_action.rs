@@ -128,7 +128,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 span,
-                "these arguments differ from those bound in the table's `actions`",
+                "these arguments differ from those in the table's `actions`",
             );
         }
     }

@@ -96,7 +96,7 @@ impl<'a> Checker<'a, '_> {
         };
         let count = self.small_constant::<u32>(&arg.value);
         if count == Some(0) {
-            let message = format!("`{}` takes a positive number", method.name);
+            let message = format!("the argument of `{}` must be positive", method.name);
             self.err(Code::Constant, arg.value.span, message);
         } else if let Some(n) = count
             && self.writable(stack, at)
@@ -133,7 +133,7 @@ impl<'a> Checker<'a, '_> {
             return Some(format!("did you mean `{near}`?"));
         }
         let owners = match name {
-            "isValid" => "headers and header unions have",
+            "isValid" => "only headers and header unions have",
             "setValid" | "setInvalid" => "only headers have",
             "push_front" | "pop_front" => "only header stacks have",
             _ => return None,
@@ -174,7 +174,7 @@ impl<'a> Checker<'a, '_> {
 
     pub(crate) fn no_args(&mut self, call: Call<'a, '_>) {
         if let Some(arg) = call.args.first() {
-            self.err(Code::Type, arg.value.span, "no arguments are taken here");
+            self.err(Code::Type, arg.value.span, "this method takes no arguments");
         }
     }
 
@@ -261,7 +261,7 @@ impl<'a> Checker<'a, '_> {
             }
         }
         for span in left_out {
-            let message = "a Tofino's parser has no `verify`: the program goes on without it";
+            let message = "Tofino's parsers do not support `verify`: this one is left out";
             self.push(
                 Diagnostic::warning(Code::Architecture, span, message)
                     .hint("check the condition in ingress, or select on the field"),

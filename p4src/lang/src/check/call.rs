@@ -43,7 +43,7 @@ impl<'a> Checker<'a, '_> {
         match self.call(callee, call) {
             Some(val) => val,
             None => {
-                self.err(Code::Type, span, "this call gives no value");
+                self.err(Code::Type, span, "this call returns no value");
                 Val::Poison
             }
         }
@@ -75,7 +75,7 @@ impl<'a> Checker<'a, '_> {
             self.warn(
                 Code::Unused,
                 e.span,
-                "the result of this call is not used, and it has no other effect",
+                "this call has no effect: its result is not used",
             );
         }
     }
@@ -172,9 +172,9 @@ impl<'a> Checker<'a, '_> {
                 Diagnostic::error(
                     Code::Placement,
                     call.span,
-                    "an instance cannot be made by a statement",
+                    "a constructor call is not a statement",
                 )
-                .hint("declare it: `X(…) x;`"),
+                .hint("declare an instance: `X(…) x;`"),
             );
             return Val::Poison;
         }

@@ -104,7 +104,7 @@ impl<'a> Checker<'a, '_> {
         if let (Some(a), Some(b)) = (from.width(), to.width())
             && a != b
         {
-            d = d.hint("width and sign change one at a time: two casts");
+            d = d.hint("use two casts: one changes the width, one the sign");
         } else if matches!((from, to), (Ty::Bit(_) | Ty::Int(_), Ty::Bool)) {
             d = d.hint("compare with 0 instead");
         }

@@ -39,7 +39,7 @@ impl<'a> Checker<'a, '_> {
                         self.err(
                             Code::Type,
                             span,
-                            format!("{{#}} is an invalid header, expected {shown}"),
+                            format!("expected {shown}, found {{#}}, an invalid header"),
                         );
                     }
                     None
@@ -55,7 +55,7 @@ impl<'a> Checker<'a, '_> {
                     );
                     let mut d = Diagnostic::error(Code::Type, span, message);
                     if matches!(other, Val::Functions(_) | Val::Action(..) | Val::Table(_)) {
-                        d = d.hint("is a call meant? `(…)`");
+                        d = d.hint("add `(…)` to call it");
                     }
                     self.push(d);
                 }
@@ -85,7 +85,7 @@ impl<'a> Checker<'a, '_> {
                     self.warn(
                         Code::Constant,
                         span,
-                        format!("{n} does not fit into {shown} and becomes {cut}"),
+                        format!("{n} does not fit into {shown}: it is truncated to {cut}"),
                     );
                 }
                 Some(fold::bits(n, &lowered))
@@ -157,8 +157,8 @@ impl<'a> Checker<'a, '_> {
         let bare = self.types.strip_new(ty).clone();
         let named = list.items.iter().find(|item| item.name.is_some());
         if let (Ty::Tuple(_) | Ty::Stack(..) | Ty::List(_), Some(item)) = (&bare, named) {
-            let message = format!("{} has no fields that have names", self.types.show(ty));
-            let hint = "write the elements without names, in their order";
+            let message = format!("{} has no named fields", self.types.show(ty));
+            let hint = "write the elements in order, without names";
             self.push(Diagnostic::error(Code::Type, item.span, message).hint(hint));
             return None;
         }
@@ -206,9 +206,8 @@ impl<'a> Checker<'a, '_> {
         let info = &self.types.structs[index as usize];
         if info.kind == StructKind::Union {
             let member = info.fields.first().map_or("h", |(name, _)| name.as_str());
-            let hint = format!(
-                "assign to one of its headers, `u.{member} = {{ … }};`, or `{{#}}` for none"
-            );
+            let hint =
+                format!("assign to one of its headers, `u.{member} = {{ … }};`, or assign `{{#}}`");
             let message = "a header union cannot be made from a list";
             self.push(Diagnostic::error(Code::Type, span, message).hint(hint));
             return None;
@@ -236,7 +235,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 span,
-                format!("{given} elements for a stack of {n}"),
+                format!("the list has {given} elements, the stack only {n}"),
             );
             return None;
         }
@@ -248,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         if given < n && !list.rest {
             let shown = self.types.show(ty);
             let message = format!("{shown} has {n} elements, the list has {given}");
-            let hint = "end the list with `...` to give the others their default values";
+            let hint = "end the list with `...` to set the others to default values";
             self.push(Diagnostic::error(Code::Type, span, message).hint(hint));
             return None;
         }
@@ -292,7 +291,7 @@ impl<'a> Checker<'a, '_> {
             );
             let mut d = Diagnostic::error(Code::Type, span, message);
             if list.items.len() < types.len() {
-                d = d.hint("end the list with `...` to give the other fields their default values");
+                d = d.hint("end the list with `...` to set the other fields to default values");
             }
             self.push(d);
             return None;
@@ -324,11 +323,7 @@ impl<'a> Checker<'a, '_> {
         let mut ok = true;
         for item in &list.items {
             let Some(name) = item.name else {
-                self.err(
-                    Code::Type,
-                    item.span,
-                    "either all fields are named or none is",
-                );
+                self.err(Code::Type, item.span, "name all fields or none");
                 ok = false;
                 continue;
             };
@@ -361,7 +356,7 @@ impl<'a> Checker<'a, '_> {
             } else {
                 self.push(
                     Diagnostic::error(Code::Type, span, format!("field `{name}` is missing"))
-                        .hint("`...` at the end gives missing fields their default values"),
+                        .hint("end the list with `...` to set missing fields to default values"),
                 );
                 ok = false;
             }

@@ -52,8 +52,8 @@ impl<'a> Checker<'a, '_> {
 
     fn not_constant(&mut self, span: Span) {
         self.push(
-            Diagnostic::error(Code::Constant, span, "this must be known at compile time").hint(
-                "literals, constants and constructor parameters are; variables and run-time parameters are not",
+            Diagnostic::error(Code::Constant, span, "this must be a compile-time known value").hint(
+                "use literals, constants and constructor parameters, not variables or run-time parameters",
             ),
         );
     }
@@ -71,7 +71,7 @@ impl<'a> Checker<'a, '_> {
             && !fold::fits(n, &self.types.ir(ty))
         {
             let shown = self.types.show(ty);
-            let message = format!("{n} does not fit into {shown}, which represents the enum");
+            let message = format!("{n} does not fit into {shown}, the enum's underlying type");
             self.err(Code::Constant, e.span, message);
             return None;
         }

@@ -135,13 +135,13 @@ impl<'a> Checker<'a, '_> {
                 self.signature(&[(type_params, &vars)], params, None);
                 self.declare_from(name, Val::Decl(DeclRef::Package(index)), end);
             }
-            DeclKind::Table(t) => self.misplaced(&t.name, "a table stands inside a control"),
+            DeclKind::Table(t) => self.misplaced(&t.name, "a table must be in a control"),
             DeclKind::ValueSet { name, .. } => {
-                self.misplaced(name, "a value set stands inside a parser");
+                self.misplaced(name, "a value set must be in a parser");
             }
             DeclKind::Var { name, .. } => self.misplaced(
                 name,
-                "a variable stands inside a parser or control; at the top level only constants",
+                "a variable must be in a parser or control, not at the top level",
             ),
             _ => self.type_decl(decl, end),
         }
@@ -268,7 +268,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 ty.span,
-                format!("a new type stands for a bit<>, int<> or bool, not for {shown}"),
+                format!("`type` takes a bit<>, int<> or bool, not {shown}"),
             );
         }
         self.types.newtypes.push((name.name.clone(), under));
@@ -282,7 +282,7 @@ impl<'a> Checker<'a, '_> {
     fn typedef(&mut self, ty: &'a ast::Type) -> Val<'a> {
         match self.type_name(ty) {
             Val::Type(of @ (Ty::Void | Ty::MatchKind | Ty::Str)) => {
-                let message = format!("a typedef cannot stand for {}", self.types.show(&of));
+                let message = format!("`typedef` cannot name the type {}", self.types.show(&of));
                 self.err(Code::Type, ty.span, message);
                 Val::Poison
             }
@@ -298,7 +298,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     value.span,
-                    "only an enum with a representation (`enum bit<8> E`) gives its members values",
+                    "only an enum with an underlying type (`enum bit<8> E`) takes member values",
                 );
             }
         }
@@ -323,7 +323,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 repr.span,
-                format!("an enum is represented by a bit<> or int<>, not by {shown}"),
+                format!("the underlying type of an enum must be a bit<> or int<>, not {shown}"),
             );
         }
         let ty = self.types.strip_new(&ty).clone();
@@ -341,7 +341,7 @@ impl<'a> Checker<'a, '_> {
                     Code::Constant,
                     m.name.span,
                     format!(
-                        "`{}` needs a value: the enum has a representation",
+                        "`{}` needs a value: the enum has an underlying type",
                         m.name.name
                     ),
                 );

@@ -31,9 +31,9 @@ impl<'a> Checker<'a, '_> {
                         Diagnostic::error(
                             Code::Type,
                             e.span,
-                            "`const entries` have no priorities: the first that matches wins",
+                            "`const entries` take no priorities: the first match wins",
                         )
-                        .hint("`entries` without `const` have them"),
+                        .hint("write `entries` without `const` to set priorities"),
                     );
                     None
                 }
@@ -65,7 +65,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Type,
                         entry.span,
-                        "entries of a table of exact and lpm fields have no priority",
+                        "a table with only exact and lpm fields takes no priorities",
                     );
                 }
             }
@@ -78,7 +78,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Constant,
                 first.span,
-                "the first entry needs a priority, as others have one",
+                "the first entry needs a priority, because others have one",
             );
             return;
         }
@@ -116,10 +116,10 @@ impl<'a> Checker<'a, '_> {
     ) {
         let span = |n: usize| t.entries.get(n).map(|e| e.span).unwrap_or_default();
         if let Some(n) = priorities.iter().position(|p| *p < 0) {
-            let message = format!("the priority of this entry would be {}", priorities[n]);
+            let message = format!("the priority of this entry is {}, below 0", priorities[n]);
             self.push(
                 Diagnostic::error(Code::Constant, span(n), message)
-                    .hint("an entry without a priority counts on from the one before it"),
+                    .hint("an entry without a priority continues from the entry before it: write it explicitly"),
             );
             return;
         }
@@ -127,11 +127,11 @@ impl<'a> Checker<'a, '_> {
             let mut first: HashMap<i64, usize> = HashMap::new();
             for (n, p) in priorities.iter().enumerate() {
                 if let Some(first) = first.get(p) {
-                    let message = format!("another entry has the priority {p}, too");
+                    let message = format!("another entry also has priority {p}");
                     self.push(
                         Diagnostic::warning(Code::Lint, span(n), message)
-                            .label(span(*first), "this one")
-                            .hint("which of them wins is unspecified; `@noWarn(\"duplicate_priorities\")` before `entries` if that is meant"),
+                            .label(span(*first), "the other entry")
+                            .hint("P4 does not define which one wins; if intended, write `@noWarn(\"duplicate_priorities\")` before `entries`"),
                     );
                 } else {
                     first.insert(*p, n);
@@ -147,11 +147,11 @@ impl<'a> Checker<'a, '_> {
                 false => pair[0] > pair[1],
             };
             if wrong {
-                let message = "this entry wins over the one before it";
+                let message = "this entry takes precedence over the one before it";
                 self.push(
                     Diagnostic::warning(Code::Lint, span(n + 1), message)
-                        .label(span(n), "this one")
-                        .hint("`@noWarn(\"entries_out_of_priority_order\")` before `entries` if that is meant"),
+                        .label(span(n), "the one before")
+                        .hint("if intended, write `@noWarn(\"entries_out_of_priority_order\")` before `entries`"),
                 );
             }
         }
@@ -164,7 +164,7 @@ impl<'a> Checker<'a, '_> {
             if let Some(first) = seen.insert(format!("{:?}", entry.keys), entry.span) {
                 self.push(
                     Diagnostic::error(Code::Duplicate, entry.span, "another entry has this key")
-                        .label(first, "the first"),
+                        .label(first, "the earlier entry"),
                 );
             }
         }
@@ -176,7 +176,7 @@ impl<'a> Checker<'a, '_> {
         match n.to_u64().filter(|n| *n <= i32::MAX as u64) {
             Some(n) => Some(n),
             None => {
-                self.err(Code::Constant, e.span, format!("{n} is not a priority"));
+                self.err(Code::Constant, e.span, format!("priority {n} is invalid"));
                 None
             }
         }
@@ -203,7 +203,7 @@ impl<'a> Checker<'a, '_> {
         }
         let mut out = Vec::with_capacity(types.len());
         for (key, ty) in keys.into_iter().zip(types) {
-            // The result of a call is no constant, and its statements cannot run here.
+            // The result of a call is not a constant, and its statements cannot run here.
             let mut set = None;
             self.block_of(|c| set = c.keyset(key, ty));
             let set = set?;
@@ -219,7 +219,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Constant,
                     entry.span,
-                    "an entry's key must be known at compile time",
+                    "an entry's key must be a compile-time known value",
                 );
                 return None;
             }
@@ -269,7 +269,7 @@ fn is_prefix(mask: &ir::Expr) -> bool {
     value.count_ones() + zeros == width
 }
 
-/// Whether `@noWarn("what")` stands before the property.
+/// Whether the property has the annotation `@noWarn("what")`.
 fn silenced(property: &ast::TableProperty, what: &str) -> bool {
     let is_it = |a: &ast::Annotation| {
         a.name.name == "noWarn"

@@ -45,7 +45,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Placement,
                         e.span,
-                        "`this` has a meaning only in the implementation of an abstract method",
+                        "`this` is allowed only in the implementation of an abstract method",
                     );
                     Val::Poison
                 }
@@ -215,7 +215,7 @@ impl<'a> Checker<'a, '_> {
                             operand.span,
                             "`~` needs an operand with a width",
                         )
-                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                        .hint(format!("write `8w{n}`, `16w{n}` …")),
                     );
                     Val::Poison
                 }
@@ -294,7 +294,7 @@ impl<'a> Checker<'a, '_> {
                     Diagnostic::error(
                         Code::Type,
                         span,
-                        "the width of this value is unknown: both sides are `int`",
+                        "this value needs a width: both operands are `int`",
                     )
                     .hint("give one of them a width: `8w1`"),
                 );
@@ -347,8 +347,8 @@ impl<'a> Checker<'a, '_> {
             Val::Poison => None,
             Val::Integer(n) => {
                 self.push(
-                    Diagnostic::error(Code::Type, span, "the width of this value is unknown")
-                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                    Diagnostic::error(Code::Type, span, "this number needs a width")
+                        .hint(format!("write `8w{n}`, `16w{n}` …")),
                 );
                 None
             }
@@ -386,7 +386,7 @@ impl<'a> Checker<'a, '_> {
             return LVal {
                 ty,
                 lv,
-                read_only: Some("it is a value"),
+                read_only: Some("it is the result of an expression"),
             };
         }
         let temp = self.temp(&ty);
@@ -411,7 +411,7 @@ impl<'a> Checker<'a, '_> {
             Val::Poison => None,
             other => {
                 let what = match &other {
-                    Val::Expr(..) | Val::Integer(_) => "a value without a place",
+                    Val::Expr(..) | Val::Integer(_) => "the result of an expression",
                     _ => other.what(),
                 };
                 self.err(

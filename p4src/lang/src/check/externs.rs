@@ -77,7 +77,7 @@ impl<'a> Checker<'a, '_> {
             && let Some(at) = sig.ret_span
         {
             self.push(
-                Diagnostic::error(Code::Type, at, "an `int` cannot be returned at run time")
+                Diagnostic::error(Code::Type, at, "an extern cannot return an `int`")
                     .hint("give it a width: `bit<32>`"),
             );
         }
@@ -245,7 +245,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Placement,
                 made.span,
-                format!("`{shown}` has no constructor: the architecture provides its objects"),
+                format!("`{shown}` has no constructor: only the architecture creates its objects"),
             );
             return Val::Poison;
         };
@@ -344,7 +344,7 @@ impl<'a> Checker<'a, '_> {
             DeclRef::Struct(_) => {
                 self.push(
                     Diagnostic::error(Code::Type, call.span, "a struct has no constructor")
-                        .hint("a list makes one: `{ a, b }`"),
+                        .hint("write a list: `{ a, b }`"),
                 );
                 Val::Poison
             }

@@ -87,7 +87,7 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
     let shift = || match b.to_u64() {
         Some(n) if n <= LIMITS.integer_bits => Ok(n),
         _ if b.is_negative() => Err("shift by a negative number"),
-        _ => Err("shift too far: a constant has no more than 65536 bits"),
+        _ => Err("shift too far: a constant has at most 65536 bits"),
     };
     let n = match op {
         BinOp::Add => a + b,
@@ -95,7 +95,7 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
         BinOp::Mul => a * b,
         BinOp::Div | BinOp::Mod if b.is_zero() => return Err("division by zero"),
         BinOp::Div | BinOp::Mod if a.is_negative() || b.is_negative() => {
-            return Err("division of negative numbers is not defined");
+            return Err("P4 does not define division of negative numbers");
         }
         BinOp::Div => a / b,
         BinOp::Mod => a % b,
@@ -113,7 +113,7 @@ pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault
     Ok(n)
 }
 
-/// Compares two numbers; `None` if `op` is no comparison.
+/// Compares two numbers; `None` if `op` is not a comparison.
 pub(crate) fn compare(op: BinOp, a: &BigInt, b: &BigInt) -> Option<bool> {
     Some(match op {
         BinOp::Lt => a < b,

@@ -115,7 +115,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Declares type parameters as their arguments. Without arguments they stand for themselves, which happens only in the
+    /// Declares type parameters as their arguments. Without arguments they denote themselves, which happens only in the
     /// check of a generic unit that has no instance.
     pub(crate) fn declare_types(&mut self, params: &'a [ast::Ident], types: &[Ty]) {
         for (i, p) in params.iter().enumerate() {

@@ -198,8 +198,8 @@ impl<'a> Checker<'a, '_> {
         let known = infer.vars.iter().all(|(_, ty)| *ty != Some(Ty::Integer));
         if !known {
             self.push(
-                Diagnostic::error(Code::Type, span, "the width of a number here is unknown")
-                    .hint("write it: `8w1`, `16w1` …"),
+                Diagnostic::error(Code::Type, span, "a number in this call needs a width")
+                    .hint("write `8w1`, `16w1` …"),
             );
         }
         known
@@ -232,7 +232,7 @@ impl<'a> Checker<'a, '_> {
                     span,
                     format!("the type argument `{name}` cannot be inferred"),
                 )
-                .hint("write it: `f<bit<32>>(…)`"),
+                .hint("write the type arguments: `f<bit<32>>(…)`"),
             );
             return None;
         }

@@ -66,7 +66,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 first.map_or(made.span, |item| item.span),
-                "only an extern object is initialised with a block",
+                "only an extern instance can have an initializer block",
             );
             return Val::Poison;
         }
@@ -222,7 +222,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     p.ty.span,
-                    "`int` is a compile-time type; a run-time parameter needs a width",
+                    "a run-time parameter cannot be an `int`: write a width, as in `bit<32>`",
                 );
             }
         }

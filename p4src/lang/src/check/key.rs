@@ -89,9 +89,9 @@ impl<'a> Checker<'a, '_> {
                 Diagnostic::error(
                     Code::Type,
                     k.expr.span,
-                    "the control plane has no name for this key",
+                    "this key expression needs a control-plane name",
                 )
-                .hint("give it one behind the match kind: `@name(\"…\")`"),
+                .hint("write it after the match kind: `@name(\"…\")`"),
             );
         }
         let name = super::unit::given_name(&written, &k.annotations);
@@ -104,12 +104,11 @@ impl<'a> Checker<'a, '_> {
         let twice =
             |other: &ir::Key| other.name == name && shown(&other.match_kind, &other.annotations);
         if shown(&k.kind.name, &annotations) && t.key.iter().any(twice) {
-            let message =
-                format!("two fields of this key are named `{name}` for the control plane");
+            let message = format!("two fields of this key have the control-plane name `{name}`");
             // p4c accepts it: the control plane can use the ids.
             self.push(
                 Diagnostic::warning(Code::Lint, k.expr.span, message)
-                    .hint("`@name(\"…\")` behind the match kind tells them apart"),
+                    .hint("rename one of them with `@name(\"…\")` after its match kind"),
             );
         }
         t.key.push(ir::Key {

@@ -62,7 +62,7 @@ impl<'a> Checker<'a, '_> {
         span: Span,
     ) {
         let DeclKind::Var { ty, name, .. } = &var.kind else {
-            self.err(Code::Placement, var.span, "a loop runs over a variable");
+            self.err(Code::Placement, var.span, "a loop must declare a variable");
             return;
         };
         let ty = self.resolve(ty);
@@ -77,7 +77,7 @@ impl<'a> Checker<'a, '_> {
     fn loop_variable(&mut self, ty: &Ty, name: &'a ast::Ident) -> LVal {
         let place = self.variable(&name.name, ty);
         let mut seen = place.clone();
-        seen.read_only = Some("it is a loop's variable");
+        seen.read_only = Some("it is the variable of a `for … in` loop");
         self.declare(name, Val::Place(seen));
         place
     }
@@ -98,7 +98,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     name.span,
-                    format!("a range runs over bit<> or int<>, not {shown}"),
+                    format!("a loop over a range needs a variable of bit<> or int<>, not {shown}"),
                 );
             }
             return;
@@ -278,7 +278,7 @@ impl<'a> Checker<'a, '_> {
     }
 
     fn no_collection(&mut self, what: &str, span: Span) {
-        let message = format!("a loop runs over a stack, a list or a range, not {what}");
+        let message = format!("a `for … in` loop takes a stack, a list or a range, not {what}");
         self.err(Code::Type, span, message);
     }
 }

@@ -39,7 +39,7 @@ impl<'a> Checker<'a, '_> {
                         self.err(
                             Code::UnknownName,
                             member.span,
-                            format!("the list has no `{}`", member.name),
+                            format!("the list has no field `{}`", member.name),
                         );
                         Val::Poison
                     }
@@ -99,7 +99,7 @@ impl<'a> Checker<'a, '_> {
                         member.span,
                         format!("`{}` of a stack exists only in parsers", member.name),
                     )
-                    .hint("in a control, index the stack with a number"),
+                    .hint("in a control, use an index: `stack[0]`"),
                 );
                 Val::Poison
             }
@@ -115,9 +115,9 @@ impl<'a> Checker<'a, '_> {
                     Diagnostic::error(
                         Code::UnknownName,
                         member.span,
-                        "a stack's `nextIndex` cannot be read",
+                        "a header stack has no readable `nextIndex`",
                     )
-                    .hint("`lastIndex` is the index of the element extracted last"),
+                    .hint("use `lastIndex`, the index of the element extracted last"),
                 );
                 Val::Poison
             }
@@ -233,7 +233,7 @@ impl<'a> Checker<'a, '_> {
         p
     }
 
-    /// An element of an array; in the IR, an element that is no struct is the field of a one-field struct.
+    /// An element of an array; in the IR, an element that is not a struct is the field of a one-field struct.
     pub(crate) fn element(&self, array: LVal, at: ir::Expr, elem: &Ty) -> LVal {
         let p = self.step(array, Access::Index(Box::new(at)), elem.clone());
         match self.types.element(elem) {
@@ -286,7 +286,7 @@ impl<'a> Checker<'a, '_> {
             return match item {
                 Some(item) => item.val.clone(),
                 None => {
-                    self.err(Code::Constant, index.span, "no such element");
+                    self.err(Code::Constant, index.span, "the list has no such element");
                     Val::Poison
                 }
             };
@@ -304,7 +304,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Constant,
                         index.span,
-                        format!("the tuple has {} elements", items.len()),
+                        format!("the tuple has only {} elements", items.len()),
                     );
                     return Val::Poison;
                 };
@@ -351,7 +351,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     base.span,
-                    format!("only stacks and tuples are indexed, not {shown}"),
+                    format!("only stacks and tuples have an index, not {shown}"),
                 );
                 Val::Poison
             }
@@ -381,7 +381,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Type,
                         span,
-                        format!("an index is a number, not {shown}"),
+                        format!("an index must be a bit<> or int<>, not {shown}"),
                     );
                     return None;
                 }
@@ -394,7 +394,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Constant,
                 span,
-                format!("index {n} is outside of a stack of {size}"),
+                format!("index {n} is out of range: the stack has {size} elements"),
             );
             return None;
         }
@@ -425,7 +425,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::UnknownName,
                     member.span,
-                    format!("applying {what} gives no `{}`", member.name),
+                    format!("`apply()` of {what} has no `{}`", member.name),
                 );
                 return Some(Val::Poison);
             }
@@ -434,14 +434,14 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 arg.value.span,
-                "a table is applied without arguments",
+                "`apply` of a table takes no arguments",
             );
         }
         if member.name == "action_run" {
             self.err(
                 Code::Placement,
                 member.span,
-                "`action_run` can only be switched on: `switch (t.apply().action_run) { … }`",
+                "`action_run` is allowed only in `switch (t.apply().action_run) { … }`",
             );
             return Some(Val::Poison);
         }

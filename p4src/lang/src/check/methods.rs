@@ -151,7 +151,7 @@ impl<'a> Checker<'a, '_> {
             init,
         } = &item.kind
         else {
-            let message = "this block holds methods and instances only";
+            let message = "an initializer block holds only methods and instances";
             return self.err(Code::Placement, item.span, message);
         };
         let full = join(
@@ -225,7 +225,7 @@ impl<'a> Checker<'a, '_> {
             if decl.is_some_and(implemented) {
                 self.checked_only(
                     span,
-                    "abstract methods are executed in controls only: this call is in a parser or function",
+                    "only controls can call abstract methods: this call is in a parser or function",
                 );
             }
             return;
@@ -292,7 +292,7 @@ impl<'a> Checker<'a, '_> {
                     Code::Type,
                     proto.name.span,
                     format!(
-                        "`{}` takes {} parameter{}, {} written",
+                        "`{}` is declared with {} parameter{}, but has {} here",
                         proto.name.name,
                         sig.types.len(),
                         if sig.types.len() == 1 { "" } else { "s" },
@@ -313,7 +313,7 @@ impl<'a> Checker<'a, '_> {
                     Diagnostic::error(
                         Code::Type,
                         p.span,
-                        "the direction differs from the declaration's",
+                        "this direction differs from the abstract method's",
                     )
                     .label(declared.span, "declared here"),
                 );
@@ -336,7 +336,7 @@ impl<'a> Checker<'a, '_> {
         }
         let wanted = self.types.show(wanted);
         let message = format!(
-            "the abstract method has {wanted} here, not {}",
+            "the abstract method declares {wanted} here, not {}",
             self.types.show(found)
         );
         let d = Diagnostic::error(Code::Type, at, message);

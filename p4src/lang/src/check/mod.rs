@@ -213,9 +213,9 @@ impl<'a, 's> Checker<'a, 's> {
                 Diagnostic::error(
                     Code::Architecture,
                     name.span,
-                    "`main` must be a package's instance",
+                    "`main` must be an instance of a package",
                 )
-                .hint("`Package(…) main;`"),
+                .hint("write `Package(…) main;`"),
             );
         }
     }
@@ -230,7 +230,7 @@ impl<'a, 's> Checker<'a, 's> {
         if self.main.is_none() && !self.sink.has_errors() {
             self.push(
                 Diagnostic::error(Code::Architecture, end, "no package named `main`")
-                    .hint("a program ends with the instance of its architecture's package: `Package(…) main;`"),
+                    .hint("instantiate the architecture's package at the end: `Package(…) main;`"),
             );
         }
         self.name_by_pipeline();
@@ -242,7 +242,7 @@ impl<'a, 's> Checker<'a, 's> {
             self.err(Code::Unsupported, span, what);
         }
         if !self.sink.has_errors() && objects::resolve(&mut self.out).is_err() {
-            let message = "too many calls of methods of parameters, on too many objects";
+            let message = "too many method calls on extern parameters, for too many objects";
             self.err(Code::Limit, end, message);
         }
         if !self.sink.has_errors() {
@@ -327,21 +327,21 @@ impl<'a, 's> Checker<'a, 's> {
             }
         }
         for (name, (one, first), (other, span)) in twice {
-            let named = format!("named `{name}` for the control plane");
+            let named = format!("have the control-plane name `{name}`");
             let d = match one == other {
                 true => {
-                    let message = format!("two {one}s are {named}");
+                    let message = format!("two {one}s {named}");
                     Diagnostic::error(Code::Duplicate, span, message)
                 }
                 // p4c accepts it: P4Info has a separate list for each kind.
                 false => {
-                    let message = format!("this {other} and the {one} before it are {named}");
+                    let message = format!("this {other} and the {one} before it {named}");
                     Diagnostic::warning(Code::Lint, span, message)
                 }
             };
             self.push(
                 d.label(first, "the first")
-                    .hint("`@name(\"…\")` tells them apart"),
+                    .hint("rename one of them with `@name(\"…\")`"),
             );
         }
     }
@@ -384,7 +384,7 @@ impl<'a, 's> Checker<'a, 's> {
         let to_bool = *found == Ty::Integer && *self.types.strip_new(expected) == Ty::Bool;
         if cast::castable(&self.types, found, expected) && !to_bool {
             d = d.hint(format!(
-                "a cast says so: `({}) {}`",
+                "cast it: `({}) {}`",
                 self.types.show(expected),
                 self.operand(span)
             ));
@@ -415,7 +415,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.work += 1;
         if self.depth >= LIMITS.expanded_nesting {
             let most = LIMITS.expanded_nesting;
-            let message = format!("declarations nested more than {most} levels deep");
+            let message = format!("declarations are nested more than {most} levels deep");
             self.err(Code::Limit, span, message);
             return false;
         }
@@ -423,7 +423,7 @@ impl<'a, 's> Checker<'a, 's> {
             let message = format!("more than {} statements and expressions", LIMITS.work);
             self.push(
                 Diagnostic::error(Code::Limit, span, message)
-                    .hint("each instance of a parser or control counts by itself"),
+                    .hint("each instance of a parser or control counts separately"),
             );
             return false;
         }
@@ -446,12 +446,14 @@ impl<'a, 's> Checker<'a, 's> {
             return false;
         }
         let message = format!(
-            "comparisons, default values and constants have more than {} parts in all",
+            "comparisons, default values and constants expand to more than {} parts",
             LIMITS.parts
         );
-        self.push(Diagnostic::error(Code::Limit, span, message).hint(
-            "`==` compares field by field, and a constant is written out wherever it is named",
-        ));
+        self.push(
+            Diagnostic::error(Code::Limit, span, message).hint(
+                "`==` expands to a comparison per field, a constant to its value at each use",
+            ),
+        );
         false
     }
 
@@ -463,7 +465,7 @@ impl<'a, 's> Checker<'a, 's> {
         let message = format!("more than {} instances of one kind", LIMITS.instances);
         self.push(
             Diagnostic::error(Code::Limit, span, message)
-                .hint("instances inside instances multiply: two in each of thirty levels are 2³⁰"),
+                .hint("nested instances multiply: two per level, over thirty levels, are 2³⁰"),
         );
         false
     }

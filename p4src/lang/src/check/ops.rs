@@ -89,7 +89,7 @@ impl<'a> Checker<'a, '_> {
         ];
         for (missing, span) in sides {
             if missing {
-                self.err(Code::Type, span, "`...` is no operand");
+                self.err(Code::Type, span, "`...` cannot be an operand");
                 return Val::Poison;
             }
         }
@@ -189,10 +189,10 @@ impl<'a> Checker<'a, '_> {
         if let Ty::New(i) = ty {
             let under = self.types.show(&self.types.newtypes[*i as usize].1);
             d = d.hint(format!(
-                "a new type has no arithmetic; cast it: `({under}) …`"
+                "a type declared by `type` has no arithmetic; cast it: `({under}) …`"
             ));
         } else if *ty == Ty::Bool {
-            d = d.hint("on bool: `&&`, `||`, `==`, `!=`");
+            d = d.hint("bool has `&&`, `||`, `==` and `!=`");
         }
         self.push(d);
         Val::Poison
@@ -290,7 +290,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Type,
                         at.1,
-                        format!("a shift's distance is a bit<>, not {shown}"),
+                        format!("the right operand of a shift must be a bit<>, not {shown}"),
                     );
                     return Val::Poison;
                 }
@@ -305,7 +305,7 @@ impl<'a> Checker<'a, '_> {
                 Diagnostic::error(
                     Code::Type,
                     at.0,
-                    "the width of the result is unknown: the shifted value is an `int`",
+                    "the result needs a width, but the left operand is an `int`",
                 )
                 .hint(format!("give it a width: `32w{n}`")),
             );
@@ -330,7 +330,7 @@ impl<'a> Checker<'a, '_> {
             if let Val::Integer(n) = val {
                 self.push(
                     Diagnostic::error(Code::Type, span, "`++` needs operands with a width")
-                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                        .hint(format!("write `8w{n}`, `16w{n}` …")),
                 );
                 return Val::Poison;
             }
@@ -356,7 +356,7 @@ impl<'a> Checker<'a, '_> {
                 Code::Limit,
                 at.2,
                 format!(
-                    "{} bits are too many: more than {}",
+                    "the result has {} bits; at most {} are supported",
                     lw + rw,
                     crate::limits::LIMITS.width
                 ),

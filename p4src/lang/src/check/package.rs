@@ -40,7 +40,7 @@ impl<'a> Checker<'a, '_> {
                     decl.span,
                     "parsers and controls cannot be instantiated at the top level",
                 )
-                .hint("a package takes them as arguments: `Package(MyIngress()) main;`"),
+                .hint("pass them to a package as arguments: `Package(MyIngress()) main;`"),
             );
         }
         if name.name == "main" {
@@ -77,7 +77,7 @@ impl<'a> Checker<'a, '_> {
             let message = format!("a package cannot be instantiated in a {unit}");
             self.push(
                 Diagnostic::error(Code::Placement, made.span, message)
-                    .hint("packages stand at the top level, and in the arguments of packages"),
+                    .hint("instantiate it at the top level, or as an argument of a package"),
             );
             return Val::Poison;
         }
@@ -209,7 +209,7 @@ impl<'a> Checker<'a, '_> {
                         format!("expected {}, found {}", self.types.show(wanted), val.what());
                     let mut d = Diagnostic::error(Code::Architecture, span, message);
                     if matches!(val, Val::Decl(_)) {
-                        d = d.hint("an instance is made with parentheses: `MyIngress()`");
+                        d = d.hint("instantiate it with parentheses: `MyIngress()`");
                     }
                     self.push(d);
                     return None;
@@ -246,7 +246,7 @@ impl<'a> Checker<'a, '_> {
                     Code::Architecture,
                     span,
                     format!(
-                        "`{name}` has {} run-time parameters, `{type_name}` wants {}",
+                        "`{name}` has {} run-time parameters, `{type_name}` requires {}",
                         given.types.len(),
                         if least == wanted.types.len() {
                             least.to_string()
@@ -256,7 +256,7 @@ impl<'a> Checker<'a, '_> {
                     ),
                 )
                 .label(found.name.span, "declared here")
-                .label(expected.0.span, "what the architecture wants"),
+                .label(expected.0.span, "required by the architecture"),
             );
             return false;
         }
@@ -270,26 +270,26 @@ impl<'a> Checker<'a, '_> {
                         Code::Architecture,
                         gp.span,
                         format!(
-                            "`{name}` does not fit `{type_name}`: parameter `{}` must be `{}`",
+                            "`{name}` does not match `{type_name}`: parameter `{}` must be `{}`",
                             gp.name.name,
                             direction(wp.direction)
                         ),
                     )
-                    .label(wp.span, "what the architecture wants"),
+                    .label(wp.span, "required by the architecture"),
                 );
                 ok = false;
             }
             if !self.unify(&w, &g, infer) {
                 let w = self.subst(&w, infer, span);
                 let message = format!(
-                    "`{name}` does not fit `{type_name}`: parameter `{}`: expected {}, found {}",
+                    "`{name}` does not match `{type_name}`: parameter `{}`: expected {}, found {}",
                     gp.name.name,
                     self.types.show(&w),
                     self.types.show(&g)
                 );
                 self.push(
                     Diagnostic::error(Code::Architecture, gp.span, message)
-                        .label(wp.span, "what the architecture wants"),
+                        .label(wp.span, "required by the architecture"),
                 );
                 ok = false;
             }

@@ -107,8 +107,8 @@ impl<'a> Checker<'a, '_> {
     /// Lowers `extract<T>(_)`, which skips a header. Returns `false` for `extract<T>(_, bits)`, which has an unused result.
     fn skip_header(&mut self, packet: ir::VarId, at: Span, call: Call<'a, '_>) -> bool {
         let [ty] = call.type_args else {
-            let message = "the type to skip is unknown";
-            self.push(Diagnostic::error(Code::Type, at, message).hint("`extract<T>(_)`"));
+            let message = "`extract(_)` does not say which header to skip";
+            self.push(Diagnostic::error(Code::Type, at, message).hint("write `extract<T>(_)`"));
             return true;
         };
         let span = ty.span;
@@ -140,14 +140,14 @@ impl<'a> Checker<'a, '_> {
             0 if with_length => Diagnostic::error(
                 Code::Type,
                 span,
-                "this header has no varbit field whose length could be given",
+                "this header has no varbit field: `extract` takes no length",
             ),
             1 if !with_length => Diagnostic::error(
                 Code::Type,
                 span,
-                "this header has a varbit field: its length is missing",
+                "this header has a varbit field: `extract` needs its length",
             )
-            .hint("`extract(h, bits)`"),
+            .hint("write `extract(h, bits)`"),
             0 | 1 => return true,
             _ => self.two_varbits(header, span),
         };
@@ -163,7 +163,7 @@ impl<'a> Checker<'a, '_> {
         let d = Diagnostic::error(
             Code::Type,
             at.map_or(span, |f| f.name.span),
-            "a header that is extracted has one varbit field at most",
+            "`extract` takes a header with at most one varbit field",
         );
         match at {
             Some(_) => d.label(span, "extracted here"),
@@ -203,7 +203,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     call.span,
-                    format!("{shown} has no fixed size to look ahead for"),
+                    format!("`lookahead` needs a type of fixed size, not {shown}"),
                 );
                 return Val::Poison;
             }
@@ -259,7 +259,7 @@ impl<'a> Checker<'a, '_> {
         };
         if !self.emittable(&place.ty) {
             let message = format!(
-                "{} cannot be emitted: headers, stacks, unions and structs of those can",
+                "`emit` takes headers, stacks, unions and structs of these, not {}",
                 self.types.show(&place.ty)
             );
             self.err(Code::Type, span, message);

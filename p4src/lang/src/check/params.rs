@@ -19,13 +19,11 @@ impl<'a> Checker<'a, '_> {
                 );
             }
             if let (true, Some(default)) = (super::args::is_optional(p), &p.default) {
-                let message = "an `@optional` parameter has no default value";
+                let message = "an `@optional` parameter cannot have a default value";
                 self.push(
                     Diagnostic::error(Code::Placement, p.name.span, message)
                         .label(default.span, "the default value")
-                        .hint(
-                            "a parameter with a default value is optional without the annotation",
-                        ),
+                        .hint("remove `@optional`: a default value makes a parameter optional"),
                 );
             }
             if matches!(p.direction, Direction::Out | Direction::InOut)
@@ -36,7 +34,7 @@ impl<'a> Checker<'a, '_> {
                         Code::Placement,
                         p.name.span,
                         format!(
-                            "`{}` is written, so it cannot have a default value",
+                            "`{}` is `out` or `inout`: it cannot have a default value",
                             p.name.name
                         ),
                     )
@@ -58,7 +56,7 @@ impl<'a> Checker<'a, '_> {
                         p.name.span,
                         format!("a run-time parameter cannot be a {shown}"),
                     )
-                    .hint("constructor parameters may be: `control c(…)(T x)`"),
+                    .hint("make it a constructor parameter: `control c(…)(T x)`"),
                 );
             }
             if let Some(default) = &p.default
@@ -77,9 +75,9 @@ impl<'a> Checker<'a, '_> {
                 Diagnostic::error(
                     Code::Placement,
                     p.name.span,
-                    "an `@optional` parameter may not stand here",
+                    "`@optional` is not allowed here",
                 )
-                .hint("a default value makes it optional: `= …`"),
+                .hint("write a default value instead: `= …`"),
             );
         }
     }
@@ -95,7 +93,7 @@ impl<'a> Checker<'a, '_> {
                         p.ty.span,
                         format!("{what} cannot take an extern object ({shown})"),
                     )
-                    .hint("a control or parser can: `control c(T x) { … }`"),
+                    .hint("pass it to a control or parser: `control c(T x) { … }`"),
                 );
             }
         }
@@ -107,7 +105,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Placement,
                 p.name.span,
-                "a constructor's parameter has no direction",
+                "a constructor parameter cannot have a direction",
             );
         }
     }

@@ -93,8 +93,8 @@ impl<'a> Checker<'a, '_> {
         let mut elem = self.resolve(ty);
         if !self.may_be_in_value_set(&elem) {
             let shown = self.types.show(&elem);
-            let message = format!("a value set cannot hold {shown}");
-            let hint = "its elements are of bit<>, int<>, bool, error or an enum, or structs and tuples of these";
+            let message = format!("a value set cannot have elements of type {shown}");
+            let hint = "use bit<>, int<>, bool, error, an enum, or a struct or tuple of these";
             self.push(Diagnostic::error(Code::Type, ty.span, message).hint(hint));
             elem = Ty::Poison;
         }
@@ -205,7 +205,7 @@ impl<'a> Checker<'a, '_> {
                     decl.name.span,
                     format!("parser `{}` has no state `start`", decl.name.name),
                 )
-                .hint("a parser begins in `state start { … }`"),
+                .hint("a parser starts in `state start { … }`: declare it"),
             );
         }
         for (i, state) in order.iter().enumerate() {
@@ -227,10 +227,10 @@ impl<'a> Checker<'a, '_> {
                 Diagnostic::error(
                     Code::Cycle,
                     state.span,
-                    format!("parser `{}` runs for ever", decl.name.name),
+                    format!("parser `{}` never ends", decl.name.name),
                 )
                 .hint(format!(
-                    "no way from state `{}` leads to `accept` or `reject`",
+                    "add a transition from state `{}` that leads to `accept` or `reject`",
                     state.name
                 )),
             );
@@ -266,7 +266,7 @@ impl<'a> Checker<'a, '_> {
         let mut d = Diagnostic::error(
             Code::UnknownName,
             name.span,
-            format!("no state `{}`", name.name),
+            format!("the parser has no state `{}`", name.name),
         );
         if let Some(near) = nearest(&name.name, self.unit.states.keys().copied()) {
             d = d.hint(format!("did you mean `{near}`?"));

@@ -43,10 +43,10 @@ impl<'a> Checker<'a, '_> {
     }
 
     pub(super) fn recursion(&mut self, call: Span, callee: Option<Span>) {
-        let message = "this call leads back to the method that it is made by";
+        let message = "this call is recursive: it leads back to the method that makes it";
         let mut d = Diagnostic::error(Code::Cycle, call, message).hint("P4 has no recursion");
         if let Some(callee) = callee {
-            d = d.label(callee, "executed again");
+            d = d.label(callee, "called again");
         }
         self.push(d);
     }

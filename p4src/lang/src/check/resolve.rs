@@ -79,7 +79,7 @@ impl<'a> Checker<'a, '_> {
     fn int_type(&mut self, width: &'a ast::Expr) -> Ty {
         match self.size(width, LIMITS.width, "width") {
             Some(0) => {
-                self.err(Code::Constant, width.span, "an int<> has one bit at least");
+                self.err(Code::Constant, width.span, "an int<> has at least one bit");
                 Ty::Poison
             }
             Some(w) => Ty::Int(w),
@@ -112,8 +112,8 @@ impl<'a> Checker<'a, '_> {
         let base_val = self.type_name(base);
         let left_open = args.iter().find(|a| matches!(a.kind, TypeKind::DontCare));
         if let (Val::Decl(DeclRef::Struct(_)), Some(arg)) = (&base_val, left_open) {
-            let message = "`_` leaves this type open: a struct's or header's fields need one";
-            let hint = "only an extern's or package's instance and a call infer `_` from arguments";
+            let message = "a struct or header cannot take `_` as a type argument";
+            let hint = "`_` is inferred only in calls and in instances of externs and packages";
             self.push(Diagnostic::error(Code::Type, arg.span, message).hint(hint));
             return None;
         }
@@ -205,7 +205,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Constant,
                     e.span,
-                    format!("a {what} of {n}; it must be 0 to {max}"),
+                    format!("the {what} is {n}; it must be 0 to {max}"),
                 );
                 None
             }
@@ -420,7 +420,7 @@ impl<'a> Checker<'a, '_> {
         );
         let mut d = Diagnostic::error(Code::Type, f.ty.span, message);
         if kind == StructKind::Header && matches!(bare, Ty::Enum(_)) {
-            d = d.hint("give the enum a representation: `enum bit<8> E { A = 0 }`");
+            d = d.hint("write an underlying type: `enum bit<8> E { A = 0 }`");
         }
         self.push(d);
         Ty::Poison

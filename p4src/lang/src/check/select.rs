@@ -24,8 +24,8 @@ impl<'a> Checker<'a, '_> {
         for (key, val) in keys.iter().zip(vals) {
             if let Val::Integer(n) = &val {
                 self.push(
-                    Diagnostic::error(Code::Type, key.span, "the width of this value is unknown")
-                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                    Diagnostic::error(Code::Type, key.span, "this number needs a width")
+                        .hint(format!("write `8w{n}`, `16w{n}` …")),
                 );
                 types.push(Ty::Poison);
                 sizes.push(1);
@@ -47,7 +47,7 @@ impl<'a> Checker<'a, '_> {
             if let Some(first) = covered {
                 self.push(
                     Diagnostic::warning(Code::Unused, case.span, "this case is never reached")
-                        .label(first, "this one takes everything"),
+                        .label(first, "this case matches every value"),
                 );
             }
             let target = self.target(&case.state);
@@ -197,14 +197,14 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     span,
-                    format!("values of type {shown} cannot be selected on"),
+                    format!("`select` does not take values of type {shown}"),
                 );
                 types.push(Ty::Poison);
             }
         }
     }
 
-    /// Checks keysets against key types; a value set covers all keys and stands alone.
+    /// Checks keysets against key types; a value set covers all keys, as the only keyset of its case.
     fn case_keys(
         &mut self,
         keys: &'a [ast::Keyset],
@@ -258,7 +258,7 @@ impl<'a> Checker<'a, '_> {
             let shown = self.types.show(elem);
             let selected: Vec<String> = types.iter().map(|t| self.types.show(t)).collect();
             let message = format!(
-                "a value set of {shown} does not fit the selected values: {}",
+                "a value set of {shown} does not match the types of `select`: {}",
                 selected.join(", ")
             );
             self.err(Code::Type, span, message);

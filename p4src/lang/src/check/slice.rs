@@ -40,7 +40,7 @@ impl<'a> Checker<'a, '_> {
             return Val::Poison;
         };
         if width == 0 {
-            self.err(Code::Constant, span, "a slice of no bits");
+            self.err(Code::Constant, span, "a slice must have at least one bit");
             return Val::Poison;
         }
         if matches!((&val, &from_val), (Val::Poison, _) | (_, Val::Poison)) {
@@ -67,7 +67,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Constant,
                     span,
-                    format!("there are no bits {hi} to {lo}"),
+                    format!("bits {hi} to {lo} do not exist"),
                 );
                 Val::Poison
             }
@@ -89,7 +89,7 @@ impl<'a> Checker<'a, '_> {
         let bare = self.decay(ty.clone());
         if bare.width().is_none_or(|whole| width > whole) {
             let shown = self.types.show(&ty);
-            let message = format!("{shown} has no {width} bits to slice");
+            let message = format!("{shown} has fewer than {width} bits");
             self.err(Code::Type, at.1, message);
             return Val::Poison;
         }
@@ -126,12 +126,12 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Constant,
                 span,
-                format!("slice [{hi}:{lo}]: the high bit comes first"),
+                format!("slice [{hi}:{lo}]: the higher bit must come first"),
             );
             return Val::Poison;
         }
         if hi - lo >= crate::limits::LIMITS.width {
-            self.err(Code::Limit, span, "slice too wide");
+            self.err(Code::Limit, span, "the slice is too wide");
             return Val::Poison;
         }
         if let Val::Integer(n) = &val {
@@ -144,7 +144,7 @@ impl<'a> Checker<'a, '_> {
             None => {
                 if !matches!(val, Val::Poison) {
                     let what = val.what();
-                    self.err(Code::Type, base, format!("{what} has no bits to slice"));
+                    self.err(Code::Type, base, format!("{what} cannot be sliced"));
                 }
                 return Val::Poison;
             }
@@ -169,7 +169,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Constant,
                 span,
-                format!("slice [{hi}:{lo}] reaches beyond {shown}"),
+                format!("slice [{hi}:{lo}] exceeds {shown}"),
             );
             return Val::Poison;
         }

@@ -30,8 +30,8 @@ impl<'a> Checker<'a, '_> {
         for stmt in stmts {
             if let Some(by) = ended.take() {
                 self.push(
-                    Diagnostic::warning(Code::Unused, stmt.span, "this is never reached")
-                        .label(by, "control leaves here"),
+                    Diagnostic::warning(Code::Unused, stmt.span, "this statement is never reached")
+                        .label(by, "every path leaves the block here"),
                 );
             }
             self.statement(stmt);
@@ -81,7 +81,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Placement,
                         span,
-                        "`break` and `continue` stand in a loop",
+                        "`break` and `continue` are allowed only in loops",
                     );
                 }
                 let kind = match stmt.kind {
@@ -96,7 +96,7 @@ impl<'a> Checker<'a, '_> {
                     self.err(
                         Code::Placement,
                         span,
-                        "`exit` stands in controls and actions only",
+                        "`exit` is allowed only in controls and actions",
                     );
                 }
                 self.emit(ir::StmtKind::Exit, span);
@@ -147,9 +147,9 @@ impl<'a> Checker<'a, '_> {
     /// Checks a statement that is the body of another, in a new scope and block.
     pub(crate) fn body_of(&mut self, stmt: &'a ast::Stmt) -> ir::Block {
         if let StmtKind::Decl(decl) = &stmt.kind {
-            let message = "a declaration stands in a block: nothing here could use it";
+            let message = "a declaration cannot be a branch or loop body: nothing could use it";
             let d = Diagnostic::error(Code::Placement, decl.span, message);
-            self.push(d.hint("`{ … }`"));
+            self.push(d.hint("put it in a block: `{ … }`"));
         }
         self.push_scope();
         let block = self.block_of(|c| c.statement(stmt));
@@ -213,7 +213,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Placement,
                 span,
-                "`return` stands in functions, actions and apply blocks",
+                "`return` is allowed only in functions, actions and apply blocks",
             );
             return;
         };
@@ -224,11 +224,11 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Type,
                     span,
-                    format!("a value of type {shown} must be returned"),
+                    format!("`return` needs a value of type {shown}"),
                 );
             }
             (Some(e), Ty::Void) => {
-                self.err(Code::Type, e.span, "nothing can be returned here");
+                self.err(Code::Type, e.span, "`return` takes no value here");
             }
             (Some(e), _) => {
                 let val = self.expr(e, Some(&ty));
@@ -289,9 +289,9 @@ impl<'a> Checker<'a, '_> {
                 let message = format!("a variable cannot have the type {shown}");
                 let mut d = Diagnostic::error(Code::Type, name.span, message);
                 if *ty == Ty::Integer {
-                    d = d.hint("`int` is for constants; a variable needs a width: `bit<32>`");
+                    d = d.hint("`int` is for constants; write a type with a width: `bit<32>`");
                 } else if ty.is_object() {
-                    d = d.hint("an instance is declared with parentheses: `X(…) x;`");
+                    d = d.hint("declare an instance with parentheses: `X(…) x;`");
                 }
                 self.push(d);
             }

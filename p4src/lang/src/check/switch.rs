@@ -14,8 +14,8 @@ use hashbrown::HashMap;
 impl<'a> Checker<'a, '_> {
     pub(crate) fn switch(&mut self, expr: &'a ast::Expr, cases: &'a [ast::SwitchCase], span: Span) {
         if self.unit.body == Body::State {
-            let message = "a `switch` cannot stand in a parser";
-            let hint = "`transition select(…)` chooses among states, `if` among statements";
+            let message = "a parser cannot contain a `switch`";
+            let hint = "use `transition select(…)` or `if`";
             self.push(Diagnostic::error(Code::Placement, expr.span, message).hint(hint));
             return;
         }
@@ -67,7 +67,7 @@ impl<'a> Checker<'a, '_> {
                 c.err(
                     Code::Type,
                     e.span,
-                    "a label of `action_run` is an action's name or `default`",
+                    "a label for `action_run` must be an action or `default`",
                 );
                 return None;
             }
@@ -95,8 +95,8 @@ impl<'a> Checker<'a, '_> {
         let value = match val {
             Val::Integer(n) => {
                 self.push(
-                    Diagnostic::error(Code::Type, expr.span, "the width of this value is unknown")
-                        .hint(format!("`8w{n}`, `16w{n}` …")),
+                    Diagnostic::error(Code::Type, expr.span, "this number needs a width")
+                        .hint(format!("write `8w{n}`, `16w{n}` …")),
                 );
                 None
             }
@@ -119,10 +119,10 @@ impl<'a> Checker<'a, '_> {
         );
         if !ok {
             let shown = self.types.show(&ty);
-            let message = format!("values of type {shown} cannot be switched on");
+            let message = format!("`switch` does not take values of type {shown}");
             let mut d = Diagnostic::error(Code::Type, expr.span, message);
             if bare == Ty::Bool {
-                d = d.hint("`if` tells true from false");
+                d = d.hint("use `if` for a bool");
             }
             self.push(d);
         }
@@ -155,7 +155,7 @@ impl<'a> Checker<'a, '_> {
                 SwitchLabel::Default => {
                     if let Some(first) = default_at.replace(case.span) {
                         self.push(
-                            Diagnostic::error(Code::Duplicate, case.span, "`default` given twice")
+                            Diagnostic::error(Code::Duplicate, case.span, "`default` occurs twice")
                                 .label(first, "first here"),
                         );
                     }
@@ -165,7 +165,7 @@ impl<'a> Checker<'a, '_> {
                             Diagnostic::error(
                                 Code::Placement,
                                 cases[i + 1].span,
-                                "no label may follow `default`",
+                                "`default` must be the last label",
                             )
                             .label(case.span, "`default`"),
                         );
@@ -176,7 +176,7 @@ impl<'a> Checker<'a, '_> {
                     if let Some(c) = label(self, e) {
                         if let Some(first) = seen.insert(format!("{c:?}"), e.span) {
                             self.push(
-                                Diagnostic::error(Code::Duplicate, e.span, "label given twice")
+                                Diagnostic::error(Code::Duplicate, e.span, "duplicate label")
                                     .label(first, "first here"),
                             );
                         }

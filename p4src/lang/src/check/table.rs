@@ -74,7 +74,7 @@ impl<'a> Checker<'a, '_> {
                     table,
                     p,
                     before,
-                    "entries stand behind the table's key and actions",
+                    "`entries` must come after the table's `key` and `actions`",
                 );
                 t.const_entries = p.is_const;
                 self.table_entries(p, &mut t, &key_types, &decls, &rules);
@@ -99,13 +99,13 @@ impl<'a> Checker<'a, '_> {
                     table.name.span,
                     format!("table `{}` has no actions", table.name.name),
                 )
-                .hint("`actions = { … }`"),
+                .hint("write `actions = { … }`"),
             );
         }
     }
 
     fn entries_without_key(&mut self, table: &ast::TableDecl, entries: &ast::TableProperty) {
-        let message = "a table without a key has no entries";
+        let message = "a table without a key cannot have entries";
         self.push(
             Diagnostic::error(Code::Type, table.name.span, message)
                 .label(entries.span, "the entries"),
@@ -128,7 +128,7 @@ impl<'a> Checker<'a, '_> {
                 if name.name == "default_action" {
                     let actions =
                         |k: &TablePropertyKind| matches!(k, TablePropertyKind::Actions(_));
-                    let message = "the default action stands behind the table's actions";
+                    let message = "`default_action` must come after the table's `actions`";
                     self.stands_behind(table, p, actions, message);
                 }
                 self.table_property(p, name, value, t, decls, &mut rules);
@@ -154,7 +154,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Type,
                 span,
-                "`NoAction` must be an action without parameters: tables fall back on it",
+                "`NoAction` must be an action without parameters: it is the implicit default action",
             );
         }
     }
@@ -172,7 +172,7 @@ impl<'a> Checker<'a, '_> {
         if let Some(later) = table.properties.iter().find(behind) {
             self.push(
                 Diagnostic::error(Code::Placement, property.span, message)
-                    .label(later.span, "this comes first"),
+                    .label(later.span, "this must come before it"),
             );
         }
     }
@@ -190,7 +190,7 @@ impl<'a> Checker<'a, '_> {
                 self.err(
                     Code::Duplicate,
                     p.span,
-                    format!("table property `{name}` is given twice"),
+                    format!("table property `{name}` is set twice"),
                 );
             }
             seen.push(name);
@@ -324,7 +324,7 @@ impl<'a> Checker<'a, '_> {
             self.err(
                 Code::Constant,
                 value.span,
-                "a table property must be known at compile time",
+                "a table property must be a compile-time known value",
             );
             return None;
         }

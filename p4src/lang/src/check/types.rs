@@ -102,7 +102,7 @@ pub(crate) struct Types {
     pub(crate) structs: Vec<StructInfo>,
     pub(crate) enums: Vec<ir::EnumType>,
     pub(crate) ser_enums: Vec<SerEnumInfo>,
-    /// One-field structs that represent the elements of `T[n]` in the IR if T is no struct.
+    /// One-field structs that represent the elements of `T[n]` in the IR if T is not a struct.
     pub(crate) elements: HashMap<Ty, ir::TypeId>,
     /// New types: name and underlying type.
     pub(crate) newtypes: Vec<(String, Ty)>,
@@ -250,7 +250,7 @@ impl Types {
         }
     }
 
-    /// The struct that represents an array's element of a type that is no struct.
+    /// The struct that represents an array's element of a type that is not a struct.
     pub(crate) fn element(&self, elem: &Ty) -> Option<ir::TypeId> {
         self.elements.get(elem).copied()
     }

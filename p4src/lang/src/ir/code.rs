@@ -155,7 +155,7 @@ pub enum StmtKind {
 /// An arm of an `if`.
 #[derive(Debug, Clone)]
 pub struct Arm {
-    /// Hoisted calls of the condition; run if no earlier arm was taken. Those of the first arm stand before the `if`.
+    /// Hoisted calls of the condition; run if no earlier arm was taken. Those of the first arm precede the `if`.
     pub before: Block,
     /// Condition.
     pub cond: Expr,
@@ -302,7 +302,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// Constant.
     Const(Const),
-    /// Reads an lvalue. The target decides what the fields of an invalid header hold.
+    /// Reads an lvalue. The target defines the values of an invalid header's fields.
     Read(LValue),
     /// `h.isValid()`
     IsValid(LValue),

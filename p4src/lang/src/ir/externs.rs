@@ -1,4 +1,4 @@
-//! The architectures' names of extern objects, methods and functions: each name stands here and nowhere else.
+//! The architectures' names of extern objects, methods and functions. No other file contains these names.
 //!
 //! The lowering resolves the names, so targets match on variants and not on text. A name that is not listed here belongs to
 //! a user's own architecture: the IR keeps it, and targets give it no meaning.

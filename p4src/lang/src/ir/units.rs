@@ -110,7 +110,7 @@ pub enum Keyset {
     Mask(Expr, Expr),
     /// Both bounds inclusive.
     Range(Expr, Expr),
-    /// The members of a value set (covers all keys and stands alone).
+    /// The members of a value set: the only keyset of its case, for all keys.
     ValueSet(ValueSetId),
 }
 

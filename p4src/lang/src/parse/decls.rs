@@ -34,7 +34,7 @@ impl Parser<'_, '_> {
         let start = self.span();
         let annotations = self.annotations()?;
         if self.kind() == Tok::Eof && !annotations.is_empty() {
-            return Err(self.unexpected("a declaration behind the annotation"));
+            return Err(self.unexpected("a declaration after the annotation"));
         }
         let kind = self.top_level_kind()?;
         Ok(Decl {
@@ -175,7 +175,7 @@ impl Parser<'_, '_> {
         if matches!(self.kind(), Tok::Semi | Tok::Assign) {
             let span = self.since(start);
             self.fail(
-                Diagnostic::error(Code::Syntax, span, "a variable cannot stand at top level")
+                Diagnostic::error(Code::Syntax, span, "variables cannot be at top level")
                     .hint("make it a `const`, or move it into a parser or control"),
             );
             return self.variable(ty, name);

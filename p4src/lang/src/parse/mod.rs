@@ -197,7 +197,7 @@ impl<'a> Parser<'a, '_> {
             diagnostic.hint = match self.slice(self.span()) {
                 "#" => Some("a preprocessor directive must be the first on its line".to_owned()),
                 "'" | "`" => Some("strings are written between double quotes".to_owned()),
-                other => Some(format!("{other:?} does not belong to P4")),
+                other => Some(format!("P4 does not use the character {other:?}")),
             };
         }
         self.fail(diagnostic)
@@ -207,7 +207,7 @@ impl<'a> Parser<'a, '_> {
         let last = self.last_span();
         if self.slice(last).starts_with('"') && self.slice(last).contains('\n') {
             let opening = Span::new(last.start, last.start + 1);
-            diagnostic = diagnostic.label(opening, "this string runs over several lines");
+            diagnostic = diagnostic.label(opening, "this string spans several lines");
         }
         if !self.stopped {
             self.sink.push(diagnostic);
@@ -244,8 +244,8 @@ impl<'a> Parser<'a, '_> {
 
     fn too_deep(&mut self) -> Failed {
         let hint = match self.statements * 2 > self.depth {
-            true => "inner blocks can be actions",
-            false => "split the expression with constants or variables",
+            true => "move inner blocks into actions",
+            false => "assign parts of the expression to constants or variables",
         };
         let span = self.span();
         // Stop here: parsing the rest would only report consequential errors.
@@ -254,7 +254,10 @@ impl<'a> Parser<'a, '_> {
             Diagnostic::error(
                 Code::Limit,
                 span,
-                format!("nested more than {} levels deep", LIMITS.nesting),
+                format!(
+                    "the code is nested more than {} levels deep",
+                    LIMITS.nesting
+                ),
             )
             .hint(hint),
         );
@@ -275,7 +278,7 @@ impl<'a> Parser<'a, '_> {
         let message = format!("expected {what}, found {}", self.found());
         let mut diagnostic = Diagnostic::error(Code::Syntax, self.span(), message);
         if kind == Tok::DontCare {
-            diagnostic = diagnostic.hint("`_` stands for what nobody needs; it cannot be a name");
+            diagnostic = diagnostic.hint("`_` means don't-care and cannot be a name");
         } else if kind.is_keyword() {
             diagnostic =
                 diagnostic.hint("a reserved word cannot be a name; add a suffix, as in `x_`");

@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
         };
         if !matches!(self.kind(), Tok::Semi | Tok::LBrace) {
             return Err(self.unexpected(&format!(
-                "`{{` to begin the {what}, or `;` to end its type's declaration"
+                "`{{` before the {what}'s body, or `;` to declare only its type"
             )));
         }
         Ok(Head {
@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
                 break;
             }
         }
-        self.expect(Tok::RParen, "after what is selected on")?;
+        self.expect(Tok::RParen, "after the values of `select`")?;
         let open = self
             .expect(Tok::LBrace, "before the cases of the select")?
             .span;
@@ -219,7 +219,7 @@ impl Parser<'_, '_> {
                         return Err(p.fail(Diagnostic::error(
                             Code::Syntax,
                             start,
-                            "a control has one `apply` block",
+                            "this control already has an `apply` block",
                         )));
                     }
                     p.bump();
@@ -233,7 +233,7 @@ impl Parser<'_, '_> {
                         p.sink.error(
                             Code::Syntax,
                             span,
-                            "the `apply` block must be the last of a control",
+                            "the `apply` block must come last in a control",
                         );
                     }
                     locals.push(local);

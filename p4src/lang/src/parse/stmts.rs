@@ -228,7 +228,7 @@ impl Parser<'_, '_> {
         if self.is_word("case") && self.nth(1) != Tok::Colon {
             return Err(self.fail(
                 Diagnostic::error(Code::Syntax, start, "expected a label, found `case`")
-                    .hint("P4 labels stand alone: `value: { … }`"),
+                    .hint("write the label without `case`: `value: { … }`"),
             ));
         }
         let label = if self.eat(Tok::Default) {
@@ -255,7 +255,7 @@ impl Parser<'_, '_> {
         let open = self.at;
         self.expect(Tok::LParen, "after `for`")?;
         let parsed = self.for_header(annotations);
-        // Skip the rest of the parentheses: it is no statement.
+        // Skip the rest of the parentheses: it is not a statement.
         let close = self.partners[open] as usize;
         if parsed.is_err() && self.at <= close && close < self.tokens.len() {
             self.at = close + 1;
@@ -299,7 +299,7 @@ impl Parser<'_, '_> {
             }
             if p.kind() == Tok::Ident && p.nth(1) == Tok::In {
                 let name = p.slice(start);
-                let hint = format!("`for (bit<8> {name} in …)`: the variable is the loop's own");
+                let hint = format!("declare it in the loop: `for (bit<8> {name} in …)`");
                 let message = format!("the loop variable `{name}` needs a type");
                 return Err(p.fail(Diagnostic::error(Code::Syntax, start, message).hint(hint)));
             }
@@ -337,7 +337,7 @@ impl Parser<'_, '_> {
         if self.kind() == Tok::Semi {
             let missing =
                 Diagnostic::error(Code::Syntax, self.span(), "a `for` loop needs a condition");
-            return Err(self.fail(missing.hint("`true` lets it run until a `break`")));
+            return Err(self.fail(missing.hint("write `true` if only `break` ends the loop")));
         }
         let cond = self.expr()?;
         self.expect(Tok::Semi, "after the loop's condition")?;

@@ -65,7 +65,7 @@ impl Parser<'_, '_> {
         }
         let span = name.span.to(self.last_span());
         let sized: String = self.slice(ty.span).to_owned() + self.slice(self.since(start));
-        let message = "P4 writes an array's size behind its type, not behind its name";
+        let message = "in P4, an array's size follows its type, not its name";
         let hint = format!("write `{sized} {}`", name.name);
         let warning = Diagnostic::warning(Code::Syntax, span, message);
         self.sink.push(if sizes.len() == 1 {

@@ -135,7 +135,7 @@ impl Preprocessor<'_, '_> {
         }
         if parentheses > 0 {
             let name = input.first().map_or("", |t| &*t.text);
-            let message = format!("the call of macro `{name}` is not closed");
+            let message = format!("the call of macro `{name}` has no closing `)`");
             self.fault(Code::Macro, name.to_owned().as_str(), message);
             self.stopped = true;
             return false;

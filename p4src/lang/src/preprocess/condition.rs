@@ -24,7 +24,7 @@ struct Parser<'a> {
     depth: u32,
 }
 
-/// Binary operators and their precedence; an operator stands before any other that is its prefix.
+/// Binary operators and their precedence; an operator precedes any other that is its prefix.
 const OPERATORS: &[(&str, u8)] = &[
     ("||", 1),
     ("&&", 2),
@@ -75,7 +75,7 @@ impl<'a> Parser<'a> {
     fn conditional(&mut self, live: bool) -> Result<i64, String> {
         self.depth += 1;
         if self.depth > LIMITS.condition_depth {
-            return Err(format!("nested more than {} deep", LIMITS.condition_depth));
+            return Err(format!("over {} nested operators", LIMITS.condition_depth));
         }
         let mut value = self.binary(1, live)?;
         if self.eat("?") {
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
     fn unary(&mut self, live: bool) -> Result<i64, String> {
         self.depth += 1;
         if self.depth > LIMITS.condition_depth {
-            return Err(format!("nested more than {} deep", LIMITS.condition_depth));
+            return Err(format!("over {} nested operators", LIMITS.condition_depth));
         }
         let value = if self.eat("!") {
             i64::from(self.unary(live)? == 0)
@@ -140,11 +140,11 @@ impl<'a> Parser<'a> {
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => {
                 let name = self.word();
                 if self.rest.starts_with('(') {
-                    return Err(format!("`{name}` is not a macro, it cannot be called"));
+                    return Err(format!("`{name}` is not a function-like macro"));
                 }
                 Ok(0)
             }
-            None => Err("the expression ends too early".to_owned()),
+            None => Err("an operand is missing at the end of the expression".to_owned()),
             Some(_) => Err(format!(
                 "expected a number or a name, found `{}`",
                 self.shown()
@@ -169,7 +169,7 @@ fn integer(text: &str) -> Result<i64, String> {
     };
     parsed
         .map(|value| value as i64)
-        .map_err(|_| format!("`{text}` is not an integer of 64 bits"))
+        .map_err(|_| format!("`{text}` is not an integer below 2^64"))
 }
 
 fn apply(symbol: &str, a: i64, b: i64, live: bool) -> Result<i64, String> {

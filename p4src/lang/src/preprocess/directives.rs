@@ -59,7 +59,7 @@ impl Preprocessor<'_, '_> {
                     self.sink.push(Diagnostic::warning(
                         Code::Macro,
                         span,
-                        format!("macro `{name}` is redefined with another meaning"),
+                        format!("macro `{name}` is redefined with a different replacement"),
                     ));
                 }
                 Err(message) => self.fault(Code::Macro, shown, message),
@@ -236,7 +236,7 @@ impl Preprocessor<'_, '_> {
                 cursor.file = self.file_index(&unescape(&file.text));
             }
             _ => {
-                let message = "expected a line number and perhaps a file name after `#line`";
+                let message = "expected `#line NUMBER` or `#line NUMBER \"FILE\"`";
                 self.fault(Code::Directive, shown, message);
             }
         }
@@ -257,7 +257,7 @@ impl Preprocessor<'_, '_> {
         if deep || self.includes > LIMITS.includes {
             let message = match deep {
                 true => format!(
-                    "files include each other more than {} deep; does `{}` include itself?",
+                    "`#include`s are nested more than {} deep; does `{}` include itself?",
                     LIMITS.include_depth,
                     shortened(&target.0)
                 ),
@@ -267,7 +267,7 @@ impl Preprocessor<'_, '_> {
                 Code::Include,
                 shown,
                 message,
-                Some("guard it with `#ifndef` or `#pragma once`".to_owned()),
+                Some("guard the included file with `#ifndef` or `#pragma once`".to_owned()),
             );
             self.stopped = true;
             return self.end_directive(cursor, raw);

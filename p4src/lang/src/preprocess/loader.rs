@@ -19,11 +19,11 @@ pub trait Loader {
 pub fn source_text(bytes: Vec<u8>) -> Result<String, String> {
     let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     if utf16 {
-        return Err("it is UTF-16, and P4 is written in UTF-8".to_owned());
+        return Err("it is encoded in UTF-16; P4 source must be UTF-8".to_owned());
     }
     match String::from_utf8(bytes) {
         Ok(text) if text.contains('\0') => {
-            Err("it is not text: there are zero bytes in it".to_owned())
+            Err("it is a binary file: it contains zero bytes".to_owned())
         }
         Ok(text) => Ok(text),
         Err(error) => {

@@ -83,7 +83,7 @@ impl Macros {
         if body.first().is_some_and(|t| t.is("#")) && starts_paste(body)
             || body.len() >= 2 && starts_paste(&body[body.len() - 2..])
         {
-            return Err("`##` cannot stand at either end of a macro".to_owned());
+            return Err("`##` cannot begin or end a macro's replacement".to_owned());
         }
         let defined = Macro {
             id: self.next_id,
@@ -212,7 +212,7 @@ impl Macros {
         self.work = self.work.saturating_add(bytes);
         if self.work > LIMITS.expansion_work {
             return Err(format!(
-                "macros pass more than {} MiB on to each other",
+                "macro expansion processes more than {} MiB of text",
                 LIMITS.expansion_work >> 20
             ));
         }
@@ -340,7 +340,7 @@ fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
         }
         if want_name && token.kind == Kind::Ident {
             if params.contains(&token.text) {
-                return Err(format!("the parameter `{}` occurs twice", token.text));
+                return Err(format!("parameter `{}` is declared twice", token.text));
             }
             params.push(token.text.clone());
             want_name = false;
@@ -358,7 +358,7 @@ fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
         }
         variadic = false;
     }
-    Err("expected parameter names with commas between, and `)`".to_owned())
+    Err("expected macro parameters, separated by commas, and `)`".to_owned())
 }
 
 /// The arguments of a call, taken from the end of `pending`, and the hide set of its `)`. `None`: no parenthesis follows.
@@ -392,7 +392,7 @@ fn take_arguments(pending: &mut Vec<Token>, name: &str) -> Result<Option<Argumen
             arg.push(token);
         }
     }
-    Err(format!("the call of macro `{name}` is not closed"))
+    Err(format!("the call of macro `{name}` has no closing `)`"))
 }
 
 fn trim(arg: &mut Vec<Token>) {

@@ -93,7 +93,7 @@ fn read(
             pre.fault(
                 Code::Macro,
                 &format!("{name}={body}"),
-                format!("in a macro set from outside: {message}"),
+                format!("in a macro that an option defines: {message}"),
             );
         }
     }
@@ -200,7 +200,7 @@ impl Preprocessor<'_, '_> {
         let fits = self.bytes_read <= LIMITS.source_bytes;
         if !fits {
             let most = LIMITS.source_bytes >> 20;
-            let message = format!("with `{path}` there are more than {most} MiB of source");
+            let message = format!("the source, with `{path}`, exceeds {most} MiB");
             self.fault(Code::Limit, shown, message);
             self.stopped = true;
         }
@@ -285,10 +285,10 @@ impl Preprocessor<'_, '_> {
 
     /// Warns of a `//` comment that a backslash extends to the next line: it is rarely intended.
     fn warn_of_continued(&mut self, comment: Span) {
-        let message = "the backslash at its end makes the next line a part of this comment";
+        let message = "this comment ends in a backslash, so the next line belongs to it";
         self.sink.push(
             Diagnostic::warning(Code::Lint, comment, message)
-                .hint("end the comment with something else, or write `/* … */`"),
+                .hint("remove the backslash, or write `/* … */`"),
         );
     }
 
@@ -326,7 +326,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Writes only the line ends in `text`, which stands at the cursor.
+    /// Writes only the line ends in `text`, which begins at the cursor.
     fn blank_lines(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         for _ in text.matches('\n') {
             self.newline(cursor);
@@ -360,7 +360,7 @@ impl Preprocessor<'_, '_> {
         self.map.text.push_str(text);
         if self.map.text.len() > LIMITS.source_bytes {
             self.stop(format!(
-                "more than {} MiB of output",
+                "the preprocessed source exceeds {} MiB",
                 LIMITS.source_bytes >> 20
             ));
         }
@@ -375,7 +375,7 @@ impl Preprocessor<'_, '_> {
     fn begin_line(&mut self, cursor: &Cursor<'_>) {
         self.mark_line(cursor);
         if self.map.lines.len() > LIMITS.lines {
-            self.stop(format!("more than {} lines", LIMITS.lines));
+            self.stop(format!("the source has more than {} lines", LIMITS.lines));
         }
     }
 

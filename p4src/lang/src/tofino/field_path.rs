@@ -31,7 +31,7 @@ impl FieldPath {
         }
     }
 
-    /// The place at the end of a path from here. A slice stands for its whole field.
+    /// The place at the end of a path from here. A slice counts as its whole field.
     pub fn follow(mut self, path: &[Access]) -> FieldPath {
         for access in path {
             self.path.push(match access {

@@ -106,7 +106,7 @@ pub(super) fn dependency_item(
             Diagnostic::warning(
                 Code::Architecture,
                 *here,
-                format!("`{register}` is executed a second time on one path: a stateful ALU runs once a packet"),
+                format!("`{register}` is executed a second time on one path: a stateful ALU runs once per packet"),
             )
             .label(*first, "the first time"),
         );
@@ -266,12 +266,12 @@ pub(super) fn packet_items(
         (
             "ingress_parser",
             "parser rows, ingress",
-            "parser bytes a state, ingress",
+            "parser bytes per state, ingress",
         ),
         (
             "egress_parser",
             "parser rows, egress",
-            "parser bytes a state, egress",
+            "parser bytes per state, egress",
         ),
     ] {
         let id = package.args.iter().find_map(|(n, arg)| match arg {

@@ -76,10 +76,10 @@ impl Item {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotTofino {
     /// The program is for another architecture.
-    #[error("this program is not written for TNA (it includes no tna.p4 or t2na.p4)")]
+    #[error("the program is not for Tofino: it includes neither tna.p4 nor t2na.p4")]
     Architecture,
     /// `main` contains no `Pipeline`.
-    #[error("main has no pipeline with an ingress control")]
+    #[error("`main` has no pipeline with an ingress control")]
     NoPipe,
 }
 
@@ -190,8 +190,8 @@ fn described(program: &Program, flow: &Flow) -> Vec<(u32, String, Location)> {
 
 /// Names in [`Pipe::items`] that may exceed their limit: a compiler can split, overlay or spread these resources.
 const SOFT: [&str; 3] = [
-    "parser bytes a state, ingress",
-    "parser bytes a state, egress",
+    "parser bytes per state, ingress",
+    "parser bytes per state, egress",
     "PHV words computed",
 ];
 
@@ -216,7 +216,7 @@ fn over(
         Code::Limit,
         span,
         format!(
-            "{}: at least {} of {available} that a pipe of {} has",
+            "{}: the program needs at least {} of the {available} in a pipe of {}",
             item.name, item.used, limits.name
         ),
     ));

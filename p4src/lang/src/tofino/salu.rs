@@ -334,7 +334,7 @@ fn check_body(
         faults.push(Diagnostic::error(Code::Architecture, span, message))
     };
     if let Some((name, span)) = look.foreign {
-        fault(span, format!("a stateful ALU has no {name}"));
+        fault(span, format!("a stateful ALU does not support {name}"));
     }
     if let Some((_, span)) = look.comparisons.get(limits.comparators) {
         fault(
@@ -378,7 +378,7 @@ fn check_body(
     if let Some(span) = look.again {
         fault(
             span,
-            "this is computed from a word that the same RegisterAction has just computed: \
+            "this uses a word that the same RegisterAction has already computed: \
                      a stateful ALU computes each word once"
                 .to_owned(),
         );
@@ -392,7 +392,7 @@ fn check_body(
                     fault(
                         *span,
                         format!(
-                            "a stateful ALU has {UPDATES_OF_A_WORD} instructions for each word, and this is one more"
+                            "a stateful ALU has {UPDATES_OF_A_WORD} instructions per word; this assignment needs one more"
                         ),
                     );
                 }
@@ -402,7 +402,7 @@ fn check_body(
         if one_bit && !is_const(value) && !matches!(value.kind, ExprKind::Read(_)) {
             fault(
                 *span,
-                "a cell of one bit can be set, cleared and read, and nothing else".to_owned(),
+                "a one-bit cell can only be set, cleared and read".to_owned(),
             );
         }
     }
@@ -413,7 +413,7 @@ fn check_body(
         .filter(|(e, _)| !is_plain(e) && !look.updates.iter().any(|(_, v, _)| v == e))
         .collect();
     if pair && let Some((_, span)) = computed.first() {
-        fault(*span, "what a RegisterAction on a pair returns must be an input, a word of the cell or a value written to it".to_owned());
+        fault(*span, "a RegisterAction on a pair can return only an input, a word of the cell or a value written to it".to_owned());
     }
     faults
 }

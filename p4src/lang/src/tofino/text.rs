@@ -37,7 +37,7 @@ impl fmt::Display for Report {
                 "stages: at least {} by resources, {} with dependencies",
                 pipe.stages_by_resources, pipe.stages
             )?;
-            writeln!(f, "passes of a packet: at least {}", pipe.passes)?;
+            writeln!(f, "passes per packet: at least {}", pipe.passes)?;
             writeln!(f, "the longest chain of dependencies:")?;
             for (stage, what, at) in &pipe.critical_path {
                 writeln!(f, "  {stage:3}  {what}  {}:{}", at.file, at.line)?;

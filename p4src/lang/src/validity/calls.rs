@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Evaluates an argument for a parameter; returns the caller's place if the parameter stands for it.
+    /// Evaluates an argument for a parameter; returns the caller's place if the parameter is an alias of it.
     pub(super) fn pass(
         &mut self,
         frame: Frame<'p>,

@@ -65,8 +65,8 @@ impl<'p> Walk<'p> {
             let known = state.set.iter().map(|n| places.named(*n));
             if !known.into_iter().any(|set| set.holds(&place)) {
                 let value = self.name(frame, lvalue);
-                let message = format!("`{value}` is read, and no path to here sets it");
-                let hint = "set it first, or leave it out".to_owned();
+                let message = format!("`{value}` is read, but no path to here sets it");
+                let hint = "assign to it before this, or remove the read".to_owned();
                 self.found.insert((self.span, message), hint);
             }
         }

@@ -92,7 +92,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Writes a value; `None` stands for a value that is valid and set.
+    /// Writes a value; `None` means a value that is valid and set.
     pub(super) fn assign(
         &mut self,
         frame: Frame<'p>,

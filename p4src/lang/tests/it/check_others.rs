@@ -102,7 +102,7 @@ fn names_are_those_of_the_branch_that_a_constructor_left() {
     let found = errors(&with(&clash, "Side(false) r;", "r.apply(meta);"));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].contains("two tables are named `C.r.acl`"),
+        found[0].contains("two tables have the control-plane name `C.r.acl`"),
         "{found:?}"
     );
 }
@@ -124,7 +124,7 @@ fn an_open_type_argument_is_that_of_the_method() {
     assert!(
         found
             .iter()
-            .any(|e| e.contains("has bit<8> here, not bit<16>")),
+            .any(|e| e.contains("declares bit<8> here, not bit<16>")),
         "{found:?}"
     );
 }

@@ -231,7 +231,7 @@ fn priorities_do_not_count_below_zero() {
     let found = control_errors(&three, "");
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].contains("the priority of this entry would be -1"),
+        found[0].contains("the priority of this entry is -1"),
         "{found:?}"
     );
 }
@@ -253,8 +253,8 @@ fn odd_priorities_are_warned_of() {
     let rising = "priority = 1: 1 : NoAction; priority = 2: 2 : NoAction;";
     let falling = "priority = 2: 1 : NoAction; priority = 1: 2 : NoAction;";
     let smallest = "largest_priority_wins = false;";
-    let twice = ["another entry has the priority 2, too"];
-    let order = ["this entry wins over the one before it"];
+    let twice = ["another entry also has priority 2"];
+    let order = ["this entry takes precedence over the one before it"];
     assert_eq!(warnings("", equal), twice);
     assert_eq!(warnings("", rising), order);
     assert_eq!(warnings(smallest, falling), order);

@@ -176,7 +176,7 @@ fn too_deep_a_program_is_an_error_with_its_line() {
     assert_eq!(
         faults,
         [
-            "meta.x = meta.x + hdr.h.a; | dependency depth, ingress: at least 13 of 12 that a pipe of tofino has"
+            "meta.x = meta.x + hdr.h.a; | dependency depth, ingress: the program needs at least 13 of the 12 in a pipe of tofino"
         ]
     );
     let text = program("", &chain, "transition accept;");
@@ -234,7 +234,7 @@ fn more_registers_than_stateful_alus() {
     assert_eq!(found.pipes[0].stages_by_resources, 13);
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(
-        faults[0].contains("stateful ALUs: at least 49 of 48"),
+        faults[0].contains("stateful ALUs: the program needs at least 49 of the 48"),
         "{faults:?}"
     );
 }
@@ -287,7 +287,7 @@ fn what_a_cell_may_be() {
     );
     let flip = register_faults("bit<1>", "v = ~v; out_ = 0;");
     assert!(
-        flip[0].starts_with("v = ~v; out_ = 0; | a cell of one bit can be set, cleared and read"),
+        flip[0].starts_with("v = ~v; out_ = 0; | a one-bit cell can only be set, cleared and read"),
         "{flip:?}"
     );
     assert_eq!(
@@ -317,13 +317,16 @@ fn computations() {
     let twice = register_faults("bit<32>", "v = v + hdr.h.a;\nv = v | hdr.h.b;\nout_ = v;");
     assert_eq!(twice.len(), 1, "{twice:?}");
     assert!(
-        twice[0].starts_with("v = v | hdr.h.b; | this is computed from a word that"),
+        twice[0].starts_with("v = v | hdr.h.b; | this uses a word that"),
         "{twice:?}"
     );
     let three = "if (hdr.h.a == 0) { v = v + 1; } else if (hdr.h.a == 1) { v = v + 2; } else { v = v + 3; } out_ = v;";
-    assert!(register_faults("bit<32>", three)[0].contains("2 instructions for each word"));
+    assert!(register_faults("bit<32>", three)[0].contains("2 instructions per word"));
     let product = register_faults("bit<32>", "v = v * hdr.h.a; out_ = v;");
-    assert!(product[0].contains("no multiplication"), "{product:?}");
+    assert!(
+        product[0].contains("not support multiplication"),
+        "{product:?}"
+    );
     let inputs = register_faults(
         "bit<32>",
         "if (v == hdr.h.a) { v = hdr.h.b; } else { v = hdr.h.c; } out_ = v;",
@@ -389,7 +392,7 @@ fn outputs() {
     let computed = text("v.lo = hdr.h.a; v.hi = hdr.h.b;\nout_ = v.lo + v.hi;");
     let faults = report_of(&computed, Chip::Tofino).1;
     assert!(
-        faults[0].starts_with("out_ = v.lo + v.hi; | what a RegisterAction on a pair returns"),
+        faults[0].starts_with("out_ = v.lo + v.hi; | a RegisterAction on a pair can return"),
         "{faults:?}"
     );
 }
@@ -405,7 +408,7 @@ fn parsers_and_containers() {
     let (found, faults) = report_of(&text, Chip::Tofino);
     assert_eq!(used(&found, "parser rows, ingress"), 261);
     assert!(
-        faults[0].contains("parser rows, ingress: at least 261 of 256"),
+        faults[0].contains("parser rows, ingress: the program needs at least 261 of the 256"),
         "{faults:?}"
     );
     let wide: String = (0..6).map(|n| format!("pkt.extract(hdr.w{n});")).collect();
@@ -414,7 +417,10 @@ fn parsers_and_containers() {
         Chip::Tofino,
     );
     assert!(used(&found, "PHV bits") > 6144);
-    assert!(faults[0].contains("PHV bits: at least"), "{faults:?}");
+    assert!(
+        faults[0].contains("PHV bits: the program needs at least"),
+        "{faults:?}"
+    );
 }
 
 #[test]

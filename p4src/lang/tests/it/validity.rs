@@ -197,8 +197,8 @@ fn egress_sees_what_ingress_lets_through() {
 
 #[test]
 fn values_that_nothing_sets() {
-    let a = "`m.a` is read, and no path to here sets it";
-    let x = "`x` is read, and no path to here sets it";
+    let a = "`m.a` is read, but no path to here sets it";
+    let x = "`x` is read, but no path to here sets it";
     for (start, ingress, expected) in [
         ("", "m.b = m.a;", &[a][..]),
         ("m.a = 1;", "m.b = m.a;", &[]),
@@ -417,7 +417,7 @@ fn metadata_that_an_earlier_pass_leaves() {
         };
         assert_eq!(program.said(), expected, "{ingress} {egress}");
     }
-    let unset = "`m.kept_too` is read, and no path to here sets it";
+    let unset = "`m.kept_too` is read, but no path to here sets it";
     for (egress, expected) in [
         ("m.kept_too = 1;", &[unset][..]),
         ("m.kept_too = 1; recirculate_preserving_field_list(0);", &[]),
@@ -512,9 +512,9 @@ fn too_many_relations_are_followed_coarsely() {
     };
     let mut said = program.said();
     said.sort();
-    let coarse = "`I` was followed coarsely: its headers and values combine in too many ways";
+    let coarse = "reads in `I` were checked approximately: its headers and values have too many combinations";
     let pair = "`y1.ttl` is read where `y1` may be invalid";
-    assert_eq!(said, [coarse, TTL, pair]);
+    assert_eq!(said, [TTL, pair, coarse]);
 }
 
 /// Calls, each followed separately, that exceed the limit of the walk: it warns of the reads before the limit.
@@ -535,7 +535,7 @@ fn a_walk_ends_at_a_limit() {
     let said = program.said();
     assert!(said.contains(&TTL.to_owned()), "{said:?}");
     assert!(
-        said.iter().any(|w| w.contains("was followed only to here")),
+        said.iter().any(|w| w.contains("checked only up to here")),
         "{said:?}"
     );
 }

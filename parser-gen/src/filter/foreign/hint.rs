@@ -1,4 +1,4 @@
-//! Suggestions for a name that is no field or protocol of this library: in a filter, and in a place that takes one field.
+//! Suggestions for a name that is not a field or protocol of this library: in a filter, and in a place that takes one field.
 
 use super::{Meaning, meaning};
 use crate::filter::syntax::{Comparison, Condition, Literal, LiteralKind};
@@ -11,7 +11,7 @@ pub(in crate::filter) fn for_filter(
     condition: &Condition,
 ) -> Option<String> {
     if name.ends_with(']') {
-        return Some("bytes have a name in `tcp.payload` and `udp.payload` only".to_owned());
+        return Some("only `tcp.payload` and `udp.payload` have bytes to compare".to_owned());
     }
     let equals = match condition {
         Condition::Compare {
@@ -95,7 +95,7 @@ pub(in crate::filter) fn for_field(
             let set = bits(&flags, value).filter_map(|(flag, is_set)| is_set.then_some(flag));
             let set: Vec<String> = set.map(|flag| format!("`{flag}: 1`")).collect();
             Some(format!(
-                "each flag is a field: write {}, and 0 for those that are to be off",
+                "each flag is a field: write {}, and 0 for flags that must be off",
                 set.join(", ")
             ))
         }
@@ -228,7 +228,7 @@ fn number(literal: &Literal) -> Option<u128> {
     }
 }
 
-/// Condition as written behind a name; `…` if there is none.
+/// Condition as written after a name; `…` if there is none.
 fn written(condition: &Condition) -> String {
     let value = |literal: &Literal| match &literal.kind {
         LiteralKind::Word(word) => word.clone(),

@@ -195,7 +195,7 @@ pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
         .collect()
 }
 
-/// Match key that tells the classes apart in another table, and that table's number of rows; `None` if classifying takes
+/// Match key that distinguishes the classes in another table, and that table's number of rows; `None` if classifying takes
 /// several tables.
 pub(super) fn key_of_all(tables: &[Table]) -> Option<(String, usize)> {
     let [table] = tables else {
@@ -229,7 +229,7 @@ pub(super) fn entries_of_classes(
 }
 
 pub(super) fn write(tables: &[Table], w: &mut Writer) {
-    w.line("// Which of the declared flows the packet belongs to: the number of that set, 0 if it is empty.");
+    w.line("// The set of declared flows to which the packet belongs, as a number; 0 is the empty set.");
     w.open("control Classify(in headers_t hdr, inout metadata_t meta)");
     w.line("// Packets by parse note.");
     w.line("Tally() notes;");
@@ -253,7 +253,7 @@ pub(super) fn write(tables: &[Table], w: &mut Writer) {
 fn write_actions(tables: &[Table], w: &mut Writer) {
     let is_chain = tables.len() > 1;
     if is_chain {
-        w.line("// How far the tables have come; 0 once the class is known.");
+        w.line("// State between the tables; 0 once the class is known.");
         w.line("bit<32> state = 0;");
         w.blank();
     }

@@ -27,7 +27,7 @@ pub(super) struct Reads {
     walked: BTreeMap<usize, BTreeSet<usize>>,
     /// Byte offsets at which the segments of the last text end.
     ends: BTreeSet<usize>,
-    /// Elements of numbers that filters compare, or that tell whether a text is present.
+    /// Elements of numbers that filters compare, or that show whether a text is present.
     numbers: BTreeSet<usize>,
 }
 
@@ -114,7 +114,7 @@ impl Reads {
 struct Instance {
     ty: String,
     name: String,
-    /// Whether it only marks that something was read, and is no part of the packet.
+    /// Whether it only marks that something was read, and is not a part of the packet.
     is_mark: bool,
 }
 
@@ -281,7 +281,7 @@ pub(super) fn write_types(program: &Program<'_>, w: &mut Writer) {
         .flat_map(|id| program.message_instances(id));
     let types: BTreeSet<String> = instances.map(|instance| instance.ty).collect();
     if types.contains(MARK) {
-        w.line("// Says that something was read; no part of the packet.");
+        w.line("// Marks that an element was read; not a part of the packet.");
         w.open(format!("header {MARK}"));
         w.line("bit<8> unused;");
         w.close();

@@ -100,7 +100,7 @@ impl Walker<'_> {
         let mut statements = Vec::new();
         if index == 0 {
             self.w.line(
-                "// A message that is not as filters name it is no hit, whatever the reason.",
+                "// A message that differs from the filters' format does not match, whatever the reason.",
             );
             statements.push("meta.parse_note = NOTE_NONE;".to_owned());
         }

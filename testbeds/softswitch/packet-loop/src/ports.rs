@@ -50,9 +50,8 @@ pub struct Opened {
 pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
     let marks = options.ring.mark_at.is_some();
     let unknown = |what: &str| {
-        let message = format!(
-            "{what} does not know how long its queue is: frames are marked in the ring alone"
-        );
+        let message =
+            format!("{what} does not report the length of its queue: only a ring can mark frames");
         io::Error::new(io::ErrorKind::Unsupported, message)
     };
     let mut notice = None;

@@ -49,7 +49,7 @@ pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
 #[must_use]
 pub fn given_up(rounds: u32, form: Form) -> String {
     match form {
-        Form::Text => format!("given up: {rounds} rounds of recirculation, and no end\n"),
+        Form::Text => format!("stopped: still recirculating after {rounds} rounds\n"),
         Form::Json => format!("{}\n", json!({ "event": "given_up", "rounds": rounds })),
     }
 }

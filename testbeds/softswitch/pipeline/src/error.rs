@@ -13,7 +13,7 @@ pub enum LoadError {
     #[error("architecture {0} is not supported; use psa, v1model, tna or t2na")]
     Architecture(String),
     /// The package lacks a block, or a block lacks a parameter that the architecture requires.
-    #[error("the program does not fit the architecture: {0}")]
+    #[error("the program does not match the architecture: {0}")]
     Shape(String),
     /// The program uses the language or an extern in a way that is not supported.
     #[error("not supported yet: {what}")]
@@ -73,13 +73,13 @@ pub enum TableError {
     #[error("no such key field: {0} (the key has {list})", list = listed(.1))]
     NoSuchField(String, Vec<String>),
     /// A key field is given twice.
-    #[error("key field given twice: {0}")]
+    #[error("key field {0} is given twice")]
     FieldTwice(String),
     /// An exact field is left out.
     #[error("missing key field: {0}")]
     MissingField(String),
     /// The match has another kind than the key field.
-    #[error("wrong kind of match: key field {0} is matched `{kind}`", kind = .1.name())]
+    #[error("wrong match kind: key field {0} is matched `{kind}`", kind = .1.name())]
     WrongMatchKind(String, MatchKind),
     /// The value exceeds the width of the field or parameter, in bits.
     #[error("value too wide: {0} has {1} bits")]
@@ -109,10 +109,10 @@ pub enum TableError {
     #[error("the table is full ({0} entries)")]
     Full(u64),
     /// The entries or the default action are constant.
-    #[error("the table is constant")]
+    #[error("the table's entries or its default action are constant")]
     ConstTable,
     /// The entry has an idle timeout, but the table does not support them.
-    #[error("the table has no idle timeouts")]
+    #[error("the table does not support idle timeouts")]
     NoIdleTimeouts,
     /// A counter value or meter configuration is given for an action that does not call the direct object.
     #[error("action {action} does not use the table's direct {what}")]
@@ -187,7 +187,7 @@ pub enum ProfileError {
     #[error("a selector has either members and groups or one-shot entries")]
     Mixed,
     /// A group or an entry refers to the member or group.
-    #[error("a group or an entry uses it")]
+    #[error("a group or an entry refers to it")]
     InUse,
     /// The limit of members, or of weights, is reached.
     #[error("the profile is full ({0})")]
@@ -253,7 +253,7 @@ pub enum GeneratorError {
     #[error("pipe {0}: application {1} is not set")]
     NotSet(u32, u32),
     /// Offset and length of a part that exceeds the buffer.
-    #[error("{1} bytes from {0} on; the buffer has {size}", size = GENERATOR_BUFFER)]
+    #[error("{1} bytes at offset {0}; the buffer has {size}", size = GENERATOR_BUFFER)]
     Buffer(usize, usize),
     /// Too many batches, or packets per batch.
     #[error("{0} batches or packets; the maximum is {most}", most = GENERATOR_BATCHES)]

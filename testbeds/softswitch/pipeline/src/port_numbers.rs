@@ -22,7 +22,7 @@ pub(crate) const RECIRCULATION: std::ops::RangeInclusive<u32> = 68..=71;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
     /// The number exceeds the type of ports, or has another meaning.
-    #[error("there is no port {port}: this architecture's are {first} to {last}")]
+    #[error("port {port} does not exist: this architecture has ports {first} to {last}")]
     Unknown {
         /// The number.
         port: u32,

@@ -43,10 +43,10 @@ impl ControlState {
         let list = |name: &str| match object.get(name) {
             None => Ok(&[][..]),
             Some(Value::Array(list)) => Ok(&list[..]),
-            Some(_) => Err(format!("`{name}` is no list")),
+            Some(_) => Err(format!("`{name}` must be a list")),
         };
         if !object.contains_key("entries") {
-            return Err("`entries` is missing: it is a list of entries".to_owned());
+            return Err("`entries` is missing: write a list of entries".to_owned());
         }
         Ok(ControlState {
             entries: each(list("entries")?, "entry", entry)?,
@@ -110,7 +110,7 @@ fn small(object: &Map<String, Value>, name: &str) -> Result<u32, String> {
 fn replicas(object: &Map<String, Value>) -> Result<Vec<Replica>, String> {
     let numbers = |name: &str| -> Result<Vec<u32>, String> {
         let list = object.get(name).and_then(Value::as_array);
-        let list = list.ok_or(format!("`{name}` is missing, or no list"))?;
+        let list = list.ok_or(format!("`{name}` is missing or not a list"))?;
         let read = list.iter().map(|value| {
             let value = number(value).map_err(|error| format!("`{name}`: {error}"))?;
             value
@@ -125,12 +125,12 @@ fn replicas(object: &Map<String, Value>) -> Result<Vec<Replica>, String> {
         false => (1..).take(ports.len()).collect(),
     };
     if instances.len() != ports.len() {
-        return Err("`instances` has not one number for each port".to_owned());
+        return Err("`instances` must have one number for each port".to_owned());
     }
     let pairs = ports.into_iter().zip(instances);
     let replica = |(port, instance): (u32, u32)| {
         let instance = instance.try_into();
-        let instance = instance.map_err(|_| "`instances`: at most 65535".to_owned())?;
+        let instance = instance.map_err(|_| "`instances`: use at most 65535".to_owned())?;
         Ok(Replica { port, instance })
     };
     pairs.map(replica).collect()
@@ -142,7 +142,7 @@ fn entry(object: &Map<String, Value>) -> Result<TableEntry, String> {
         let found = object.get(name).and_then(Value::as_str);
         found
             .map(str::to_owned)
-            .ok_or(format!("`{name}` is missing, or no string"))
+            .ok_or(format!("`{name}` is missing or not a string"))
     };
     let pairs = |name: &str| match object.get(name) {
         None => Ok(Vec::new()),
@@ -245,11 +245,11 @@ fn number(value: &Value) -> Result<runtime::Value, String> {
     parsed.ok_or_else(|| {
         let hint = match value {
             Value::Number(_) => {
-                "numbers are whole and not negative; beyond 64 bits they are strings"
+                "write a whole number, not negative, and beyond 64 bits as a string"
             }
-            _ => "numbers are whole and not negative, in strings decimal or 0x hexadecimal",
+            _ => "write a whole number, not negative; a string may be decimal or 0x hexadecimal",
         };
-        format!("{value} is none of the program's values: {hint}")
+        format!("{value} is not a valid value: {hint}")
     })
 }
 
@@ -285,15 +285,15 @@ mod tests {
             (r#"{"entries": [], "group": []}"#, "unknown key `group`"),
             (
                 r#"{"entries": [], "groups": [{"id": 1, "ports": [1], "instances": []}]}"#,
-                "group 1: `instances` has not one number for each port",
+                "group 1: `instances` must have one number for each port",
             ),
             (
                 r#"[{"table": "t", "action": "a", "key": {"f": "1 &&& x"}}]"#,
-                "key `f`: \"x\" is none",
+                "key `f`: \"x\" is not a valid value",
             ),
             (
                 r#"[{"table": "t"}]"#,
-                "entry 1: `action` is missing, or no string",
+                "entry 1: `action` is missing or not a string",
             ),
             (r#"[{"tabel": "t"}]"#, "unknown key `tabel`"),
             (
@@ -306,7 +306,7 @@ mod tests {
             ),
             (
                 r#"[{"table": "t", "action": "a", "params": {"p": -1}}]"#,
-                "parameter `p`: -1 is none of the program's values: numbers are whole and not negative",
+                "parameter `p`: -1 is not a valid value: write a whole number, not negative",
             ),
             (
                 r#"[{"table": "t", "action": "a", "key": 1}]"#,

@@ -11,7 +11,7 @@ use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
 /// The running program, and one that waits for COMMIT. Reads and writes go to the latter if there is one: committing it
-/// is then what the specification calls replaying.
+/// is then replaying, in the specification's words.
 #[derive(Default)]
 pub(super) struct Pipelines {
     pub(super) committed: Option<Loaded>,
@@ -283,7 +283,7 @@ fn check_same_program(given: &P4Info, compiled: &P4Info) -> Result<(), String> {
         match compiled.get(&(*kind, name.clone())) {
             None => {
                 return Err(format!(
-                    "the P4Info has {kind} `{name}`, the program has not"
+                    "the P4Info has {kind} `{name}`, the program does not"
                 ));
             }
             Some(ours) if ours != theirs => {
@@ -297,7 +297,7 @@ fn check_same_program(given: &P4Info, compiled: &P4Info) -> Result<(), String> {
     }
     match compiled.keys().find(|key| !given.contains_key(*key)) {
         Some((kind, name)) => Err(format!(
-            "the program has {kind} `{name}`, the P4Info has not"
+            "the program has {kind} `{name}`, the P4Info does not"
         )),
         None => Ok(()),
     }

@@ -67,7 +67,7 @@ pub(super) fn configure(
 ) -> UpdateResult {
     let error = |code, message: &str| Err(UpdateError::new(code, message));
     match (kind, configs.contains_key(&id)) {
-        (Type::Insert, true) => return error(Code::AlreadyExists, "the digest exists"),
+        (Type::Insert, true) => return error(Code::AlreadyExists, "the digest is on"),
         (Type::Modify | Type::Delete, false) => return error(Code::NotFound, "the digest is off"),
         (Type::Delete, true) => configs.remove(&id),
         _ => configs.insert(id, config),

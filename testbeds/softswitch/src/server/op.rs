@@ -262,14 +262,14 @@ fn digest(kind: Type, entry: &v1::DigestEntry, binding: &Binding) -> Result<Op> 
 }
 
 pub(super) fn extern_entries() -> UpdateError {
-    let message = "extern entries: no architecture of this switch has any";
+    let message = "extern entries are not supported: no architecture of this switch has any";
     UpdateError::new(Code::Unimplemented, message)
 }
 
 fn table_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Result<Op> {
     let table = binding.table(entry.table_id)?;
     if entry.is_const {
-        return Err(invalid("is_const is set by the switch"));
+        return Err(invalid("is_const is set only by the switch"));
     }
     if entry.is_default_action {
         return default_entry(kind, entry, binding);
@@ -403,7 +403,7 @@ fn replicate(switch: &mut Switch, kind: Type, item: &Item, note: Note) -> Update
     };
     match (kind, present) {
         (Type::Insert, true) => {
-            let message = format!("there is such a {what}");
+            let message = format!("this {what} already exists");
             return Err(UpdateError::new(Code::AlreadyExists, message));
         }
         (Type::Modify | Type::Delete, false) => {

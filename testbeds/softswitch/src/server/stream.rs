@@ -86,7 +86,7 @@ impl Service {
                     details,
                 );
             }
-            None => return Err(Status::invalid_argument("a stream message without content")),
+            None => return Err(Status::invalid_argument("stream message without content")),
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Service {
         if frame.len() > crate::ports::MAX_FRAME {
             return Err((
                 Code::InvalidArgument,
-                format!("a frame of {} bytes", frame.len()),
+                format!("frame too long: {} bytes", frame.len()),
             ));
         }
         let sent = self.driver.run(move |core| core.packet_out(&frame)).await;

@@ -425,7 +425,7 @@ async fn long_client_strings_are_shortened_in_errors() {
     let (instance, ..) = switch(Some(program()));
     let mut raw = Raw::primary(&instance).await;
     for (name, says) in [
-        ("9".repeat(1_000_000), "has no value of 10 bits"),
+        ("9".repeat(1_000_000), "exceeds 10 bits"),
         ("n".repeat(2000), "has 2000 bytes; the maximum is 1024"),
     ] {
         let key = raw.entry("vrfs", name.as_bytes(), "set_vrf", b"0");
@@ -472,9 +472,9 @@ async fn long_client_strings_are_shortened_in_errors() {
     for (request, says) in [
         (
             type_width,
-            "`vrf_t` has bit width 2000000000: 2048 is the most",
+            "`vrf_t` has bit width 2000000000; the maximum is 2048",
         ),
-        (set_width, "has bit width 2000000000: 2048 is the most"),
+        (set_width, "has bit width 2000000000; the maximum is 2048"),
     ] {
         let told = raw.grpc.set_forwarding_pipeline_config(request).await;
         let told = told.unwrap_err();

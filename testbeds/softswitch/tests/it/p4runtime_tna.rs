@@ -162,7 +162,7 @@ async fn the_packet_generator() {
                 buffer_offset: 16_383,
                 ..otherwise(Some(Trigger::OneShotAfterNs(1)))
             },
-            "2 bytes from 16383 on; the buffer has 16384",
+            "2 bytes at offset 16383; the buffer has 16384",
         ),
     ];
     for (request, message) in refused {

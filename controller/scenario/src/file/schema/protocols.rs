@@ -89,7 +89,7 @@ fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
             else {
                 continue;
             };
-            let message = format!("no packet has `{lost}`: nothing carries it");
+            let message = format!("no packet has `{lost}`: no protocol carries it");
             own.warning(Code::Protocol, named.span, message)
                 .hint(UNCARRIED);
             sink.adopt(own);

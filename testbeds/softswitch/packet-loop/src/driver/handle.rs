@@ -14,7 +14,7 @@ pub(super) type Command = Box<dyn FnMut(&mut Core) -> bool + Send>;
 
 /// The error that the switch has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the switch has ended")]
+#[error("the switch has stopped")]
 pub struct Stopped;
 
 /// Sends commands to the packet loop.

@@ -31,13 +31,13 @@ pub enum PcapError {
     #[error("not a classic pcap file (magic {0:#010x})")]
     Magic(u32),
     /// The frames belong to a link type other than Ethernet.
-    #[error("link type {0}; only Ethernet (1) is read")]
+    #[error("link type {0}; only Ethernet (1) is supported")]
     LinkType(u32),
     /// The file ends within a record.
     #[error("the file ends within record {0}")]
     Truncated(u64),
     /// A record is longer than any frame.
-    #[error("record {record} claims {len} bytes")]
+    #[error("record {record} has an invalid length, {len} bytes")]
     Oversized {
         /// Number of the record, from 0.
         record: u64,

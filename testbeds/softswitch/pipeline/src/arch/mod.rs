@@ -169,7 +169,7 @@ pub(crate) fn blocks(
     match (parser, controls.next(), controls.next()) {
         (Some(parser), Some(control), Some(deparser)) => Ok((parser, control, deparser)),
         _ => Err(LoadError::Shape(format!(
-            "{} wants a parser, a control and a deparser",
+            "{} needs a parser, a control and a deparser",
             package.type_name
         ))),
     }

@@ -36,7 +36,7 @@ impl<'p> Binder<'_, 'p> {
     ) -> Result<(Region, &'p Type), LoadError> {
         let Some(param) = params.get(i) else {
             return Err(LoadError::Shape(format!(
-                "a block has {} parameters",
+                "a block has only {} parameters",
                 params.len()
             )));
         };

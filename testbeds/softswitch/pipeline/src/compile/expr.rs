@@ -38,7 +38,7 @@ impl Compiler<'_> {
         match &e.kind {
             ExprKind::Const(c) if !matches!(c, Const::Tuple(_)) => {
                 let Some(words) = const_limbs(c, width(&e.ty)) else {
-                    return self.unsupported("this constant as a run-time value");
+                    return self.unsupported("a constant of this type as a run-time value");
                 };
                 if let [word] = words[..] {
                     self.constant(word)

@@ -274,7 +274,7 @@ impl Compiler<'_> {
     fn count_moved(&mut self, slots: u32) -> Result<()> {
         self.taken.moved_slots = self.taken.moved_slots.saturating_add(slots);
         if self.taken.moved_slots > LIMITS.moved_slots {
-            let what = "slots of 64 bits in all that is extracted, emitted, hashed, digested or kept in registers";
+            let what = "slots of 64 bits in data that is extracted, emitted, hashed, digested or stored in registers";
             return self.too_large(format!("more than {} {what}", LIMITS.moved_slots));
         }
         Ok(())

@@ -129,7 +129,7 @@ impl Compiler<'_> {
                 };
                 let by_number = matches!(access, Access::Index(_));
                 if !by_number && !place.elements.is_empty() {
-                    return self.unsupported("`next` or `last` of a stack within an element");
+                    return self.unsupported("`next` or `last` of a stack inside a stack element");
                 }
                 let stack = place.slot;
                 place.ty = Type::Struct(id);

@@ -45,7 +45,7 @@ impl Compiler<'_> {
                     Some(colour) => {
                         self.write_result(written(to), |c, d| c.op(Op::Mov { d, s: colour }))
                     }
-                    None => self.unsupported("a direct meter that no table names"),
+                    None => self.unsupported("a direct meter that no table uses"),
                 }
             }
             (Object::DirectMeter, Method::Execute, rest) => {
@@ -91,7 +91,7 @@ impl Compiler<'_> {
     pub(crate) fn table_of(&self, object: ExternId, what: &str) -> Result<u32> {
         match self.bindings.direct.get(&object) {
             Some(table) => Ok(*table),
-            None => self.unsupported(format!("a direct {what} that no table names")),
+            None => self.unsupported(format!("a direct {what} that no table uses")),
         }
     }
 
@@ -234,7 +234,7 @@ impl Compiler<'_> {
 
     pub(crate) fn hash_width(&self, w: u32) -> Result<u8> {
         if w > 64 {
-            self.unsupported("a hash beyond 64 bits")
+            self.unsupported("a hash of more than 64 bits")
         } else {
             Ok(w as u8)
         }

@@ -60,7 +60,7 @@ impl Compiler<'_> {
             ExternKind::Random => {
                 let mut bounds = instance.args.iter().filter_map(|(_, v)| const_u64(v));
                 let (Some(low), Some(high)) = (bounds.next(), bounds.next()) else {
-                    return self.unsupported("a Random beyond 64 bits");
+                    return self.unsupported("a Random of more than 64 bits");
                 };
                 self.new_random(id, low, high)
             }

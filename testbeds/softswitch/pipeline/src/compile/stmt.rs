@@ -314,7 +314,7 @@ impl<'p> Compiler<'p> {
             return self.unsupported("push or pop on this type");
         };
         if !place.elements.is_empty() {
-            return self.unsupported("push or pop of a stack within an element");
+            return self.unsupported("push or pop of a stack inside a stack element");
         }
         let stride = self.size(&Type::Struct(id))?;
         let e = self.element(crate::op::Element {

@@ -424,8 +424,8 @@ fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, 
     let value = |e: &Expr| match &e.kind {
         ExprKind::Const(c) => const_limbs(c, spec.width)
             .map(|words| Value::from_limbs(&words))
-            .ok_or_else(|| bad("the value does not fit")),
-        _ => Err(bad("the value is not known when the program is compiled")),
+            .ok_or_else(|| bad("the value is too wide")),
+        _ => Err(bad("the value is not a compile-time known value")),
     };
     let given = match (set, spec.kind) {
         (Keyset::Any, Kind::Exact) => return Err(TableError::MissingField(spec.name.clone())),
@@ -452,7 +452,7 @@ fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, 
             let mask = value(m)?;
             let prefix_len = mask.count_ones();
             if mask != Value::prefix(spec.width, prefix_len) {
-                return Err(bad("the mask is no prefix"));
+                return Err(bad("the mask is not a prefix"));
             }
             Match::Lpm {
                 value: &value(v)? & &mask,

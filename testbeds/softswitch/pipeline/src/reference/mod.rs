@@ -10,7 +10,7 @@
 //! value, arith     values, operations      place, expr      l-values, expressions
 //! stmt, call       statements, calls       parser           states, packet_in, packet_out
 //! table            lookup and action       methods, salu, predicate  extern objects
-//! psa, v1model, tna   what only these have
+//! psa, v1model, tna   features that only these have
 //! frame            parameters of blocks    event, watch     the events of a trace
 //! ```
 

@@ -110,7 +110,7 @@ impl<'p> Interpreter<'_, 'p> {
                     data = data.concat(&self.expr(&key.expr)?.flat());
                 }
                 self.influences(&data, || {
-                    format!("what the selector of {} hashes", table.name)
+                    format!("the hash input of the selector of {}", table.name)
                 });
                 let (algorithm, width) = (selector.algorithm, selector.width);
                 let hash = hash::compute(algorithm, &data.bytes(0), width, data.width);

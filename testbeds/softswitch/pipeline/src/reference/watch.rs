@@ -352,7 +352,7 @@ impl<'p> Interpreter<'_, 'p> {
 
 /// The description of a field that the architecture uses.
 pub(crate) fn decisive(name: &str) -> String {
-    format!("{name}, by which the packet goes its way")
+    format!("{name}, which determines the packet's path")
 }
 
 /// Names the first field that differs.

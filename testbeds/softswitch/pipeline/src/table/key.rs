@@ -146,7 +146,7 @@ pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError
                 return Err(bad("the prefix is longer than the field"));
             }
             let mask = Value::prefix(spec.width, *prefix_len);
-            masked(fits(value)?, mask, "the value has bits behind its prefix")
+            masked(fits(value)?, mask, "the value has bits after its prefix")
         }
         (Kind::Ternary, Match::Ternary { value, mask }) => masked(
             fits(value)?,
@@ -156,7 +156,7 @@ pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError
         (Kind::Range, Match::Range { low, high }) => {
             let (low, high) = (spec.flipped(&fits(low)?), spec.flipped(&fits(high)?));
             if low > high {
-                return Err(bad("no value is in this range"));
+                return Err(bad("the range is empty"));
             }
             Ok(FieldKey::Range { low, high })
         }

@@ -127,7 +127,7 @@ fn the_longest_prefix_wins_in_any_order() {
     assert_eq!(port(&mut t, &[0x0b020205]), Some(1));
     assert_eq!(
         refused(t.insert(&entry(&lpm(0x0a010105, 24), 0, 1))),
-        "key field ip: the value has bits behind its prefix"
+        "key field ip: the value has bits after its prefix"
     );
     assert_eq!(
         refused(t.insert(&entry(&lpm(0, 33), 0, 1))),
@@ -197,7 +197,7 @@ fn bad_writes_are_refused_by_name() {
     );
     assert_eq!(
         refused(t.insert(&entry(&[("a", Match::optional(1))], 0, 1))),
-        "wrong kind of match: key field a is matched `exact`"
+        "wrong match kind: key field a is matched `exact`"
     );
     assert_eq!(t.insert(&entry(&a, 3, 1)), Err(TableError::BadPriority(3)));
     assert_eq!(

@@ -137,7 +137,7 @@ fn groups_and_sessions_are_checked_and_listed_by_id() {
         let refused = v1model.set_multicast_group(&group(1, &[port])).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            format!("there is no port {port}: this architecture's are 0 to 510")
+            format!("port {port} does not exist: this architecture has ports 0 to 510")
         );
     }
     assert_eq!(

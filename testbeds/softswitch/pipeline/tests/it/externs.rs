@@ -348,7 +348,7 @@ fn unsupported_constructs_are_refused_with_their_position() {
         panic!("{error:?}")
     };
     assert!(
-        what.contains("push or pop of a stack within an element") && span.end > span.start,
+        what.contains("push or pop of a stack inside a stack element") && span.end > span.start,
         "{what}"
     );
 }

@@ -452,7 +452,7 @@ fn wide_values() {
 }
 
 /// The error for too many values that are moved to bytes.
-const MOVED: &str = "more than 1048576 slots of 64 bits in all that is extracted, emitted, hashed";
+const MOVED: &str = "more than 1048576 slots of 64 bits in data that is extracted, emitted, hashed";
 
 #[test]
 fn hashes_of_thousands_of_fields() {

@@ -59,7 +59,7 @@ fn take_undefined(switch: &mut Switch, packet: &[u8]) -> Vec<String> {
 
 #[test]
 fn undefined_values_that_choose_a_v1model_path_are_reported() {
-    let way = |name: &str| vec![format!("{name}, by which the packet goes its way")];
+    let way = |name: &str| vec![format!("{name}, which determines the packet's path")];
     let psa = |ingress: &str| undefined("bool b; PortId_t p; MulticastGroup_t m;", ingress);
     let sends = "send_to_port(ostd, (PortId_t) 1);";
     assert_eq!(psa("ostd.drop = b;"), way("drop"));
@@ -145,7 +145,7 @@ fn undefined_values_that_choose_a_psa_path_are_reported() {
 
 /// The messages for fields that an architecture uses.
 fn way(names: &[&str]) -> Vec<String> {
-    let told = |name: &&str| format!("{name}, by which the packet goes its way");
+    let told = |name: &&str| format!("{name}, which determines the packet's path");
     names.iter().map(told).collect()
 }
 

@@ -157,7 +157,7 @@ fn prefixes() {
         assert_eq!(marks(&mut switch, &[(L, &(&long + bit(150)))]), 0);
         let beyond = Match::lpm(&long, 130);
         let refused = switch.insert_entry(&marking("by_prefix", "l", beyond, 1));
-        let behind = "the value has bits behind its prefix";
+        let behind = "the value has bits after its prefix";
         assert_eq!(refused, Err(TableError::BadMatch("l".into(), behind)));
         let too_long = Match::lpm(&long, 161);
         let refused = switch.insert_entry(&marking("by_prefix", "l", too_long, 1));
@@ -185,7 +185,7 @@ fn ranges_and_optional_values() {
         }
         let backwards = marking("by_range", "r", Match::range(&high, &low), 1);
         let refused = switch.insert_entry(&backwards);
-        let empty = "no value is in this range";
+        let empty = "the range is empty";
         assert_eq!(refused, Err(TableError::BadMatch("r".into(), empty)));
 
         let value = bit(135) + 1u8;

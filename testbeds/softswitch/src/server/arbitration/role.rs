@@ -51,7 +51,7 @@ impl RoleConfig {
             return Ok(None);
         };
         if any.type_url.rsplit('/').next() != Some(TYPE) {
-            let message = format!("role.config is no {TYPE}: {}", any.type_url);
+            let message = format!("role.config must be a {TYPE}, not {}", any.type_url);
             return Err(Status::invalid_argument(message));
         }
         if any.value.len() + any.type_url.len() > MAX_BYTES {

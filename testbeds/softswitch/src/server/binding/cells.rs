@@ -14,7 +14,7 @@ pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterC
     };
     if config.eburst != 0 {
         return Err(invalid(
-            "meter config: eburst belongs to single-rate markers",
+            "meter config: eburst is only for single-rate meters",
         ));
     }
     let config = MeterConfig {

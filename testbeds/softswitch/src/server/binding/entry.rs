@@ -140,7 +140,10 @@ impl BoundTable {
         let idle_timeout_ns = u64::try_from(entry.idle_timeout_ns)
             .map_err(|_| invalid("the idle timeout is negative"))?;
         if idle_timeout_ns != 0 && !self.info.idle_timeout {
-            return Err(invalid(format!("{} has no idle timeouts", self.name())));
+            return Err(invalid(format!(
+                "{} does not support idle timeouts",
+                self.name()
+            )));
         }
         let action = match &entry.action {
             Some(action) => self.action(action, binding)?,

@@ -95,7 +95,7 @@ impl Field {
             return Err(TranslateError::Match {
                 table: owner.to_owned(),
                 field: self.info.name.clone(),
-                reason: "a don't-care is left out, not spelt out".to_owned(),
+                reason: "this matches every value: leave the field out".to_owned(),
             }
             .into());
         }
@@ -107,7 +107,7 @@ impl Field {
         self.spec.dont_care().map_err(|_| {
             // The only field of a value set of numbers has no name.
             if self.info.name.is_empty() {
-                return invalid(format!("{owner}: a member without its value"));
+                return invalid(format!("{owner}: a member lacks its value"));
             }
             let missing = TranslateError::Missing {
                 owner: owner.to_owned(),
@@ -199,11 +199,10 @@ impl Field {
             self.info.match_type,
             MatchType::Standard(MatchKind::Exact | MatchKind::Optional)
         ) {
-            return invalid(format!("{field} has another kind of match in the program"));
+            return invalid(format!("{field} has another match kind in the program"));
         }
-        let message = format!(
-            "{field} is translated: masks and ranges that mean more than one value are not"
-        );
+        let message =
+            format!("{field} is translated: a mask or range of several values is not supported");
         UpdateError::new(Code::Unimplemented, message)
     }
 }

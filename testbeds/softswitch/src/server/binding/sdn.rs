@@ -94,7 +94,7 @@ impl Sdn {
 impl Names {
     fn value(&mut self, text: &str, width: u32, new: NewName) -> Result<Value, UpdateError> {
         let too_wide = || {
-            let message = format!("`{}` has no value of {width} bits", excerpt(text));
+            let message = format!("the value of `{}` exceeds {width} bits", excerpt(text));
             UpdateError::new(Code::OutOfRange, message)
         };
         if let Some(value) = self.values.get(text) {
@@ -119,7 +119,7 @@ impl Names {
             }
             if let Some(name) = self.names.get(number) {
                 let name = excerpt(name);
-                return Err(super::invalid(format!("{number} is named `{name}`")));
+                return Err(super::invalid(format!("{number} has a name: use `{name}`")));
             }
         }
         if new == NewName::Unknown {

@@ -26,7 +26,7 @@ pub(super) fn wanted_tables(
 ) -> Result<Vec<Wanted>, UpdateError> {
     if query.table_id == 0 {
         if !query.r#match.is_empty() {
-            let message = "a key belongs to a table: table_id is not set";
+            let message = "a key needs the table_id of its table";
             return Err(UpdateError::new(Code::InvalidArgument, message));
         }
         let all = binding.tables().filter(|(id, _)| access.reads(*id));
@@ -41,7 +41,7 @@ pub(super) fn wanted_tables(
     if query.is_default_action {
         table.check_default(query)?;
     } else if query.time_since_last_hit.is_some() && !table.info.idle_timeout {
-        let message = "the table has no idle timeouts";
+        let message = "the table does not support idle timeouts";
         return Err(UpdateError::new(Code::InvalidArgument, message));
     }
     // Without a key, a priority alone may still restrict the result.
@@ -138,7 +138,7 @@ pub(super) fn arrays<T: Object>(
     access: &Access,
 ) -> Result<Vec<Array>, UpdateError> {
     if id == 0 && index.is_some() {
-        let message = format!("an index without a {}", T::KIND);
+        let message = format!("an index needs the id of its {}", T::KIND);
         return Err(UpdateError::new(Code::InvalidArgument, message));
     }
     let mut arrays = Vec::new();

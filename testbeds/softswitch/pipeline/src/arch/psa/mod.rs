@@ -80,7 +80,7 @@ impl Psa {
         });
         let (Some(first), Some(second)) = (pipelines.next(), pipelines.next()) else {
             return Err(LoadError::Shape(
-                "PSA_Switch wants an IngressPipeline and an EgressPipeline".into(),
+                "PSA_Switch needs an IngressPipeline and an EgressPipeline".into(),
             ));
         };
         let path = |name: &str| {

@@ -111,7 +111,7 @@ impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> 
         let ([headers, meta, parser_istd, ..], istd, output) =
             (&self.parser[..], self.istd, self.output)
         else {
-            return Err(LoadError::Shape("a parser without metadata".into()));
+            return Err(LoadError::Shape("a parser lacks metadata".into()));
         };
         let mut b = Binder { compiler };
         let mut field = |of, name: &str| b.field(of, name);

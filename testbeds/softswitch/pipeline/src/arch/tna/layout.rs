@@ -46,7 +46,7 @@ impl<'p> Gress<'p> {
         let program = compiler.program;
         let control_of = |name: &str| match argument(package, name)? {
             PackageArg::Control(id) => Ok(*id),
-            _ => Err(LoadError::Shape(format!("{name} is a control"))),
+            _ => Err(LoadError::Shape(format!("{name} must be a control"))),
         };
         let short = if prefix == "ingress" {
             "ig_prsr"
@@ -71,7 +71,7 @@ impl<'p> Gress<'p> {
             control_of(&format!("{prefix}_deparser"))?,
         );
         let Some(first) = parsers.first() else {
-            return Err(LoadError::Shape(format!("{name} is a parser")));
+            return Err(LoadError::Shape(format!("{name} must be a parser")));
         };
         let first = &program.parsers[first.index()];
         let mut b = Binder { compiler };
@@ -109,7 +109,7 @@ impl<'p> Gress<'p> {
         for i in skip..params.len() {
             let Some(name) = type_name(program, vars, &params[i]) else {
                 return Err(LoadError::Shape(format!(
-                    "parameter {} is no intrinsic metadata",
+                    "parameter {} is not intrinsic metadata",
                     params[i].name
                 )));
             };

@@ -103,7 +103,7 @@ impl Tna {
             pipelines.push(Pipeline::load(compiler, package)?);
         }
         match pipelines.len() {
-            0 => return Err(LoadError::Shape("Switch wants a Pipeline".into())),
+            0 => return Err(LoadError::Shape("Switch needs a Pipeline".into())),
             1 => of_pipe = [Some(0); PIPES as usize],
             _ => {}
         }
@@ -458,5 +458,5 @@ fn argument<'p>(package: &'p Package, name: &str) -> Result<&'p PackageArg, Load
     let found = package.args.iter().find(|(n, _)| n == name);
     found
         .map(|(_, arg)| arg)
-        .ok_or_else(|| LoadError::Shape(format!("{} wants {name}", package.type_name)))
+        .ok_or_else(|| LoadError::Shape(format!("{} needs {name}", package.type_name)))
 }

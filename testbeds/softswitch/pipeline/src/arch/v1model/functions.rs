@@ -48,7 +48,7 @@ impl Compiler<'_> {
             (ExternFunction::MarkToDrop, [Arg::InOut(standard)]) => self.mark_to_drop(standard),
             (ExternFunction::Random, [to, Arg::In(low), Arg::In(high)]) => {
                 if width(&low.ty) > 64 {
-                    return self.unsupported("random numbers beyond 64 bits");
+                    return self.unsupported("random numbers of more than 64 bits");
                 }
                 let (low, high) = (self.expr(low)?, self.expr(high)?);
                 let unit = self.random_unit();

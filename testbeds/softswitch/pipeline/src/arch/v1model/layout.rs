@@ -193,7 +193,7 @@ fn blocks(program: &Program) -> Result<(ParserId, [ControlId; 5]), LoadError> {
             Ok((parser, controls))
         }
         _ => Err(LoadError::Shape(
-            "V1Switch wants a parser and five controls".into(),
+            "V1Switch needs a parser and five controls".into(),
         )),
     }
 }

@@ -6,7 +6,7 @@
 //! tables       entries, default actions, direct counters and meters by name
 //! profiles     members and groups of action profiles
 //! undo         the inverse of each write of a batch
-//! notes        what clients attach to default entries, groups and sessions
+//! notes        data that clients attach to default entries, groups and sessions
 //! cells        registers, indexed counters and meters
 //! value_sets   parsers' value sets
 //! replication  multicast groups and clone sessions

@@ -32,7 +32,7 @@ impl Compiler<'_> {
             Some(Object::Tofino(TofinoObject::DirectRegister)) => {
                 match self.bindings.direct_registers.get(&target) {
                     Some((table, offset, words)) => Ok(AluCell::Direct(*table, *offset, *words)),
-                    None => self.unsupported("a direct register that no table names"),
+                    None => self.unsupported("a direct register that no table uses"),
                 }
             }
             _ => match self.selector_of(action) {

@@ -18,7 +18,7 @@ impl Compiler<'_> {
             (ExternFunction::Max | ExternFunction::Min, [Arg::In(a), Arg::In(b)]) => {
                 let w = width(&a.ty);
                 if w > 64 {
-                    return self.unsupported(format!("{function} beyond 64 bits"));
+                    return self.unsupported(format!("{function} of more than 64 bits"));
                 }
                 let (left, right) = (self.expr(a)?, self.expr(b)?);
                 let (first, second) = if *function == ExternFunction::Max {
@@ -91,11 +91,11 @@ impl Compiler<'_> {
 
     fn invalidate(&mut self, field: &Expr) -> Result<()> {
         let ExprKind::Read(lvalue) = &field.kind else {
-            return self.unsupported("invalidate of anything but a field");
+            return self.unsupported("`invalidate` of something other than a field");
         };
         let place = self.locate(lvalue)?;
         if place.slice.is_some() {
-            return self.unsupported("invalidate of a part of a field");
+            return self.unsupported("`invalidate` of a part of a field");
         }
         let n = self.size(&place.ty)?;
         self.in_place(&place, |c, d| {
@@ -131,7 +131,7 @@ impl Compiler<'_> {
     fn funnel_shift(&mut self, to: &Arg, high: &Expr, low: &Expr, shift: &Expr) -> Result<()> {
         let w = width(&high.ty);
         if w > 32 {
-            return self.unsupported("funnel_shift_right beyond 32 bits");
+            return self.unsupported("funnel_shift_right of more than 32 bits");
         }
         let (a, b, by) = (self.expr(high)?, self.expr(low)?, self.index(shift)?);
         let wide = self.alloc(1)?;

@@ -111,7 +111,7 @@ impl Compiler<'_> {
             }
             (TofinoObject::DirectFilter(filter), Method::Execute, [Arg::In(value)]) => {
                 if self.state.cells.filters[filter as usize].direct.is_none() {
-                    return self.unsupported("a direct filter that no table names");
+                    return self.unsupported("a direct filter that no table uses");
                 }
                 let s = self.expr(value)?;
                 self.write_result(result, |c, d| c.op(Op::DirectFilter { filter, s, d }))
@@ -423,7 +423,7 @@ impl Compiler<'_> {
         let (Some(max), Some(rotate), Some(mask), Some(add)) =
             (literal(max), literal(rotate), literal(mask), literal(add))
         else {
-            return self.unsupported("a parser counter with anything but constants");
+            return self.unsupported("a parser counter with arguments that are not constants");
         };
         // Tofino 1 encodes the mask as its number of ones less one.
         let mask = if self.program.arch == p4lang::ir::Arch::Tna {

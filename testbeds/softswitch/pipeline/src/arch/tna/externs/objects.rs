@@ -243,7 +243,7 @@ impl Compiler<'_> {
     fn polynomial(&self, instance: &ExternInstance) -> Result<Algorithm> {
         let width = match instance.type_args.first() {
             Some(Type::Bit(w)) if *w <= 64 => *w as u8,
-            _ => return self.unsupported("a polynomial beyond 64 bits"),
+            _ => return self.unsupported("a polynomial of more than 64 bits"),
         };
         let number = |name: &str| {
             let found = instance.args.iter().find(|(n, _)| n == name);
@@ -274,7 +274,7 @@ impl Compiler<'_> {
                 .replace(direct)
                 .is_some()
             {
-                return self.unsupported("a direct filter of two tables");
+                return self.unsupported("a direct filter that two tables use");
             }
             return Ok(());
         }

@@ -81,7 +81,7 @@ impl<'p> Compiler<'p> {
         let action = &control.actions[id.index()];
         let value_ty = match action.params.first() {
             Some(param) => &control.vars[param.var.index()].ty,
-            None => return self.unsupported("a register action without a value"),
+            None => return self.unsupported("`apply` without a value parameter"),
         };
         let cell = self.whole_row(cell, target, value_ty)?;
         let words = self.words_of(cell);
@@ -231,7 +231,7 @@ impl<'p> Compiler<'p> {
         } = call;
         let found = self.bindings.direct_registers.get(&object).copied();
         let Some((table, offset, words)) = found else {
-            return self.unsupported("a direct register that no table names");
+            return self.unsupported("a direct register that no table uses");
         };
         self.once(object)?;
         match (method, args) {

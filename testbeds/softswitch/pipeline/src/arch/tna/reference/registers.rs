@@ -219,7 +219,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
         let after = self.env().vars[action.params[0].var.index()].clone();
         let object = &self.program.externs[id.index()].name;
-        self.influences_all(&after, || format!("what {object} writes"));
+        self.influences_all(&after, || format!("the value that {object} writes"));
         self.keep(cell, &after);
         self.trace_execution((object, "execute"), index, &after, outputs);
         Ok(())
