@@ -207,7 +207,7 @@ trainings:
     for told in [
         "error[capacity]: the exact program of job `a` has more than 6000 integer variables, the maximum",
         "--> trainings.yaml:3:",
-        "= hint: `--by inart` without `--exact` plans it",
+        "= hint: plan with `--by inart` without `--exact`, which supports larger trainings",
     ] {
         assert!(finished.stderr.contains(told), "{}", finished.stderr);
     }
@@ -260,7 +260,7 @@ links: [[ps, l1], [a, l1], [b, l2], [l1, p], [l2, p]]
         ),
         (
             "count: 4, talk: ring",
-            "error[no-effect]: `talk` means nothing without `between`",
+            "error[no-effect]: `talk` has no effect without `between`",
         ),
         (
             "count: 4, talk: star, between: []",
@@ -324,7 +324,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB",
             "grid",
-            "error[no-effect]: `gradient` means nothing for `--by grid`\n --> trainings.yaml:3:44",
+            "error[no-effect]: `gradient` has no effect with `--by grid`\n --> trainings.yaml:3:44",
         ),
         (
             ", wait_for: 3",
@@ -349,7 +349,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, arrivals: [w2, w2]",
             "goat",
-            "error[duplicate]: `w2` stands in `arrivals` before\n --> trainings.yaml:3:78",
+            "error[duplicate]: `w2` occurs twice in `arrivals`\n --> trainings.yaml:3:78",
         ),
         (
             ", gradient: 3kB, fragments: 3, wait_for: 5",
@@ -374,7 +374,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}",
             "goat",
-            "`learning` and `past_rounds` say nothing without each other",
+            "`learning` and `past_rounds` have an effect only together",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 0, epsilon: 1, variance: 1}, past_rounds: []",
@@ -384,12 +384,12 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 4}, past_rounds: []",
             "goat",
-            "`variance` is 4, and has to be below `epsilon` times 4 workers, 4",
+            "`variance` is 4, but must be below 4 workers times `epsilon`, 4",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: []",
             "goat",
-            "`past_rounds` has 0 rounds; give 1 to 1000",
+            "`past_rounds` has 0 rounds; write 1 to 1000",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: [[1ms]]",
@@ -530,7 +530,7 @@ error[contradiction]: job `a` has 2 servers; this planner supports one
   |
 2 | trainings: {a: {server: [as, bs], workers: [a1]}}
   |                         ^^^^^^^^
-  = hint: `--by inart` plans for several
+  = hint: plan with `--by inart`, which supports several servers
 ";
     assert!(finished.stderr.contains(told), "{}", finished.stderr);
     let refused = &route(NETWORK, several, &["--json"]).json()["trainings"][0]["refused"];
@@ -566,7 +566,7 @@ trainings:
     for told in [
         "error[capacity]: job `second`: server `as` has no ingress rate left\n --> trainings.yaml:4:20\n",
         "error[unreachable]: job `third`: no path from `a1` to `bs` has spare capacity\n --> trainings.yaml:5:37\n",
-        "= trainings.yaml:3:3: `first` is planned before it",
+        "= trainings.yaml:3:3: `first` is planned earlier",
         "= hint: a training has what those before it leave",
     ] {
         assert!(

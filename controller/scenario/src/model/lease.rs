@@ -81,7 +81,7 @@ impl std::fmt::Display for Leased {
         match self {
             Leased::For(Lease { for_ns, refresh_ns }) => write!(
                 f,
-                "faults end {} after the controller's last word, which comes every {}",
+                "faults end {} after the controller's last refresh; it refreshes every {}",
                 show_duration(*for_ns),
                 show_duration(*refresh_ns)
             ),

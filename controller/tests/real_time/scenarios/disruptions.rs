@@ -368,7 +368,7 @@ fn who_has_started_nothing_refuses_to_end_it() {
         let refused = crate::support::run(folder.path(), arguments);
         refused.expect_code(ERROR);
         for said in [
-            "this target cannot pause a program: weir starts nothing on its hosts",
+            "this target cannot pause a program: weir does not start programs on its hosts",
             "this target cannot restart a switch: weir does not start its switches",
         ] {
             assert!(refused.stderr.contains(said), "{}", refused.stderr);

@@ -49,7 +49,10 @@ pub(super) fn read(
                     .hint("the path is relative to the scenario");
             }
             None => {
-                let message = format!("protocol file `{}` was not given", name.value);
+                let message = format!(
+                    "protocol file `{}` is missing from the given files",
+                    name.value
+                );
                 sink.error(Code::Protocol, name.span, message);
             }
         }
@@ -89,7 +92,7 @@ fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
             else {
                 continue;
             };
-            let message = format!("no packet has `{lost}`: nothing carries it");
+            let message = format!("no packet can contain `{lost}`: no protocol carries it");
             own.warning(Code::Protocol, named.span, message)
                 .hint(UNCARRIED);
             sink.adopt(own);

@@ -558,22 +558,22 @@ fn a_fault_that_hits_nothing_fails_with_the_reason() {
         (
             "{id: x, flows: first, effect: !drop , select: !nth 30}",
             "",
-            "it selects packet 30 of a flow, and met 20 in all",
+            "it selects packet 30 of a flow, but saw only 20 in all",
         ),
         (
             "{id: x, flows: second, effect: !drop }",
             "",
-            "no packet of its flows came while it was armed",
+            "no packet of its flows arrived while it was armed",
         ),
         (
             "{id: x, flows: first, effect: !drop , select: {probability: 0.0001}}",
             "",
-            "none of the 20 packets that it met was drawn, where 0.00 are to be expected",
+            "it selected none of the 20 packets that it saw; on average it would have selected 0.00",
         ),
         (
             "{id: x, flows: first, effect: !drop , during: late}",
             "timeline: [{name: late, at: 10s}]\n",
-            "the run was over before its step began, 10s after the start",
+            "the run ended before its step started, 10s after the start",
         ),
     ];
     for (fault, timeline, why) in cases {
