@@ -231,7 +231,7 @@ fn a_folder_that_holds_more_than_a_run_is_not_written_into() {
     finished.expect_code(ERROR);
     assert_eq!(
         finished.stderr,
-        "weir: . is not empty, and no run writes `s.yaml`, which it holds: name a new folder, or empty this one\n"
+        "weir: . is not empty, and it contains `s.yaml`, which no run writes: name a new folder, or empty this one\n"
     );
     assert_eq!(files(folder.path()), ["s.yaml"]);
 }

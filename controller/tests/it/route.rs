@@ -132,7 +132,7 @@ trainings:
     let round_ns = fastest["round_ns"].as_f64().unwrap();
     assert!((1e6..1.2e6).contains(&round_ns), "{report}");
     let finished = route(&network, trainings, &["--by", "goat"]);
-    let told = "  the model learns soonest if the first 3 are waited for: ";
+    let told = "  the model learns fastest if a round waits for the first 3: ";
     assert!(finished.stdout.contains(told), "{}", finished.stdout);
 }
 
@@ -329,7 +329,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", wait_for: 3",
             "atp",
-            "`wait_for` means nothing for `--by atp`",
+            "`wait_for` has no effect with `--by atp`",
         ),
         (
             ", gradient: 3kB",
@@ -359,7 +359,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 2B, fragments: 3",
             "goat",
-            "a byte for each fragment",
+            "at least one byte for each fragment",
         ),
         (
             ", gradient: 3, fragments: 3",
@@ -369,7 +369,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", learning: {loss: 1, epsilon: 1, variance: 1}",
             "inart",
-            "`learning` means nothing for `--by inart`",
+            "`learning` has no effect with `--by inart`",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}",
@@ -567,7 +567,7 @@ trainings:
         "error[capacity]: job `second`: server `as` has no ingress rate left\n --> trainings.yaml:4:20\n",
         "error[unreachable]: job `third`: no path from `a1` to `bs` has spare capacity\n --> trainings.yaml:5:37\n",
         "= trainings.yaml:3:3: `first` is planned earlier",
-        "= hint: a training has what those before it leave",
+        "= hint: move this training before the others",
     ] {
         assert!(
             finished.stderr.contains(told),

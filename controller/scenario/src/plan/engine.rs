@@ -178,7 +178,7 @@ pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     drawing.collect()
 }
 
-/// Text for users: `fault x: 0.002 % is held as 0.003052 %`.
+/// Text for users: `fault x: 0.002 % is rounded to 0.003052 %`.
 pub(super) fn show(rounded: &Rounded) -> String {
     let limit = |p: f64| crate::model::decision::limit(p).unwrap_or(0);
     format!(

@@ -124,7 +124,7 @@ impl DisruptionResult {
                 false => vacuous::too_late(scenario, &disruption.epochs),
             });
             against.push(format!(
-                "it was not carried out: {why} (expect `fault.{}.fired == 0` if that is meant)",
+                "it was not carried out: {why} (write `expect: [fault.{}.fired == 0]` if this is intended)",
                 self.id
             ));
         }

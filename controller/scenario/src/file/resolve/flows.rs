@@ -164,7 +164,7 @@ pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     by_name
 }
 
-/// Which sets of flows a packet can be in; none, and an error, if the filters ask for too much.
+/// The sets of flows that a packet can be in; none, and an error, if the filters exceed the limits.
 pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes {
     if sink.has_errors() {
         return Classes::default();
@@ -203,11 +203,11 @@ pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes
     Classes::default()
 }
 
-/// Filters that contradict what messages are made of, such as a text that is longer than its number can say.
+/// Refuses filters that no message can match, such as a text that is longer than its length field allows.
 fn refuse_empty(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow], classes: &Classes) {
     let mut refused = BTreeSet::new();
     for (index, flow) in flows.iter().enumerate() {
-        // Of a flow with several hosts, each pair has the same filter.
+        // In a flow with several hosts, each pair has the same filter.
         if !classes.containing(index).is_empty() || !refused.insert(&flow.declared) {
             continue;
         }
@@ -276,7 +276,7 @@ fn report_unreachable(
     }));
 }
 
-/// The filter of packets that go by no host's IPv4 address: those of other protocols, and those to a group.
+/// The filter of packets without a host's IPv4 address: packets of other protocols, and packets to a group.
 fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
     let Kind::Text { value, .. } = &flow.filter.as_ref()?.kind else {
         return None;

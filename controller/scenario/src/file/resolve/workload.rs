@@ -74,7 +74,7 @@ fn commands(raw: &Raw) -> &[Command] {
     }
 }
 
-/// Refuses programs on the sides of a wire, because these machines are not ours.
+/// Refuses programs on the sides of a wire, because weir does not run these machines.
 fn refuse_hosts_of_ours(sink: &mut Sink<'_>, raw: &Raw) {
     let hint = "start programs and probes on the machines yourself, while `weir between` runs";
     if let Some(workload) = &raw.workload {

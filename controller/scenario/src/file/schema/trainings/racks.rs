@@ -1,4 +1,4 @@
-//! Which pairs of workers communicate, and how many pairs may span two racks: constraints of Titan's placements.
+//! The pairs of workers that communicate, and the number of pairs that may span two racks: constraints of Titan's placements.
 
 use planner::Network;
 use planner::placement::workers::{Pattern, RackId, RackLimit, WorkerProblem};

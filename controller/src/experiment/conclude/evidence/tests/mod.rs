@@ -390,7 +390,7 @@ fn a_boundary_of_thousands_of_frames_is_followed_or_refused() {
         if is_followed {
             assert_proved(&fault);
         } else {
-            let why = "too many frames arrived while an epoch was written";
+            let why = "not judged: more frames arrived while an epoch was written";
             told(&fault, why);
         }
     }
@@ -508,7 +508,7 @@ fn any_loss_makes_the_run_unproved() {
         (
             None,
             Loser::Queue,
-            "1 frame met a full queue within switch sw",
+            "1 frame was lost in a full queue of switch sw",
         ),
     ] {
         bench.losses = vec![Loss {
