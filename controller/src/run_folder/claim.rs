@@ -257,7 +257,10 @@ mod tests {
                 "it contains `notes.txt`, which no run writes",
                 &[FINISHED, ("notes.txt", "mine")],
             ),
-            ("it contains `\\u{1b}`, which no run writes", &[FINISHED, ("\u{1b}", "mine")]),
+            (
+                "it contains `\\u{1b}`, which no run writes",
+                &[FINISHED, ("\u{1b}", "mine")],
+            ),
             (
                 "it contains `protocols`, which no run writes",
                 &[FINISHED, ("protocols/memo.yaml", "mine")],

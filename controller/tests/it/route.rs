@@ -354,7 +354,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, wait_for: 5",
             "goat",
-            "`wait_for` is 5, and 4 hosts send",
+            "`wait_for` is 5, but only 4 hosts send",
         ),
         (
             ", gradient: 2B, fragments: 3",
@@ -379,7 +379,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 0, epsilon: 1, variance: 1}, past_rounds: []",
             "goat",
-            "`loss` is 0; it is above 0",
+            "`loss` must be above 0; found 0",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 4}, past_rounds: []",
@@ -394,7 +394,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: [[1ms]]",
             "goat",
-            "a round has 1 times, and 4 hosts send",
+            "this round has 1 times, but 4 hosts send",
         ),
     ] {
         let finished = route(
@@ -409,7 +409,7 @@ fn keys_of_another_planner_are_refused_by_name() {
             finished.stderr
         );
         assert!(
-            finished.stderr.contains("= hint") || !said.contains("means"),
+            finished.stderr.contains("= hint") || !said.contains("has no effect"),
             "{}",
             finished.stderr
         );

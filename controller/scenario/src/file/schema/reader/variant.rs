@@ -62,7 +62,7 @@ pub(crate) fn variant<'n>(
                 node.describe()
             );
             let hint = match node.kind {
-                Kind::List(_) => format!("write one of them, not a list"),
+                Kind::List(_) => "write one of them, not a list".to_owned(),
                 _ => format!("write its name, such as `{}`", alternatives[0]),
             };
             sink.error(Code::WrongType, node.span, message).hint(hint);
