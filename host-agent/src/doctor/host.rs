@@ -326,7 +326,7 @@ mod tests {
         facts.rings = Some(Err("not here".to_owned()));
         let (level, told) = said(&facts, &wanted());
         assert_eq!(level, Level::Note);
-        assert!(told.contains("by rings: not here; pnet copies"), "{told}");
+        assert!(told.contains("with rings: not here; pnet copies"), "{told}");
         let rings = Wanted {
             io: Io::Rings,
             ..wanted()
