@@ -154,7 +154,7 @@ fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
     let is_marked = read_file(&folder.join(MARK)).is_ok_and(|text| text == MARKED);
     match is_finished || is_marked {
         true => Ok(()),
-        false => Err(format!("it does not contain the `{EVIDENCE}` of a run")),
+        false => Err(format!("it has no `{EVIDENCE}` of a run")),
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
     fn what_is_not_all_of_a_runs_stays() {
         let cases: &[(&str, &[(&str, &str)])] = &[
             (
-                "it contains `notes.txt`, which no run writes",
+                "it contains `notes.txt`",
                 &[FINISHED, ("notes.txt", "mine")],
             ),
             (
@@ -262,27 +262,18 @@ mod tests {
                 &[FINISHED, ("\u{1b}", "mine")],
             ),
             (
-                "it contains `protocols`, which no run writes",
+                "it contains `protocols`",
                 &[FINISHED, ("protocols/memo.yaml", "mine")],
             ),
-            (
-                "it contains `logs`, which no run writes",
-                &[FINISHED, ("logs/x.stdout", "mine")],
-            ),
+            ("it contains `logs`", &[FINISHED, ("logs/x.stdout", "mine")]),
             // The names belong to a run, but no run has finished.
-            ("it does not contain the `evidence.json` of a run", &REST),
+            ("it has no `evidence.json` of a run", &REST),
             (
-                "it does not contain the `evidence.json` of a run",
+                "it has no `evidence.json` of a run",
                 &[(EVIDENCE, "{\"schema\": 1}")],
             ),
-            (
-                "it does not contain the `evidence.json` of a run",
-                &[(EVIDENCE, "mine")],
-            ),
-            (
-                "it does not contain the `evidence.json` of a run",
-                &[(MARK, "mine")],
-            ),
+            ("it has no `evidence.json` of a run", &[(EVIDENCE, "mine")]),
+            ("it has no `evidence.json` of a run", &[(MARK, "mine")]),
         ];
         for (why, files) in cases {
             let folder = holding(files);

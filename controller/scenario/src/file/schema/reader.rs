@@ -443,21 +443,11 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
             {
                 Some(percent) => percent / 100.0,
                 None => {
-                    return wrong_type(
-                        sink,
-                        node,
-                        &format!("{what} must be a number between 0 and 1"),
-                    );
+                    return wrong_type(sink, node, &format!("{what} must be a number from 0 to 1"));
                 }
             }
         }
-        _ => {
-            return wrong_type(
-                sink,
-                node,
-                &format!("{what} must be a number between 0 and 1"),
-            );
-        }
+        _ => return wrong_type(sink, node, &format!("{what} must be a number from 0 to 1")),
     };
     if (0.0..=1.0).contains(&value) {
         return Some(Spanned::new(value, node.span));
