@@ -243,7 +243,7 @@ fn quantity(text: &str, dimension: scenario::units::Dimension) -> Result<u64, St
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     match quantity(text, scenario::units::Dimension::Duration)? {
-        0 => Err("0s is too short: a duration is longer than 0s, such as 10s".to_owned()),
+        0 => Err("0s is too short: write a duration longer than 0s, such as 10s".to_owned()),
         ns => Ok(std::time::Duration::from_nanos(ns)),
     }
 }

@@ -54,7 +54,7 @@ fn filter(asked: Option<&str>, verbose: u8) -> (Targets, Option<String>) {
         None => (usual, None),
         Some(Ok(filter)) => (filter, None),
         Some(Err(error)) => {
-            let hint = "expected such as info or softswitch=debug,warn";
+            let hint = "expected a filter such as info or softswitch=debug,warn";
             (usual, Some(format!("RUST_LOG is ignored: {error}; {hint}")))
         }
     }

@@ -250,7 +250,7 @@ fn errors_name_what_a_device_lacks() {
     for name in ["", " -d rxe0", " -d eth0"] {
         lacks(
             &format!("{auto}{name}"),
-            "verbs of rxe0, port 1 (there is a device), 10.9.0.1, MTU up to 4096",
+            "verbs of rxe0, port 1 (a device is available), 10.9.0.1, MTU up to 4096",
         );
         lacks(&format!("{verbs}{name}"), "no client within 1s");
     }

@@ -83,7 +83,7 @@ impl fmt::Display for Loss {
             ),
             Loser::Disk => write!(
                 f,
-                "{frames} at {port} {were} not judged: the disk did not take them (is it full?)"
+                "{frames} at {port} {were} not judged: they could not be written to disk (is it full?)"
             ),
             Loser::Link => write!(
                 f,
@@ -99,9 +99,9 @@ impl fmt::Display for Loss {
             ),
             Loser::Lease => write!(
                 f,
-                "{frames} met no fault at {port}: the lease of its faults had run out, weir was too slow to refresh it"
+                "{frames} passed {port} without faults: the lease of the faults had expired, because weir refreshed it too late"
             ),
-            Loser::Queue => write!(f, "{frames} met a full queue within {port}"),
+            Loser::Queue => write!(f, "{frames} {were} lost in a full queue of {port}"),
         }
     }
 }

@@ -141,7 +141,7 @@ pub enum UnitError {
         dimension: Dimension,
     },
     /// The quantity is 2⁶⁴ or more.
-    #[error("`{text}` is 2^64 {} or more", .dimension.units()[0].0)]
+    #[error("`{text}` is too large: 2^64 {} or more", .dimension.units()[0].0)]
     TooLarge {
         /// The text as written.
         text: String,
@@ -164,7 +164,7 @@ impl UnitError {
                 let example = dimension.example();
                 Some(match text.strip_prefix('-') {
                     Some(_) => {
-                        format!("a {dimension} is not negative: write one such as `{example}`")
+                        format!("a {dimension} cannot be negative: write for example `{example}`")
                     }
                     None => format!("write a number and a unit, such as `{example}`"),
                 })
@@ -180,7 +180,7 @@ impl UnitError {
                 Some(meaning) => meaning.to_string(),
                 None => format!("units are {}", dimension.unit_names()),
             }),
-            Self::TooFine { .. } => Some("write a smaller unit, or round it".to_owned()),
+            Self::TooFine { .. } => Some("write a smaller unit, or round the number".to_owned()),
             Self::TooLarge { .. } => None,
         }
     }
@@ -398,12 +398,15 @@ mod tests {
             ),
             (
                 "0.5ns",
-                "`0.5ns` is not a whole number of ns; write a smaller unit, or round it",
+                "`0.5ns` is not a whole number of ns; write a smaller unit, or round the number",
             ),
-            ("99999999999999s", "`99999999999999s` is 2^64 ns or more; "),
+            (
+                "99999999999999s",
+                "`99999999999999s` is too large: 2^64 ns or more; ",
+            ),
             (
                 "-1ms",
-                "`-1ms` is not a duration; a duration is not negative: write one such as `20ms`",
+                "`-1ms` is not a duration; a duration cannot be negative: write for example `20ms`",
             ),
             (
                 "1..5s",

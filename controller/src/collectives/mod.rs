@@ -129,7 +129,7 @@ pub enum PlanError {
     NoLink(String),
     /// The number of NICs does not suit the number of links.
     #[error(
-        "`{host}` has {links} links, and {nics} NICs do not share them evenly: take a multiple, or fewer than links"
+        "host `{host}` has {links} links, which {nics} NICs cannot share evenly: use a multiple of {links} NICs, or fewer"
     )]
     Nics {
         /// Name of the host.
@@ -157,11 +157,11 @@ pub enum PlanError {
     },
     /// No allowed algorithm uses the requested numbering.
     #[error(
-        "`{0}` numbers make no difference here: all ranks are at one switch, or the algorithm has no order"
+        "`{0}` numbering has no effect here: all ranks are at one switch, or the algorithm does not depend on their order"
     )]
     Numbering(&'static str),
     /// The size in elements exceeds the address space.
-    #[error("{0} bytes are too large a size")]
+    #[error("a size of {0} bytes is too large")]
     Size(u64),
     /// No route leads from one host to another.
     #[error(transparent)]

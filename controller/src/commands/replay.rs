@@ -159,7 +159,7 @@ fn live(args: &cli::Replay, kept: &StoredRun, folder: &Path) -> Result<ExitCode,
     let scenario = &kept.planned.scenario;
     let changed = |what: &Path, kept: &str| {
         fail(format_args!(
-            "{} has changed since the run, and a new run needs the old file, beside the files that it names: replace it by {}",
+            "{} has changed since the run; to run it again, replace it by the run's copy: {}",
             what.display(),
             args.run.join(kept).display()
         ))
@@ -221,7 +221,7 @@ fn live(args: &cli::Replay, kept: &StoredRun, folder: &Path) -> Result<ExitCode,
             "met",
             "met again",
             "hit in both",
-            "in one alone",
+            "in only one",
         ]);
         for flow in &compared {
             let alone = match &flow.not_compared {
@@ -265,16 +265,15 @@ fn live(args: &cli::Replay, kept: &StoredRun, folder: &Path) -> Result<ExitCode,
             ]);
         }
         let claim = match disruptions.is_empty() {
-            true => "of the packets that both runs had, each fault hit the same",
+            true => "each fault hit the same packets in both runs, as far as both runs had them",
             false => {
-                "of the packets that both runs had, each fault hit the same; and both runs disrupted programs and switches as \
-                 planned"
+                "each fault hit the same packets in both runs, as far as both runs had them; and both runs disrupted programs and switches as planned"
             }
         };
         let claim = match is_compared {
             true => claim,
             false => {
-                "nothing was compared: each run has other connections, and is proved by itself"
+                "nothing was compared: the connections of the two runs differ, so each run is proved on its own"
             }
         };
         let verdict = Verdict {

@@ -229,7 +229,7 @@ pub fn page(demo: &Demo) -> String {
     for section in sections(demo) {
         section.add(&mut page);
     }
-    page.heading("What holds").successes(&demo.verdict);
+    page.heading("Checks").successes(&demo.verdict);
     let scenario = &demo.faulted.scenario;
     let iterations = demo.faulted.training().map_or(0, |job| job.iterations);
     page.heading("Scenario of the faulted run")

@@ -13,17 +13,18 @@ pub fn judge(switch: &str, told: &SwitchJobs, pairs: Option<u32>) -> Vec<Finding
     let about = format!("switch {switch}");
     if !told.sums {
         let text = "its program sums nothing: it forwards frames of jobs unchanged";
-        let hint = "load a program with jobs: `weir plan --emit-p4` prints that of a scenario";
+        let hint =
+            "load a program that sums: `weir plan --emit-p4` writes the program of a scenario";
         return vec![Finding::wrong(&about, text).hint(hint)];
     }
     if told.jobs.is_empty() && told.strays.is_empty() && told.guards {
-        let text = "its program is loaded, and no job is admitted";
-        return vec![Finding::fine(&about, text).hint("`weir job admit` admits one")];
+        let text = "its program is loaded, but no job is admitted";
+        return vec![Finding::fine(&about, text).hint("admit a job with `weir job admit`")];
     }
     if told.jobs.is_empty() {
         return vec![Finding::wrong(
             &about,
-            "it has no entry of a job: it sums nothing",
+            "it has no entries for jobs, so it sums nothing",
         )];
     }
     let mut found = Vec::new();
@@ -63,7 +64,7 @@ fn members(job: &SummedJob) -> Vec<String> {
         .collect();
     if !without.is_empty() {
         let text = format!(
-            "no entry names a port of {}: the switch takes no update from there, and no chunk is ever complete",
+            "no entry names a port of {}: the switch accepts no updates from there, so no chunk is ever complete",
             workers(&without)
         );
         wrong.push(text);
@@ -72,21 +73,21 @@ fn members(job: &SummedJob) -> Vec<String> {
         let bit = 1u64.checked_shl(u32::from(*number)).unwrap_or(0);
         if job.all & bit == 0 {
             let text = format!(
-                "worker {number} is a member, but a complete chunk lacks it: no chunk is complete once it has sent"
+                "worker {number} is a member, but the bitmap of a complete chunk lacks its bit: after it has sent, no chunk is ever complete"
             );
             wrong.push(text);
             continue;
         }
         for (port, set) in member.updates.iter().filter(|(_, set)| **set != bit) {
             let text = format!(
-                "worker {number}'s updates by port {port} set the bits {set:#x}, not {bit:#x}"
+                "worker {number}'s updates from port {port} set the bits {set:#x}, not {bit:#x}"
             );
             wrong.push(text);
         }
         for (port, set) in &member.questions {
             if *set != 0 {
                 let text = format!(
-                    "the switch takes requests of worker {number} by port {port} for updates: they set the bits {set:#x}"
+                    "the switch treats requests of worker {number} from port {port} as updates: they set the bits {set:#x}"
                 );
                 wrong.push(text);
             }
@@ -94,7 +95,7 @@ fn members(job: &SummedJob) -> Vec<String> {
         for port in member.updates.keys() {
             if !member.questions.contains_key(port) {
                 let text = format!(
-                    "worker {number} may send updates by port {port}, but no requests: a sum that it loses stays lost"
+                    "worker {number} may send updates from port {port}, but no requests: it cannot request a lost sum again"
                 );
                 wrong.push(text);
             }

@@ -96,14 +96,14 @@ pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
                 })
                 .map(|(port, _)| port);
             let text = format!(
-                "{job}: the switch dropped {now} of its frames within {apart}: they arrived by {}, but its ranks are behind {ports}",
+                "{job}: the switch dropped {now} of its frames within {apart}: they arrived from {}, but its ranks are behind {ports}",
                 self::ports(rising)
             );
             let hint = "a rank is behind another port than the job was admitted for: admit the job with the ports of its ranks";
             found.push(Finding::wrong(&about, text).hint(hint));
         } else if total > 0 {
             let text = format!(
-                "{job}: {total} of its frames arrived by ports other than {ports}, none of them within {apart}"
+                "{job}: {total} of its frames arrived from ports other than {ports}, none of them within {apart}"
             );
             found.push(Finding::note(&about, text));
         }

@@ -12,7 +12,7 @@ use super::ranks::{RankReadings, named};
 use super::switch_jobs::SummedJob;
 use super::{SwitchReadings, spoken, workers};
 
-const ASK_RANKS: &str = "ask the ranks: with --rank IP:PORT, the doctor shows which of them wait and what the missing ones do";
+const ASK_RANKS: &str = "add --rank IP:PORT for each rank: the doctor then shows which ranks wait, and what the missing ones do";
 
 /// Findings on stuck chunks and ranks.
 pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
@@ -207,9 +207,12 @@ fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Durat
     });
     if let Some(came) = came.sum::<Option<u64>>() {
         told += &match came {
-            0 => format!(", by which no frame arrived within {}", spoken(apart)),
-            1 => format!(", by which 1 frame arrived within {}", spoken(apart)),
-            _ => format!(", by which {came} frames arrived within {}", spoken(apart)),
+            0 => format!(", from which no frame arrived within {}", spoken(apart)),
+            1 => format!(", from which 1 frame arrived within {}", spoken(apart)),
+            _ => format!(
+                ", from which {came} frames arrived within {}",
+                spoken(apart)
+            ),
         };
     }
     told
@@ -231,11 +234,11 @@ fn of_member(ranks: &[RankReadings], job: &SummedJob, member: u16, chunk: u32) -
     Some(match (&status.failed, &status.waits) {
         (Some(why), _) => format!("{who} has given up: {why}"),
         (None, None) => format!(
-            "{who} runs (process {}), and has contributed nothing",
+            "{who} runs (process {}), but has contributed nothing",
             status.process
         ),
         (None, Some(waits)) if waits.chunk == chunk => {
-            format!("{who} has sent it: its frames do not arrive here")
+            format!("{who} has sent its part: the frames do not arrive at this switch")
         }
         (None, Some(waits)) => format!("{who} is at chunk #{}", waits.chunk),
     })
@@ -264,13 +267,12 @@ fn alone(status: &Status, waits: &Waits, switches: &[SwitchReadings]) -> Finding
         let ahead = chunk.wrapping_sub(cell.chunk) as i32;
         let text = if ahead < 0 {
             format!(
-                "{place} has waited {since} for chunk #{chunk}, and holds #{} at switch {name}: another use of the job has begun",
+                "{place} has waited {since} for chunk #{chunk}, but holds #{} at switch {name}: another use of the job has begun",
                 cell.chunk
             )
         } else if ahead > 0 || cell.bitmap == 0 {
             format!(
-                "{place} has waited {since} for chunk #{chunk}, of which switch {name} has nothing: the ranks' frames do not \
-                 arrive there, or the switch does not take them"
+                "{place} has waited {since} for chunk #{chunk}, of which switch {name} has nothing: the ranks' frames do not arrive there, or the switch drops them"
             )
         } else if cell.bitmap & job.all == job.all && job.up.is_some() {
             format!(
@@ -298,5 +300,5 @@ fn alone(status: &Status, waits: &Waits, switches: &[SwitchReadings]) -> Finding
             workers(some)
         ),
     };
-    Finding::wrong(&about, text).hint("the switch knows more: --switch NAME=IP:PORT")
+    Finding::wrong(&about, text).hint("add --switch NAME=IP:PORT: the switch knows more")
 }

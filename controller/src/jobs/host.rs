@@ -23,13 +23,13 @@ impl FromStr for Host {
         let port = port
             .parse()
             .map_err(|_| format!("`{port}` is not a port number"))?;
-        let mac = mac
-            .parse()
-            .map_err(|_| format!("`{mac}` is no Ethernet address, such as 02:00:00:00:00:01"))?;
+        let mac = mac.parse().map_err(|_| {
+            format!("`{mac}` is not an Ethernet address, such as 02:00:00:00:00:01")
+        })?;
         match no_interface(mac) {
             None => Ok(Host { port, mac }),
             Some(what) => Err(format!(
-                "`{mac}` is {what}: give the address of the host's interface, as `ip link` prints it, such as 02:00:00:00:00:01"
+                "`{mac}` is {what}: write the address of the host's interface, as `ip link` prints it, such as 02:00:00:00:00:01"
             )),
         }
     }
@@ -41,7 +41,7 @@ fn no_interface(mac: Mac) -> Option<&'static str> {
     match mac.0 {
         [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => Some("the broadcast address"),
         [first, ..] if first & 1 == 1 => Some("a multicast address"),
-        [0, 0, 0, 0, 0, 0] => Some("no host's address"),
+        [0, 0, 0, 0, 0, 0] => Some("not the address of a host"),
         _ if is_of_jobs(Mac::of_sum) || is_of_jobs(Mac::of_question) => {
             Some("an address of weir's jobs")
         }
@@ -60,12 +60,12 @@ mod tests {
             ("33:33:00:00:00:01", "a multicast address"),
             ("03:00:00:00:00:01", "a multicast address"),
             ("ff:ff:ff:ff:ff:ff", "the broadcast address"),
-            ("00:00:00:00:00:00", "no host's address"),
+            ("00:00:00:00:00:00", "not the address of a host"),
             ("02:00:5e:57:45:07", "an address of weir's jobs"),
             ("06:00:5e:57:45:ff", "an address of weir's jobs"),
         ] {
             let refused = format!("1={mac}").parse::<Host>().unwrap_err();
-            let told = format!("`{mac}` is {what}: give the address of the host's interface");
+            let told = format!("`{mac}` is {what}: write the address of the host's interface");
             assert!(refused.starts_with(&told), "{refused}");
         }
         for mac in [

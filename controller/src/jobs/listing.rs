@@ -181,21 +181,21 @@ impl fmt::Display for Listing {
         for Stranger { port, frames } in &self.strangers {
             writeln!(
                 f,
-                "port {port} sent {frames} frames for jobs of others: dropped"
+                "port {port} sent {frames} frames for jobs of other ports: dropped"
             )?;
         }
         if self.foreign > 0 {
             let foreign = self.foreign;
             writeln!(
                 f,
-                "{foreign} frames named ranks that are not where they came from: dropped"
+                "{foreign} frames named a rank behind another port: dropped"
             )?;
         }
         if self.malformed > 0 {
             let malformed = self.malformed;
             writeln!(
                 f,
-                "{malformed} frames named slots that are not their chunk's: dropped"
+                "{malformed} frames named a slot that does not belong to their chunk: dropped"
             )?;
         }
         Ok(())
@@ -237,13 +237,13 @@ impl fmt::Display for ListedJob {
                     None => write!(f, ", until it is released")?,
                 }
             }
-            _ => write!(f, ": has ended, its number rests")?,
+            _ => write!(f, ": has ended, its number is still reserved")?,
         }
         write!(f, "; {} frames passed", frames.passed)?;
         for (count, what) in [
-            (frames.strangers, "came by ports of others"),
-            (frames.lapsed, "came after its lease"),
-            (frames.over_rate, "were more than its rate"),
+            (frames.strangers, "arrived from other ports"),
+            (frames.lapsed, "arrived after its lease"),
+            (frames.over_rate, "exceeded its rate"),
         ] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;

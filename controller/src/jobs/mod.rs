@@ -50,8 +50,7 @@ pub enum JobsError {
     NoProgram(String),
     /// The switch has a program that is not for jobs.
     #[error(
-        "the program of the switch at {0} does not check the senders of a job: `weir job setup --replace` loads one that does, and \
-         ends what it does now"
+        "the program of the switch at {0} does not check the senders of a job: `weir job setup --replace` loads one that does, and stops the current one"
     )]
     OtherProgram(String),
     /// An entry that weir did not write.

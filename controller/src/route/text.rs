@@ -50,13 +50,13 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &NamedPlan) -> fmt::Result {
         passes(f, traffic)?;
     }
     let best = match plan.gap {
-        Some(gap) if gap <= 0.0 => ": no plan of this kind lets them send more".to_owned(),
+        Some(gap) if gap <= 0.0 => ": no plan of this kind is faster".to_owned(),
         None => String::new(),
         Some(gap) => format!(": at most {:.2} % below the best of this kind", gap * 100.0),
     };
     let answered = match plan.answers.is_empty() {
         true => "",
-        false => " and be answered as fast",
+        false => " and receive sums as fast",
     };
     let rate = show(plan.rate_bps);
     writeln!(f, "  every worker can send {rate}{answered}{best}")?;
@@ -95,7 +95,7 @@ fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
     let each = size(*fragment_bytes as f64);
     let waits = match *wait_for {
         all if all == arrivals.len() => String::new(),
-        first => format!(", the first {first} waited for"),
+        first => format!(", and a round waits for the first {first}"),
     };
     let order: Vec<&str> = arrivals.iter().take(MEMBERS).map(String::as_str).collect();
     let more = if arrivals.len() > MEMBERS {
@@ -106,19 +106,22 @@ fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
     let order = order.join(", ");
     writeln!(
         f,
-        "  {fragments} fragments of {each}; workers come in the order {order}{more}{waits}"
+        "  {fragments} fragments of {each}; workers arrive in the order {order}{more}{waits}"
     )?;
     if let Some(fastest) = &traffic.fastest {
         let round = show_duration(to_four_digits(fastest.round_ns));
         writeln!(
             f,
-            "  the model learns soonest if the first {} are waited for: {:.1} rounds of {round}",
+            "  the model learns fastest if a round waits for the first {}: {:.1} rounds of {round}",
             fastest.workers, fastest.rounds
         )?;
     }
     let best = match traffic.gap {
-        gap if gap <= 0.0 => "no plan within switches' memory takes less".to_owned(),
-        gap => format!("at most {:.2} % of that could be spared", gap * 100.0),
+        gap if gap <= 0.0 => "no plan that fits in the switches' memory needs less".to_owned(),
+        gap => format!(
+            "another plan could save at most {:.2} % of that",
+            gap * 100.0
+        ),
     };
     let all = size(traffic.link_bytes);
     writeln!(f, "  {all} over all links in a round: {best}")?;
@@ -155,8 +158,8 @@ fn hosts(placed: &Placed) -> String {
         _ => String::new(),
     };
     let idle = match placed.idle {
-        0 => "none of which was idle".to_owned(),
-        idle => format!("of which {idle} ran nothing"),
+        0 => "none of them idle before".to_owned(),
+        idle => format!("{idle} of them idle before"),
     };
     let best = match placed.proven {
         true => "; no placement takes fewer",
@@ -226,7 +229,7 @@ fn member(member: &NamedMember) -> String {
         .get(1..passed)
         .filter(|passed| !passed.is_empty())
     {
-        Some(passed) => format!("{} (by {})", member.worker, passed.join(", ")),
+        Some(passed) => format!("{} (through {})", member.worker, passed.join(", ")),
         None => member.worker.clone(),
     }
 }

@@ -144,7 +144,7 @@ fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
         let is_written = kind.is_file() && is_file
             || kind.is_dir() && name == PROTOCOLS && holds_protocols(&entry.path());
         if !is_written {
-            return Err(format!("no run writes `{shown}`, which it holds"));
+            return Err(format!("it contains `{shown}`, which no run writes"));
         }
     }
     let is_finished = read_file(&folder.join(EVIDENCE)).is_ok_and(|text| {
@@ -154,7 +154,7 @@ fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
     let is_marked = read_file(&folder.join(MARK)).is_ok_and(|text| text == MARKED);
     match is_finished || is_marked {
         true => Ok(()),
-        false => Err(format!("no run has left its `{EVIDENCE}` there")),
+        false => Err(format!("it has no `{EVIDENCE}` of a run")),
     }
 }
 
@@ -254,26 +254,26 @@ mod tests {
     fn what_is_not_all_of_a_runs_stays() {
         let cases: &[(&str, &[(&str, &str)])] = &[
             (
-                "no run writes `notes.txt`",
+                "it contains `notes.txt`",
                 &[FINISHED, ("notes.txt", "mine")],
             ),
-            ("no run writes `\\u{1b}`", &[FINISHED, ("\u{1b}", "mine")]),
             (
-                "no run writes `protocols`",
+                "it contains `\\u{1b}`, which no run writes",
+                &[FINISHED, ("\u{1b}", "mine")],
+            ),
+            (
+                "it contains `protocols`",
                 &[FINISHED, ("protocols/memo.yaml", "mine")],
             ),
-            (
-                "no run writes `logs`",
-                &[FINISHED, ("logs/x.stdout", "mine")],
-            ),
+            ("it contains `logs`", &[FINISHED, ("logs/x.stdout", "mine")]),
             // The names belong to a run, but no run has finished.
-            ("no run has left its `evidence.json`", &REST),
+            ("it has no `evidence.json` of a run", &REST),
             (
-                "no run has left its `evidence.json`",
+                "it has no `evidence.json` of a run",
                 &[(EVIDENCE, "{\"schema\": 1}")],
             ),
-            ("no run has left its `evidence.json`", &[(EVIDENCE, "mine")]),
-            ("no run has left its `evidence.json`", &[(MARK, "mine")]),
+            ("it has no `evidence.json` of a run", &[(EVIDENCE, "mine")]),
+            ("it has no `evidence.json` of a run", &[(MARK, "mine")]),
         ];
         for (why, files) in cases {
             let folder = holding(files);

@@ -30,10 +30,7 @@ const SCHEMA: u32 = 2;
 
 /// The record of a run in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "what a run knows of itself, a mapping"
-)]
+#[serde(deny_unknown_fields, expecting = "the record of a run, a mapping")]
 pub struct Stored {
     schema: u32,
     /// Version of the tool.
@@ -88,7 +85,7 @@ pub struct Stored {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
-    expecting = "what was captured of a port, a mapping"
+    expecting = "the record of a port's capture, a mapping"
 )]
 struct StoredPort {
     port: u32,
@@ -124,7 +121,7 @@ pub enum StoredError {
     #[error(transparent)]
     Capture(#[from] ReadError),
     /// The scenario is another one, or this version plans it differently.
-    #[error("the scenario in {} is not planned as the run had it: {why}", .folder.display())]
+    #[error("the scenario in {} now gets a different plan than in the run: {why}", .folder.display())]
     OtherPlan {
         /// Path of the folder.
         folder: PathBuf,
@@ -245,7 +242,7 @@ impl StoredRun {
         Some(StoredError::Content {
             path: self.folder.join(captures_file::file_name(&port.switch)),
             reason: format!(
-                "{frames} frames of port {}, of {} that were captured",
+                "{frames} frames of port {}, but {} were captured",
                 port.port, port.kept
             ),
         })

@@ -88,7 +88,7 @@ pub fn replay(kept: &StoredRun) -> Result<Replayed, StoredError> {
         });
         difference = missing.map(|(line, event)| {
             format!(
-                "line {} of the log has frame {} of port {} of switch {}, and the capture has no such frame",
+                "line {} of the log has frame {} of port {} of switch {}, but the capture has no such frame",
                 line + 1,
                 event.frame,
                 event.port,
@@ -209,7 +209,7 @@ fn counted(kept: &StoredRun, logged: &[Logged]) -> Option<String> {
     let mut counts = counts.into_iter();
     let ((fault, flow, switch), (fired, hits)) = counts.find(|(_, (fired, hits))| fired != hits)?;
     Some(format!(
-        "fault {fault}, flow {flow}: switch {switch} counted {fired} hits, and the log has {hits}"
+        "fault {fault}, flow {flow}: switch {switch} counted {fired} hits, but the log has {hits}"
     ))
 }
 
@@ -300,7 +300,7 @@ pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
                 differing: a.symmetric_difference(&b).copied().collect(),
                 alike: a.intersection(&b).count() as u64,
                 not_compared: keyed.then(|| {
-                    "its packets are numbered by keys, which are others in each run".to_owned()
+                    "its packets are counted per key, and the keys differ between runs".to_owned()
                 }),
             }
         });

@@ -119,14 +119,14 @@ impl<'r> OverTime<'r> {
             return;
         }
         let chart = Chart {
-            label: "what happened when",
+            label: "timeline",
             axis: "seconds since the workload began",
             end: self.end_s,
             bands: &self.steps,
             moments: &self.moments(),
             panels: &panels,
         };
-        page.heading("What happened when");
+        page.heading("Timeline");
         page.figure(&chart.svg(), &self.caption());
     }
 
@@ -172,7 +172,7 @@ impl<'r> OverTime<'r> {
             let merged = match marks as u64 == all {
                 true => String::new(),
                 false => format!(
-                    "; {} packets are {} marks, since one stands for all within {} ms",
+                    "; {} packets are {} marks: one mark stands for all packets within {} ms",
                     grouped(all),
                     grouped(marks as u64),
                     short(self.end_s * 1e3 / COLUMNS as f64)
@@ -180,10 +180,10 @@ impl<'r> OverTime<'r> {
             };
             let lines = match self.moments().is_empty() {
                 true => "",
-                false => " A thin line goes from each through all panels.",
+                false => " A thin line goes from each mark through all panels.",
             };
             parts.push(format!(
-                "Marks: packets that a fault hit, when they came to its switch{merged}.{lines}"
+                "Marks: packets that a fault hit, at the time when they arrived at its switch{merged}.{lines}"
             ));
         }
         if self
@@ -191,7 +191,7 @@ impl<'r> OverTime<'r> {
             .iter()
             .any(|series| series.points.iter().any(|point| point.1.is_none()))
         {
-            parts.push("Triangles at the top: requests without a good answer.".to_owned());
+            parts.push("Triangles at the top: requests that failed.".to_owned());
         }
         if self
             .series
@@ -216,20 +216,19 @@ impl<'r> OverTime<'r> {
         }
         if self.others > 0 {
             parts.push(format!(
-                "{} more series are in the tables and metrics alone.",
+                "{} more series are only in the tables and metrics.",
                 self.others
             ));
         }
         if let Some(Flow { carried, .. }) = self.flows.first() {
             parts.push(format!(
-                "Flows, from the captures, in bins of {} ms: in grey what their senders sent, over it in blue what came out \
-                 towards their receivers.",
+                "Flows, from the captures, in bins of {} ms: in grey, the packets from the senders; over it in blue, the packets that left towards the receivers.",
                 short(carried.bin_ns as f64 / 1e6)
             ));
         }
         if self.flows.len() == MOST_FLOWS {
             parts.push(format!(
-                "{MOST_FLOWS} flows are shown at most, those first that faults act on."
+                "At most {MOST_FLOWS} flows are shown, first those that faults act on."
             ));
         }
         parts.join(" ")

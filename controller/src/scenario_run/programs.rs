@@ -130,7 +130,7 @@ pub(super) fn add_failures(page: &mut Page, probes: &[ProbeResult]) {
     for probe in probes {
         if let Some(why) = &probe.first_failure {
             page.about(&format!(
-                "Probe {}, the first without a good answer: {why}.",
+                "Probe {}, the first request that failed: {why}.",
                 probe.name
             ));
         }
@@ -140,7 +140,7 @@ pub(super) fn add_failures(page: &mut Page, probes: &[ProbeResult]) {
 /// Adds the ends of the outputs to a page.
 pub(super) fn add_outputs(page: &mut Page, commands: &[CommandResult]) {
     if !commands.is_empty() {
-        page.heading("What the commands wrote");
+        page.heading("Output of the commands");
     }
     for command in commands {
         for (stream, kept) in [("output", &command.stdout), ("error", &command.stderr)] {

@@ -180,7 +180,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             faults::LATENESS_LEGEND,
         ),
         Section::new(
-            "How RDMA connections came back",
+            "Recovery of RDMA connections",
             recovered,
             recoveries::LEGEND,
         )
@@ -190,7 +190,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             }
         }),
         Section::new(
-            "What was done to programs and switches",
+            "Faults of programs and switches",
             disrupted,
             disruptions::LEGEND,
         )
@@ -207,10 +207,10 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
         Section::new("Replanned gradients", repaired, repairs::LEGEND),
         Section::new("Triggers", triggered, triggers::LEGEND),
         Section::new("Timeline", steps_table(run), STEPS_LEGEND).then(|page| {
-            page.heading("What holds").successes(&judged.verdict);
+            page.heading("Checks").successes(&judged.verdict);
         }),
         Section::new("Flows, from the captures", flows_table(run), ""),
-        Section::new("What the clients measured", clients_table(run), "")
+        Section::new("Measurements of the clients", clients_table(run), "")
             .then(|page| add_latencies(page, run)),
         Section::new(
             "Commands",
@@ -222,7 +222,7 @@ pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Se
             programs::series_table(&run.carried_out.measured.commands),
             "",
         ),
-        Section::new("What the probes saw", probes, "").then(|page| {
+        Section::new("Results of the probes", probes, "").then(|page| {
             programs::add_failures(page, &run.carried_out.probes);
             programs::add_outputs(page, &run.carried_out.measured.commands);
         }),
@@ -240,7 +240,7 @@ fn add_latencies(page: &mut Page, run: &RunResult) {
     // A client that received no answer has no latencies.
     if !latencies.is_empty() {
         let drawing = bars("90th percentile of the latency, ms", &latencies);
-        page.figure(&drawing, "By client; in grey by its commands.");
+        page.figure(&drawing, "By client; in grey, by the client's commands.");
     }
 }
 

@@ -412,11 +412,11 @@ fn a_page_and_the_json_have_what_happened_when() {
     assert_eq!(series[1]["points"][0], serde_json::json!([0.0, null]));
     let page = page(&planned, &judged);
     for part in [
-        "<h2>What happened when</h2>",
+        "<h2>Timeline</h2>",
         ">fault slow: 2 packets</text>",
         ">probe web, latency, ms</text>",
         ">flow second, packets/s: ",
-        "A thin line goes from each through all panels.",
+        "A thin line goes from each mark through all panels.",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -19,8 +19,7 @@ use super::{SimulateError, address};
 const FIELDS: [&str; 3] = ["agg.kind", "ip.src", "ip.dst"];
 
 /// Advice for other faults.
-const HINT: &str =
-    "of faults `drop` is simulated, all the time, with `select: {probability: …}`: leave it out";
+const HINT: &str = "leave the fault out: the simulation supports only `drop` with `select: {probability: …}`, in the whole run";
 
 /// Loss at each switch, by the switch's name.
 pub fn from_plan(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, SimulateError> {
@@ -59,14 +58,14 @@ fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, SimulateError> {
     let always = scenario.epochs.len() == 1 && fault.when.is_none();
     match (&fault.effect, &fault.selection) {
         (Effect::Drop(_), _) if !always => Err(refused("which does not act all the time")),
-        (Effect::Drop(_), _) if fault.keys.is_some() => Err(refused("which has keys")),
+        (Effect::Drop(_), _) if fault.keys.is_some() => Err(refused("which has `per`")),
         (Effect::Drop(_), Selection::Probability { limit }) => {
             Ok((f64::from(*limit) + 1.0) / 2f64.powi(32))
         }
         (Effect::Drop(_), Selection::Never) => Ok(0.0),
         (Effect::Drop(_), Selection::Always) => Ok(1.0),
         (Effect::Drop(_), _) => Err(refused("which does not select by `probability`")),
-        _ => Err(refused("which is no `drop`")),
+        _ => Err(refused("which is not a `drop`")),
     }
 }
 
@@ -79,13 +78,13 @@ fn matching(
     let (filter, fault) = (&flow.filter, (&fault.id, fault.span));
     let fields = filter.fields();
     if let Some(field) = fields.iter().find(|field| !FIELDS.contains(field)) {
-        let what = format!("the fault `{}`, whose flow asks for `{field}`,", fault.0);
-        let hint = "simulated frames have `agg.kind`, and hosts `from` and `to` which they go";
+        let what = format!("the fault `{}`, whose flow tests `{field}`,", fault.0);
+        let hint = "describe the flow by `agg.kind`, `from` and `to`: simulated frames have no other fields";
         return Err(unknown(scenario, flow.span, &what, hint));
     }
     let Some(scenario::model::workload::Workload::Training(training)) = &scenario.workload else {
         let what = format!("the fault `{}` on an all-reduce", fault.0);
-        return Err(unknown(scenario, fault.1, &what, "leave it out"));
+        return Err(unknown(scenario, fault.1, &what, "leave the fault out"));
     };
     let hosts = &scenario.topology.hosts;
     let Some(server) = hosts.iter().find(|host| host.name == training.server) else {

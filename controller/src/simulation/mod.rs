@@ -169,7 +169,7 @@ pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, SimulateEr
             of_job(job, asked, &places, share)
         }
         _ => Err(SimulateError::Nothing(
-            "only a `training` can be simulated, or, with --all-reduce, a job",
+            "the simulation needs a `training`, or, with --all-reduce, a job",
         )),
     }
 }
@@ -336,7 +336,9 @@ fn of_job(
         })
     });
     let ranks: Option<Vec<RankAt>> = ranks.collect();
-    let ranks = ranks.ok_or(SimulateError::Nothing("a rank is summed by no switch"))?;
+    let ranks = ranks.ok_or(SimulateError::Nothing(
+        "no switch sums for one of the ranks",
+    ))?;
     Ok(Setup {
         job: JobConfig {
             job: JobId(job.number),

@@ -6,15 +6,15 @@ use scenario::model::workload::Workload;
 
 use super::{Options, SimulateError};
 
-const OTHER_WORKLOADS: &str = "a `training` is simulated, or with --all-reduce a job";
-const OTHER_JOBS: &str = "jobs are simulated one at a time: leave it out";
+const OTHER_WORKLOADS: &str = "write a `training`, or a job to simulate with --all-reduce";
+const OTHER_JOBS: &str = "leave the job out: the simulation supports one job at a time";
 
 /// Refuses features that cannot be simulated, with their names and positions.
 pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), SimulateError> {
     let at = |keys: &[&str]| scenario.span_of(keys).unwrap_or_default();
     let unknown = |span, what: String, hint: &str| Err(unknown(scenario, span, &what, hint));
     if scenario.topology.wire {
-        let hint = "give the topology hosts of its own";
+        let hint = "write a topology with hosts, such as a `star`";
         return unknown(at(&["topology", "wire"]), "a `wire`".to_owned(), hint);
     }
     let all_reduce = options.all_reduce.is_some();
@@ -25,7 +25,7 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Simul
         Some(Workload::Idle { .. }) => Some("an `idle` workload"),
         Some(Workload::Training(_)) if all_reduce => {
             return Err(SimulateError::Nothing(
-                "--all-reduce is for a job without a `training`",
+                "--all-reduce needs a job, in a scenario without a `training`",
             ));
         }
         _ => None,
@@ -35,7 +35,7 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Simul
     }
     if let Some(disruption) = scenario.disruptions.first() {
         let what = format!("the fault `{}`", disruption.id);
-        let hint = "of faults only `drop` by `probability` is simulated: leave it out";
+        let hint = "leave the fault out: the simulation supports only `drop` with `select: {probability: …}`";
         return unknown(disruption.span, what, hint);
     }
     if let Some(probe) = scenario.probes.first() {
@@ -47,11 +47,11 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Simul
         return unknown(
             place,
             what,
-            "leave it out: it changes nothing of a training",
+            "leave the probe out: it does not affect the training",
         );
     }
     if all_reduce && let Some(other) = scenario.jobs.get(1) {
-        let what = format!("the job `{}` beside another", other.name);
+        let what = format!("a second job, `{}`,", other.name);
         return unknown(other.span, what, OTHER_JOBS);
     }
     for job in &scenario.jobs {

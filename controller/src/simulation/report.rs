@@ -184,7 +184,7 @@ impl fmt::Display for Report {
         let sum = |of: fn(&MemberResult) -> u64| self.members.iter().map(of).sum::<u64>();
         writeln!(
             f,
-            "  {} frames sent, {} of them again; {} chunks timed out; {} frames dropped by faults",
+            "  {} frames sent, {} of them retransmitted; {} chunks timed out; {} frames dropped by faults",
             sum(|member| member.frames),
             sum(|member| member.retransmitted_frames),
             sum(|member| member.timeouts),

@@ -135,7 +135,7 @@ pub trait Target: Send {
     fn reconcile(&mut self, _: &P4Info, _: &[u8]) -> Result<(), TargetError> {
         Err(TargetError::Config {
             switch: self.name().to_owned(),
-            reason: "this kind of switch takes no program in the place of one that forwards"
+            reason: "this kind of switch cannot replace its program while it forwards frames"
                 .to_owned(),
         })
     }
@@ -182,7 +182,7 @@ pub trait LeaseSession: Send {
 fn without_clock(switch: &str) -> TargetError {
     TargetError::Clock {
         switch: switch.to_owned(),
-        reason: "this kind of switch has no call for it".to_owned(),
+        reason: "this kind of switch has no request for it".to_owned(),
     }
 }
 

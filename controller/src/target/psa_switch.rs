@@ -85,7 +85,7 @@ impl Target for PsaSwitch {
     fn port_counts(&mut self) -> Result<Vec<super::PortCount>, TargetError> {
         Err(TargetError::PortCounters {
             switch: self.name.clone(),
-            reason: "psa_switch keeps none".to_owned(),
+            reason: "psa_switch has no port counters".to_owned(),
         })
     }
 }

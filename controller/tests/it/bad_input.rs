@@ -96,7 +96,7 @@ fn a_probability_above_one() {
     refused(
         &changed("!every 5", "{probability: 1.2}"),
         "\
-error[out-of-range]: a probability lies between 0 and 1, which is 100%; found 1.2
+error[out-of-range]: a probability must lie between 0 and 1, which is 100%; found 1.2
  --> s.yaml:9:68
   |
 9 |   - {id: first, flows: gets, effect: !drop , select: {probability: 1.2}}
@@ -150,12 +150,12 @@ fn a_flow_that_no_path_reaches() {
     refused(
         &changed("{from: a, to: s, filter: tcp.dport == 6379}", "{from: a, to: s, filter: ip.src == 10.0.0.2}"),
         "\
-error[unreachable]: no path reaches flow `gets`: no packet passes its filter and its hosts' addresses together
+error[unreachable]: no packet can belong to flow `gets`: no packet matches both its filter and its hosts' addresses
  --> s.yaml:6:3
   |
 6 |   gets: {from: a, to: s, filter: ip.src == 10.0.0.2}
   |   ^^^^
-  = hint: the flow's filter with its hosts' addresses is `ip.src == 10.0.0.1 && ip.dst == 10.0.0.3 && (ip.src == 10.0.0.2)`
+  = hint: the flow's filter, including its hosts' addresses, is `ip.src == 10.0.0.1 && ip.dst == 10.0.0.3 && (ip.src == 10.0.0.2)`
 
 ",
     );
@@ -182,14 +182,14 @@ warning[no-effect]: `workload` has no effect here: `weir control` starts nothing
    |
 11 | workload: {idle: {for: 1s}}
    | ^^^^^^^^
-   = hint: start it on the hosts yourself, behind `ready`
+   = hint: start the programs on the hosts yourself, after `weir control` reports `ready`
 
-warning[no-effect]: `expect` has no effect here: `weir control` judges nothing
+warning[no-effect]: `expect` has no effect here: `weir control` does not check expectations
   --> s.yaml:12:1
    |
 12 | expect: [fault.first.fired > 0]
    | ^^^^^^
-   = hint: what fired is in the JSON object that it prints at the end
+   = hint: read the hits of each fault in the JSON object that it prints at the end
 
 weir: --switch sw is given twice, as 127.0.0.1:1 and as 127.0.0.1:2: a switch has one address
 ";
@@ -231,7 +231,7 @@ fn a_folder_that_holds_more_than_a_run_is_not_written_into() {
     finished.expect_code(ERROR);
     assert_eq!(
         finished.stderr,
-        "weir: . is not empty, and no run writes `s.yaml`, which it holds: name a new folder, or empty this one\n"
+        "weir: . is not empty, and it contains `s.yaml`, which no run writes: name a new folder, or empty this one\n"
     );
     assert_eq!(files(folder.path()), ["s.yaml"]);
 }
@@ -263,7 +263,7 @@ error[unprovable]: fault `first` cannot be proved: `select` counts packets, and 
   |
 9 |   - {id: first, flows: gets, effect: !drop , select: !every 5}
   |          ^^^^^
-  = hint: name the flow's senders in `from`: then each has a flow, and an order, of its own; or leave `select` out
+  = hint: name the flow's senders in `from`: each sender then has its own flow, with its own order; or leave `select` out
 
 ",
     );
@@ -304,7 +304,7 @@ fn an_error_in_the_second_element_of_a_list_of_tagged_values() {
             "flows: others, effect: !delay 20ms, select: !every three",
         ),
         "\
-error[wrong-type]: `every` is a whole number; found the text `three`
+error[wrong-type]: `every` must be a whole number; found the text `three`
   --> s.yaml:10:69
    |
 10 |   - {id: second, flows: others, effect: !delay 20ms, select: !every three}
@@ -345,7 +345,7 @@ error[contradiction]: fault `lose` and fault `first` of one.yaml may hit the sam
   |          ^^^^
   = two.yaml:9:10: `lose` drops packets of `gets`: `{gets}`
   = one.yaml:9:10: `first` drops packets of `gets`: `{gets}`
-  = hint: give them disjoint flows or steps; or check the files one at a time if they never run together
+  = hint: give the faults disjoint flows or steps; or check the files one at a time if they never run together
 
 "
         )

@@ -516,7 +516,7 @@ fn a_misspelt_filter_of_messages_is_ignored_with_a_warning() {
     };
     let told = said("softswitch=loud");
     assert!(told.contains("RUST_LOG is ignored: "), "{told}");
-    assert!(told.contains("expected such as info"), "{told}");
+    assert!(told.contains("expected a filter such as info"), "{told}");
     for right in ["", "softswitch=debug,warn"] {
         assert_eq!(said(right), "");
     }

@@ -281,7 +281,7 @@ fn what_cannot_be_planned_is_said() {
         (
             RAILS,
             &["--gpus", "8", "--nics", "6"],
-            "`h0-0` has 4 links, and 6 NICs do not share them evenly",
+            "`h0-0` has 4 links, which 6 NICs cannot share evenly",
         ),
         (apart, &[], "no path leads from `h1` to `h2`"),
     ];

@@ -132,7 +132,7 @@ trainings:
     let round_ns = fastest["round_ns"].as_f64().unwrap();
     assert!((1e6..1.2e6).contains(&round_ns), "{report}");
     let finished = route(&network, trainings, &["--by", "goat"]);
-    let told = "  the model learns soonest if the first 3 are waited for: ";
+    let told = "  the model learns fastest if a round waits for the first 3: ";
     assert!(finished.stdout.contains(told), "{}", finished.stdout);
 }
 
@@ -207,7 +207,7 @@ trainings:
     for told in [
         "error[capacity]: the exact program of job `a` has more than 6000 integer variables, the maximum",
         "--> trainings.yaml:3:",
-        "= hint: `--by inart` without `--exact` plans it",
+        "= hint: plan with `--by inart` without `--exact`, which supports larger trainings",
     ] {
         assert!(finished.stderr.contains(told), "{}", finished.stderr);
     }
@@ -260,7 +260,7 @@ links: [[ps, l1], [a, l1], [b, l2], [l1, p], [l2, p]]
         ),
         (
             "count: 4, talk: ring",
-            "error[no-effect]: `talk` means nothing without `between`",
+            "error[no-effect]: `talk` has no effect without `between`",
         ),
         (
             "count: 4, talk: star, between: []",
@@ -324,12 +324,12 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB",
             "grid",
-            "error[no-effect]: `gradient` means nothing for `--by grid`\n --> trainings.yaml:3:44",
+            "error[no-effect]: `gradient` has no effect with `--by grid`\n --> trainings.yaml:3:44",
         ),
         (
             ", wait_for: 3",
             "atp",
-            "`wait_for` means nothing for `--by atp`",
+            "`wait_for` has no effect with `--by atp`",
         ),
         (
             ", gradient: 3kB",
@@ -349,17 +349,17 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, arrivals: [w2, w2]",
             "goat",
-            "error[duplicate]: `w2` stands in `arrivals` before\n --> trainings.yaml:3:78",
+            "error[duplicate]: `w2` occurs twice in `arrivals`\n --> trainings.yaml:3:78",
         ),
         (
             ", gradient: 3kB, fragments: 3, wait_for: 5",
             "goat",
-            "`wait_for` is 5, and 4 hosts send",
+            "`wait_for` is 5, but only 4 hosts send",
         ),
         (
             ", gradient: 2B, fragments: 3",
             "goat",
-            "a byte for each fragment",
+            "at least one byte for each fragment",
         ),
         (
             ", gradient: 3, fragments: 3",
@@ -369,32 +369,32 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", learning: {loss: 1, epsilon: 1, variance: 1}",
             "inart",
-            "`learning` means nothing for `--by inart`",
+            "`learning` has no effect with `--by inart`",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}",
             "goat",
-            "`learning` and `past_rounds` say nothing without each other",
+            "`learning` and `past_rounds` have an effect only together",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 0, epsilon: 1, variance: 1}, past_rounds: []",
             "goat",
-            "`loss` is 0; it is above 0",
+            "`loss` must be above 0; found 0",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 4}, past_rounds: []",
             "goat",
-            "`variance` is 4, and has to be below `epsilon` times 4 workers, 4",
+            "`variance` is 4, but must be below 4 workers times `epsilon`, 4",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: []",
             "goat",
-            "`past_rounds` has 0 rounds; give 1 to 1000",
+            "`past_rounds` has 0 rounds; write 1 to 1000",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 1}, past_rounds: [[1ms]]",
             "goat",
-            "a round has 1 times, and 4 hosts send",
+            "this round has 1 times, but 4 hosts send",
         ),
     ] {
         let finished = route(
@@ -409,7 +409,7 @@ fn keys_of_another_planner_are_refused_by_name() {
             finished.stderr
         );
         assert!(
-            finished.stderr.contains("= hint") || !said.contains("means"),
+            finished.stderr.contains("= hint") || !said.contains("has no effect"),
             "{}",
             finished.stderr
         );
@@ -530,7 +530,7 @@ error[contradiction]: job `a` has 2 servers; this planner supports one
   |
 2 | trainings: {a: {server: [as, bs], workers: [a1]}}
   |                         ^^^^^^^^
-  = hint: `--by inart` plans for several
+  = hint: plan with `--by inart`, which supports several servers
 ";
     assert!(finished.stderr.contains(told), "{}", finished.stderr);
     let refused = &route(NETWORK, several, &["--json"]).json()["trainings"][0]["refused"];
@@ -566,8 +566,8 @@ trainings:
     for told in [
         "error[capacity]: job `second`: server `as` has no ingress rate left\n --> trainings.yaml:4:20\n",
         "error[unreachable]: job `third`: no path from `a1` to `bs` has spare capacity\n --> trainings.yaml:5:37\n",
-        "= trainings.yaml:3:3: `first` is planned before it",
-        "= hint: a training has what those before it leave",
+        "= trainings.yaml:3:3: `first` is planned earlier",
+        "= hint: move this training before the others",
     ] {
         assert!(
             finished.stderr.contains(told),

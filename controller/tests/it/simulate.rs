@@ -119,7 +119,7 @@ fn what_is_not_simulated_is_refused_by_name() {
             &[],
             "a workload of `commands` cannot be simulated\n --> scenario.yaml:4:1\n",
         ),
-        (star.to_owned(), &[], "only a `training` can be simulated"),
+        (star.to_owned(), &[], "the simulation needs a `training`"),
         (
             star.to_owned(),
             &["--all-reduce", "8"],
@@ -128,14 +128,14 @@ fn what_is_not_simulated_is_refused_by_name() {
         (
             format!("{star}{training}"),
             &["--all-reduce", "8"],
-            "--all-reduce is for a job without a `training`",
+            "--all-reduce needs a job, in a scenario without a `training`",
         ),
         (
             format!(
                 "{star}{training}flows: {{u: {{from: a}}}}\nfaults: [{{id: late, flows: u, effect: {{delay: 1ms}}}}]\n"
             ),
             &[],
-            "the fault `late`, which is no `drop`, cannot be simulated\n --> scenario.yaml:6:15\n",
+            "the fault `late`, which is not a `drop`, cannot be simulated\n --> scenario.yaml:6:15\n",
         ),
         (
             format!("{star}{training}probes: {{p: {{from: a, tcp: \"b:80\"}}}}\n"),

@@ -71,10 +71,10 @@ fn what_keeps_a_host_from_being_a_rank() {
     let healthy = doctor(&["--interface", "eth0"]);
     healthy.expect_code(PASSED);
     for expected in [
-        "fine   host: CAP_NET_RAW is there\n",
+        "fine   host: CAP_NET_RAW is available\n",
         "fine   interface eth0: its address is 10.0.0.1\n",
-        "fine   interface eth0: its MTU is 9216: a frame takes 1076 bytes\n",
-        "fine   UDP port 22341: nobody has it\n",
+        "fine   interface eth0: its MTU is 9216: a frame has 1076 bytes\n",
+        "fine   UDP port 22341: no process uses it\n",
     ] {
         assert!(
             healthy.stdout.contains(expected),
@@ -88,13 +88,13 @@ fn what_keeps_a_host_from_being_a_rank() {
     let wrong = said(missing.expect_code(FAILED), "wrong");
     assert_eq!(
         wrong,
-        ["interface eth7: there is none of that name; there are lo, far, eth0"]
+        ["interface eth7: no interface has this name; available: lo, far, eth0"]
     );
 
     ip("link set eth0 mtu 1000");
     host_is_wrong(
         &[],
-        "its MTU is 1000, and a frame with 256 values takes 1076 bytes",
+        "its MTU is 1000, but a frame with 256 values has 1076 bytes",
     );
     doctor(&["--interface", "eth0", "--values", "64"]).expect_code(PASSED);
     ip("link set eth0 mtu 1500");
@@ -140,7 +140,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     let finished = doctor(&["--json", "--interface", "eth0"]);
     let fine = said(finished.expect_code(PASSED), "fine");
     let at_work = format!(
-        "UDP port 22341: a rank is at work: process {}, ",
+        "UDP port 22341: a rank uses it: process {}, ",
         std::process::id()
     );
     assert!(
@@ -210,10 +210,10 @@ fn a_capability_that_is_missing() {
     let finished = Finished::of(without_capabilities().output().unwrap());
     finished.expect_code(FAILED);
     for expected in [
-        "wrong  host: CAP_NET_RAW is missing: a rank sends raw frames, and this user may not\n",
+        "wrong  host: CAP_NET_RAW is missing: a rank sends raw frames, which this user may not\n",
         "setcap cap_net_raw+ep",
-        "wrong  interface eth0: frames cannot come and go by rings or pnet: ",
-        "note   host: CAP_NET_ADMIN is missing, so that a receive buffer has ",
+        "wrong  interface eth0: frames cannot be sent and received with rings or pnet: ",
+        "note   host: CAP_NET_ADMIN is missing, so a receive buffer has ",
     ] {
         assert!(
             finished.stdout.contains(expected),
@@ -409,10 +409,10 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
     for expected in [
         " of job 1 has waited for worker 2 for ",
         &format!(" ms, last seen on port {port} with chunk #"),
-        "by which no frame arrived within 400 ms",
+        "from which no frame arrived within 400 ms",
         "and 2 more slots the same",
         &format!(
-            "Rank 2 runs (process {}), and has contributed nothing",
+            "Rank 2 runs (process {}), but has contributed nothing",
             std::process::id()
         ),
     ] {
@@ -496,7 +496,7 @@ fn what_hangs_is_told_with_slot_worker_time_and_port() {
         .number;
     for expected in [
         format!(
-            "switch sw: job 1: worker 0 may send updates by port {first}, but no requests: a sum that it loses stays lost"
+            "switch sw: job 1: worker 0 may send updates from port {first}, but no requests: it cannot request a lost sum again"
         ),
         format!(
             "switch sw: job 1: port {port} is not in multicast group {number}: the result does not reach worker 1"

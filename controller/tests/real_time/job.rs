@@ -286,12 +286,13 @@ fn a_job_lives_and_ends_on_a_switch_that_runs() {
     assert_eq!(sum_at(&mut *two), wanted);
     let text = bed.done("list").stdout;
     assert!(
-        text.contains("port 3 sent 5 frames for jobs of others: dropped"),
+        text.contains("port 3 sent 5 frames for jobs of other ports: dropped"),
         "{text}"
     );
     let doctor = bed.doctor();
     assert_eq!(doctor.code, Some(PASSED), "{doctor:?}");
-    let said = "5 of its frames arrived by ports other than ports 1, 2, none of them within 300 ms";
+    let said =
+        "5 of its frames arrived from ports other than ports 1, 2, none of them within 300 ms";
     assert!(doctor.stdout.contains(said), "{doctor:?}");
 
     // Released: its frames end at the switch, its slots are another's, its number rests.

@@ -94,7 +94,7 @@ fn a_dead_server_is_not_blamed_on_a_client() {
     finished.expect_code(ERROR);
     let told = told(&finished);
     assert!(
-        told.starts_with("weir: redis-server on s ended in mid-run: signal: 9 (SIGKILL)"),
+        told.starts_with("weir: redis-server on s ended during the run: signal: 9 (SIGKILL)"),
         "{finished:?}"
     );
     assert!(!told.contains("client"), "{told}");

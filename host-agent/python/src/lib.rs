@@ -29,14 +29,14 @@ pyo3::create_exception!(
     weir,
     NonFinite,
     PyRuntimeError,
-    "Some rank's values held NaN or infinity: the operation has no sums, at any rank."
+    "The values of a rank contained NaN or infinity, so no rank gets sums of the operation."
 );
 
 pyo3::create_exception!(
     weir,
     Silent,
     PyRuntimeError,
-    "No switch answers for the job."
+    "No switch answers for this job."
 );
 
 /// A rank of a job at an Ethernet interface. It can be closed while other threads query it.
@@ -104,7 +104,7 @@ impl Member {
                 "int8" => Values::Int8s(copied::<i8>(address, length, Vec::new())?),
                 _ => {
                     let told = format!(
-                        "{dtype} is not summed: use float32, float16, bfloat16, int32 or int8"
+                        "{dtype} is not supported: use float32, float16, bfloat16, int32 or int8"
                     );
                     return Err(PyValueError::new_err(told));
                 }

@@ -146,7 +146,7 @@ impl Rank {
             let carries = match late {
                 "drop" => false,
                 "next" => true,
-                _ => return Err(wrong(format!("{late}: late values are `drop` or `next`"))),
+                _ => return Err(wrong(format!("late={late}: use `drop` or `next`"))),
             };
             Ok(Deadline {
                 after_ns: u64::try_from(after.as_nanos()).map_err(wrong)?,
@@ -221,7 +221,10 @@ impl Rank {
     ) -> PyResult<Member> {
         let ranks = self.described.ranks;
         if peers.len() != usize::from(ranks) {
-            return Err(wrong(format!("{} addresses of {ranks} ranks", peers.len())));
+            return Err(wrong(format!(
+                "{} addresses for {ranks} ranks: give one address for each rank",
+                peers.len()
+            )));
         }
         let peers: Result<Vec<Endpoint>, EndpointError> =
             peers.iter().map(|peer| peer.parse()).collect();

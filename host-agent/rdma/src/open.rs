@@ -81,8 +81,8 @@ pub enum OpenError {
 /// [`OpenError`].
 pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>, OpenError> {
     let (io, no_device) = match way {
-        Way::Verbs => return Ok(Box::new(verbs(name, "as was asked for", seed)?)),
-        Way::Auto => match verbs(name, "there is a device", seed) {
+        Way::Verbs => return Ok(Box::new(verbs(name, "as requested", seed)?)),
+        Way::Auto => match verbs(name, "a device is available", seed) {
             Ok(verbs) => return Ok(Box::new(verbs)),
             Err(why) => (Io::Auto, Some(why)),
         },
@@ -90,7 +90,7 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
         Way::Pnet => (Io::Pnet, None),
         Way::Udp => {
             let interface = Interface::find(name)?;
-            return Ok(Box::new(udp(&interface, "as was asked for", seed)?));
+            return Ok(Box::new(udp(&interface, "as requested", seed)?));
         }
     };
     let interface = match (Interface::find(name), no_device) {

@@ -26,7 +26,7 @@ pub fn run(
     let job = args.job.job()?;
     ensure!(
         args.peers.len() == usize::from(job.workers()),
-        "{} workers, but {} addresses",
+        "{} workers, but {} addresses: give one address for each worker",
         job.workers(),
         args.peers.len()
     );
@@ -81,7 +81,7 @@ pub fn run(
         }
         while let Some(order) = orders.next()? {
             let Order::Replan { parts } = order else {
-                bail!("a server accepts no order but one of other parts");
+                bail!("a server accepts only the order to replan its parts");
             };
             let parts = parts.into_iter().map(|part| part.0).collect();
             let from = server.replan(clock.now_ns(), parts)?.0;

@@ -171,7 +171,7 @@ impl Member<'_> {
     fn take_orders(&mut self) -> anyhow::Result<()> {
         while let Some(order) = self.orders.next()? {
             let Order::Move { part, via, from } = order else {
-                bail!("a worker accepts no order but one to move");
+                bail!("a worker accepts only the order to move");
             };
             self.via.mac = via;
             let part = part.map(|part| (part.number, part.child));

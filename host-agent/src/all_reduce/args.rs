@@ -92,7 +92,7 @@ impl AllReduceArgs {
         let peers = self.peers.len();
         ensure!(
             peers == 0 || peers == usize::from(ranks),
-            "{peers} addresses of {ranks} ranks"
+            "{peers} addresses for {ranks} ranks: give one address for each rank"
         );
         let setup = Setup::under_one_switch(job, WorkerId(rank), Retransmission::of_ranks());
         let place = match self.place.clone().or_else(|| env("WEIR_PLACE")) {
@@ -116,7 +116,7 @@ impl AllReduceArgs {
     /// The transport, and the source of this choice.
     pub(super) fn transport(&self) -> Result<(Transport, &'static str)> {
         if let Some(transport) = self.transport {
-            return Ok((transport, "--transport says so"));
+            return Ok((transport, "set by --transport"));
         }
         match env("WEIR_TRANSPORT") {
             None => Ok((Transport::Udp, "the default")),
@@ -160,7 +160,8 @@ fn required<T: std::str::FromStr>(option: Option<T>, name: &str, flag: &str) -> 
 }
 
 fn place(text: &str) -> Result<TreePosition> {
-    let wrong = || format!("{text}: a place is CHILD/SIBLINGS/TOP, such as 0/2/2");
+    let wrong =
+        || format!("{text}: a position in a tree of switches is CHILD/SIBLINGS/TOP, such as 0/2/2");
     let mut parts = text.split('/').map(|part| part.parse::<u16>().ok());
     let mut next = || parts.next().flatten().with_context(wrong);
     let small = |number: u16| u8::try_from(number).ok().with_context(wrong);

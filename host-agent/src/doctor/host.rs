@@ -75,8 +75,9 @@ pub fn judge(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     match &facts.interface {
         None => {
             let names = facts.names.join(", ");
-            let text = format!("there is none of that name; there are {names}");
-            let hint = "name the one that leads to the switch: --interface, or WEIR_INTERFACE";
+            let text = format!("no interface has this name; available: {names}");
+            let hint =
+                "name the interface that leads to the switch: --interface, or WEIR_INTERFACE";
             found.push(Finding::wrong(&about, text).hint(hint));
         }
         Some(interface) => {
@@ -97,18 +98,18 @@ fn capabilities(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     if !facts.net_raw {
         found.push(
-            Finding::wrong("host", "CAP_NET_RAW is missing: a rank sends raw frames, and this user may not").hint(
+            Finding::wrong("host", "CAP_NET_RAW is missing: a rank sends raw frames, which this user may not").hint(
                 "run it as root, or through `weir-agent serve` (WEIR_AGENT), or give the program the capability, the \
                  interpreter itself if it is Python: setcap cap_net_raw+ep PROGRAM",
             ),
         );
     } else {
-        found.push(Finding::fine("host", "CAP_NET_RAW is there"));
+        found.push(Finding::fine("host", "CAP_NET_RAW is available"));
     }
     let limit = facts.receive_limit.unwrap_or(u64::MAX);
     if !facts.net_admin && limit < RECEIVE_BUFFER {
         let text = format!(
-            "CAP_NET_ADMIN is missing, so that a receive buffer has {limit} bytes at most: frames may be lost in a burst"
+            "CAP_NET_ADMIN is missing, so a receive buffer has at most {limit} bytes: frames may be lost in a burst"
         );
         let hint = format!("sysctl net.core.rmem_max={RECEIVE_BUFFER}");
         found.push(Finding::note("host", text).hint(hint));
@@ -129,7 +130,7 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
         found.push(Finding::fine(about, "it is up"));
     }
     if interface.mac.is_none() {
-        let text = "it has no Ethernet address, so it is none that a rank can use";
+        let text = "it has no Ethernet address, so a rank cannot use it";
         found.push(Finding::wrong(about, text));
     }
     match &interface.addresses[..] {
@@ -139,7 +140,7 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
         }
         [only] => found.push(Finding::fine(about, format!("its address is {only}"))),
         [first, ..] => {
-            let text = format!("it has several IPv4 addresses; a rank's is the first, {first}");
+            let text = format!("it has several IPv4 addresses; a rank uses the first, {first}");
             found.push(Finding::note(about, text));
         }
     }
@@ -147,7 +148,7 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
     match interface.mtu {
         Some(mtu) if mtu < needed => {
             let text = format!(
-                "its MTU is {mtu}, and a frame with {} values takes {needed} bytes",
+                "its MTU is {mtu}, but a frame with {} values has {needed} bytes",
                 wanted.values
             );
             let hint = format!(
@@ -157,17 +158,18 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
             found.push(Finding::wrong(about, text).hint(hint));
         }
         Some(mtu) => {
-            let text = format!("its MTU is {mtu}: a frame takes {needed} bytes");
+            let text = format!("its MTU is {mtu}: a frame has {needed} bytes");
             found.push(Finding::fine(about, text));
         }
-        None => found.push(Finding::note(about, "it does not say what its MTU is")),
+        None => found.push(Finding::note(about, "its MTU is unknown")),
     }
     found
 }
 
 fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
-    let by = |way: &str| format!("frames can come and go by {way}");
-    let not = |way: &str, why: &str| format!("frames cannot come and go by {way}: {why}");
+    let by = |way: &str| format!("frames can be sent and received with {way}");
+    let not =
+        |way: &str, why: &str| format!("frames cannot be sent and received with {way}: {why}");
     match (wanted.io, &facts.rings, &facts.pnet) {
         (Io::Auto | Io::Rings, Some(Ok(())), _) => vec![Finding::fine(about, by("rings"))],
         (Io::Rings, Some(Err(why)), _) => vec![Finding::wrong(about, not("rings", why))],
@@ -217,24 +219,20 @@ fn reached(about: &str, facts: &Facts, interface: &Interface, peer: &Peer) -> Ve
             let text = format!("the route to {ip} goes through {gateway}: {within}");
             found.push(Finding::wrong(about, text));
         }
-        Some(_) => found.push(Finding::fine(
-            about,
-            format!("the route to {ip} leaves by it"),
-        )),
+        Some(_) => found.push(Finding::fine(about, format!("the route to {ip} uses it"))),
     }
     let known = facts.neighbours.iter();
     let known = known.filter(|known| known.ip == ip && known.interface == *name);
     for neighbour in known {
         match (neighbour.mac, mac) {
             (None, _) => {
-                let text =
-                    format!("{ip} does not answer: nobody says what its Ethernet address is");
+                let text = format!("{ip} does not answer ARP: its Ethernet address is unknown");
                 let hint = "check that the host is up, and reachable through the switch";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
             (Some(is), Some(told)) if is != told => {
                 let text = format!("{ip} is at {is}, but the ranks expect {told}");
-                let hint = "check for two hosts with this address, or another interface of it";
+                let hint = "check whether two hosts have this address, or whether the host has another interface";
                 found.push(Finding::wrong(about, text).hint(hint));
             }
             (Some(is), _) => found.push(Finding::fine(about, format!("{ip} is at {is}"))),
@@ -246,7 +244,7 @@ fn reached(about: &str, facts: &Facts, interface: &Interface, peer: &Peer) -> Ve
 fn port(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let about = format!("UDP port {}", wire::UDP_PORT);
     if facts.holders.is_empty() {
-        return vec![Finding::fine(&about, "nobody has it")];
+        return vec![Finding::fine(&about, "no process uses it")];
     }
     let each = facts.holders.iter().map(|holder| {
         let who = match holder.process {
@@ -257,14 +255,16 @@ fn port(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
             .process
             .is_some_and(|process| wanted.ranks.contains(&process));
         if is_rank || holder.hears_frames {
-            return Finding::fine(&about, format!("a rank is at work: {who}"));
+            return Finding::fine(&about, format!("a rank uses it: {who}"));
         }
         if holder.process.is_none() {
-            let text = format!("{who} has it: a rank, or not");
-            return Finding::note(&about, text).hint("run it as root");
+            let text = format!("{who} uses it, which may be a rank");
+            return Finding::note(&about, text).hint("run the doctor as root to see the process");
         }
-        let text = format!("{who} has it, and is not a rank: its frames count as those of a job");
-        Finding::wrong(&about, text).hint("end it, or move it to another port")
+        let text = format!(
+            "{who} uses it, but is not a rank: switches treat its frames as those of a job"
+        );
+        Finding::wrong(&about, text).hint("end the process, or let it use another port")
     });
     each.collect()
 }
@@ -326,7 +326,7 @@ mod tests {
         facts.rings = Some(Err("not here".to_owned()));
         let (level, told) = said(&facts, &wanted());
         assert_eq!(level, Level::Note);
-        assert!(told.contains("by rings: not here; pnet copies"), "{told}");
+        assert!(told.contains("with rings: not here; pnet copies"), "{told}");
         let rings = Wanted {
             io: Io::Rings,
             ..wanted()

@@ -86,7 +86,7 @@ pub const EARLY_PROBES: Metric = counter(
 );
 pub const WORDS: Metric = counter(
     "weir_words_total",
-    "frames to other ranks: questions, replies, sums that they missed",
+    "frames to other ranks: requests, replies, and sums that they missed",
 );
 pub const GUESSES: Metric = counter(
     "weir_repeated_guesses_total",

@@ -217,7 +217,7 @@ fn converse(mut stream: impl Read + Write, show: &dyn Fn() -> Status) -> io::Res
     let mut words = line.split(' ');
     let (method, target) = (words.next(), words.next().unwrap_or_default());
     if method != Some("GET") {
-        let told = "only GET is understood\n";
+        let told = "only GET is supported\n";
         return respond(&mut stream, "405 Method Not Allowed", "text/plain", told);
     }
     match target.split('?').next().unwrap_or_default() {
@@ -230,7 +230,7 @@ fn converse(mut stream: impl Read + Write, show: &dyn Fn() -> Status) -> io::Res
             respond(&mut stream, "200 OK", "application/json", &text)
         }
         _ => {
-            let told = "there is /metrics, and /status\n";
+            let told = "use /metrics or /status\n";
             respond(&mut stream, "404 Not Found", "text/plain", told)
         }
     }

@@ -378,7 +378,7 @@ impl Client {
 fn unexpected(answer: &Answer) -> CollectiveError {
     agent(
         Failure::Refused,
-        format!("the daemon answers what was not asked: {answer:?}"),
+        format!("the daemon sent an unexpected reply: {answer:?}"),
     )
 }
 

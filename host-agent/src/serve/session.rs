@@ -178,7 +178,7 @@ fn join(
     });
     if peers.len() != usize::from(rank.ranks) {
         return Err(refused(format!(
-            "{} addresses of {} ranks",
+            "{} addresses for {} ranks: give one address for each rank",
             peers.len(),
             rank.ranks
         )));
@@ -233,7 +233,7 @@ fn sum<'a>(
         .operations;
     let told = || {
         refused(format!(
-            "{dtype} is not summed: use float32, float16, bfloat16, int32 or int8"
+            "{dtype} is not supported: use float32, float16, bfloat16, int32 or int8"
         ))
     };
     let width = values::width(dtype).ok_or_else(told)?;

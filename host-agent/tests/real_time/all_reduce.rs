@@ -101,7 +101,7 @@ fn both_transports_give_the_same_sums() {
             };
             assert!(told.contains(&expected), "{told}");
             assert!(
-                told.contains(&format!("({transport}: --transport says so)")),
+                told.contains(&format!("({transport}: set by --transport)")),
                 "{told}"
             );
             assert_eq!(told.lines().count(), 1, "{told}");

@@ -12,11 +12,11 @@ pub enum Code {
     Syntax,
     /// A key that the schema does not have.
     UnknownKey,
-    /// A key that the schema asks for.
+    /// A required key is missing.
     MissingKey,
-    /// The same key twice in a mapping, or the same name twice in a section.
+    /// A key occurs twice in a mapping, or a name twice in a section.
     Duplicate,
-    /// A list where a mapping is wanted, and the like.
+    /// A value of the wrong type, such as a list where a mapping is required.
     WrongType,
     /// A missing unit, an unknown unit, or a unit of another dimension.
     Unit,

@@ -34,13 +34,13 @@ pub fn check(scenario: &Scenario) -> Result<Diagnostics, Diagnostics> {
     refuse_unknown(
         &mut sink,
         &scenario.abort_if,
-        "this condition never holds, and so ends nothing",
-        "end it yourself: `weir control` disarms all faults when its standard input ends",
+        "this condition never holds, so it never ends the run",
+        "end the run yourself: `weir control` disarms all faults when you close its standard input",
     );
     refuse_unknown(
         &mut sink,
         &scenario.awaited,
-        "this step would never begin",
+        "this step would never start",
         "name a time in `at`, or wait for `fault.ID.fired` or `trigger.NAME.on`",
     );
     if sink.has_errors() {
@@ -58,10 +58,10 @@ fn refuse_unknown(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, h
     for (metric, span) in conditions.iter().flat_map(Expectation::metrics) {
         let message = match metric {
             Metric::Probe { .. } => {
-                format!("`weir control` asks no probes, nor has it `{metric}`: {what}")
+                format!("`weir control` runs no probes, so it has no `{metric}`: {what}")
             }
             _ if metric.is_judged_live() => {
-                format!("`weir control` captures no frames, nor has it `{metric}`: {what}")
+                format!("`weir control` captures no frames, so it has no `{metric}`: {what}")
             }
             _ => continue,
         };
@@ -74,17 +74,17 @@ const SECTIONS: [(&str, &str, &str); 3] = [
     (
         WORKLOAD,
         "`weir control` starts nothing on hosts",
-        "start it on the hosts yourself, behind `ready`",
+        "start the programs on the hosts yourself, after `weir control` reports `ready`",
     ),
     (
         "probes",
-        "`weir control` asks no probes",
-        "ask from the hosts themselves; `weir run` has probes",
+        "`weir control` runs no probes",
+        "probe from the hosts yourself, or use `weir run`",
     ),
     (
         "expect",
-        "`weir control` judges nothing",
-        "what fired is in the JSON object that it prints at the end",
+        "`weir control` does not check expectations",
+        "read the hits of each fault in the JSON object that it prints at the end",
     ),
 ];
 const WORKLOAD: &str = "workload";
@@ -109,19 +109,19 @@ fn idle(scenario: &Scenario) -> Vec<Idle> {
         (
             "captures",
             scenario.captures_span,
-            "`weir run` keeps frames",
+            "use `weir run` to keep frames",
         ),
         (
             "limits.disk",
             scenario.limits.disk_span,
-            "`limits.time` and `limits.hits` hold",
+            "`limits.time` and `limits.hits` do apply",
         ),
     ];
     found.extend(kept.into_iter().filter_map(|(name, span, hint)| {
         Some(Idle {
             name,
             span: span?,
-            why: "`weir control` captures nothing",
+            why: "`weir control` captures no frames",
             hint,
         })
     }));

@@ -211,12 +211,12 @@ fn resolve_fault(
     }
     if indexes.len() > MAX_FLOWS_PER_FAULT {
         let message = format!(
-            "fault `{}` acts on {} flows; a unit has {MAX_FLOWS_PER_FAULT} state cells",
+            "fault `{}` acts on {} flows; a fault can act on at most {MAX_FLOWS_PER_FAULT}",
             fault.id.value,
             indexes.len()
         );
         sink.error(Code::Capacity, fault.id.span, message)
-            .hint("split the fault, or widen its flows' filters");
+            .hint("split the fault in two, or replace its flows by fewer, wider ones");
     }
     let place = match &fault.place {
         Some(place) if switch(sink, &raw.topology, &place.switch) => Some(InjectionPoint {
@@ -258,7 +258,7 @@ fn check_duplicate_ids(sink: &mut Sink<'_>, ids: &[&Spanned<String>]) {
                 id.span,
                 format!("two faults are called `{}`", id.value),
             )
-            .related(&source, first, "the first");
+            .related(&source, first, "first declared here");
         }
     }
 }

@@ -12,7 +12,7 @@ pub const SHORTEST_REFRESH_NS: u64 = 50_000_000;
 /// The lease that a file asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// The lease; `None`: faults stay armed until somebody disarms them.
+    /// The lease; `None`: faults stay armed until the user disarms them.
     pub lease: Option<Lease>,
     /// Position in the file, if the file declares it.
     pub span: Option<Span>,
@@ -81,7 +81,7 @@ impl std::fmt::Display for Leased {
         match self {
             Leased::For(Lease { for_ns, refresh_ns }) => write!(
                 f,
-                "faults end {} after the controller's last word, which comes every {}",
+                "faults end {} after the controller's last refresh; it refreshes every {}",
                 show_duration(*for_ns),
                 show_duration(*refresh_ns)
             ),

@@ -76,7 +76,7 @@ impl Ask {
 }
 
 impl Probe {
-    /// The same probe with each host name mapped by `host`.
+    /// A copy of the probe with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Probe {
         let of = |to: Endpoint| match to.host.parse::<Ipv4Addr>() {

@@ -45,7 +45,7 @@ pub struct Topology {
     /// Switches that have died: their links remain but carry nothing.
     #[serde(skip)]
     pub gone: BTreeSet<String>,
-    /// Which paths packets take if there are several.
+    /// The paths that packets take if several exist.
     #[serde(skip_serializing_if = "Routing::is_single")]
     pub routing: Routing,
     /// Position of `routing` in the file, if it has it.
@@ -197,7 +197,7 @@ pub struct Port<'a> {
     pub link: &'a Link,
 }
 
-/// Which paths are used between two hosts.
+/// The choice among several paths between two hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {

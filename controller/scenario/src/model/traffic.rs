@@ -48,7 +48,7 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
     }
     if let Some(local) = streams.iter().find(passes) {
         return Some(format!(
-            "packets of flow `{}` stay on host `{}`, and cross no switch",
+            "packets of flow `{}` stay on host `{}` and cross no switch",
             flow.name, local.host
         ));
     }
@@ -60,10 +60,10 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
             if streams.iter().any(|stream| stream.has("redis")) {
                 ""
             } else {
-                "; a `redis.` field is only read at the port that the protocol has in filters"
+                "; filters read `redis.` fields only at the port that protocol `redis` declares"
             }
         ),
-        _ => "the workload is the training of its workers with their server".to_owned(),
+        _ => "the workload is a training, which only has packets between its workers and their server".to_owned(),
     };
     Some(format!(
         "no packet of the workload belongs to flow `{}`: {unused}",

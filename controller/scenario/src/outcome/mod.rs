@@ -10,8 +10,7 @@ use crate::model::expect::metric::{FlowMetric, Metric, Metrics};
 use crate::model::expect::{Comparison, Expectation, Operator, Term, show};
 
 /// The hint for a series whose group or pointer finds no numbers.
-const TEXT_GROUP: &str = "a metric's group or pointer has to find numbers; to count lines, let the command print how many \
-     there are (`grep -c`)";
+const TEXT_GROUP: &str = "the first group or the pointer of a metric must match numbers; to count lines, let the command print their number (`grep -c`)";
 
 /// The result of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -113,7 +112,7 @@ impl Term {
             Self::Metric { metric, span } => {
                 let found = lookup(scenario, metrics, metric).filter(|value| value.is_finite());
                 if found.is_none() {
-                    let message = format!("the run delivered no metric `{metric}`");
+                    let message = format!("the run has no value for metric `{metric}`");
                     let diagnostic = sink.error(Code::MissingMetric, *span, message);
                     if metric.is_of_numbers() {
                         diagnostic.hint(TEXT_GROUP);

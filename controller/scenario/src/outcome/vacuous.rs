@@ -20,17 +20,18 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
         return no_packets(scenario, fault)
             .or_else(|| {
                 let trigger = &scenario.triggers.get(fault.when?)?.name;
-                let why = format!("no packet of its flows came while trigger `{trigger}` was on");
+                let why =
+                    format!("no packet of its flows arrived while trigger `{trigger}` was on");
                 Some(why)
             })
             .unwrap_or_else(|| {
                 let what = match fault.selection {
                     Selection::Psn(_) => {
-                        "data packet of an RDMA connection (SEND, WRITE, answer to a READ)"
+                        "data packet of an RDMA connection (SEND, WRITE or READ response)"
                     }
                     _ => "packet",
                 };
-                format!("no {what} of its flows came while it was armed")
+                format!("no {what} of its flows arrived while it was armed")
             });
     }
     let packets = match met {
@@ -39,27 +40,33 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     };
     let drawn = |limit: u32| {
         let expected = met as f64 * (f64::from(limit) + 1.0) / 4_294_967_296.0;
-        format!("none of {packets} that it met was drawn, where {expected:.2} are to be expected")
+        format!(
+            "it selected none of {packets} that it saw; on average it would have selected {expected:.2}"
+        )
     };
     match &fault.selection {
         Selection::Counted(counted) => match (counted.first_ordinal(), &fault.keys) {
             (Some(n), Some(keys)) => format!(
-                "it selects packet {n} of {} each, and of none of them it met as many: {met} in all",
+                "it selects packet {n} per key, but none of the {} had that many packets; it saw {met} in all",
                 keys.of
             ),
-            (Some(n), None) => format!("it selects packet {n} of a flow, and met {met} in all"),
-            (None, _) => format!("it met {met}"),
+            (Some(n), None) => {
+                format!("it selects packet {n} of a flow, but saw only {met} in all")
+            }
+            (None, _) => format!("it saw {met}"),
         },
         Selection::Probability { limit } => drawn(*limit),
         Selection::Share(share) => format!(
-            "it met {packets} of its flows, and their {} are not among the {share}",
+            "it saw {packets} of its flows, but their {} are not among the {share}",
             share.of
         ),
         Selection::Psn(psn) => format!(
-            "it selects {psn} of each RDMA connection, and none of {packets} of data that it met is at such a position"
+            "it selects {psn} of each RDMA connection, but none of {packets} of data that it saw has such a sequence number"
         ),
-        Selection::GilbertElliott(_) => format!("its channel lost none of {packets} that it met"),
-        Selection::Always | Selection::Never => format!("it met {met}"),
+        Selection::GilbertElliott(_) => {
+            format!("its channel selected none of {packets} that it saw")
+        }
+        Selection::Always | Selection::Never => format!("it saw {met}"),
     }
 }
 
@@ -67,7 +74,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
 #[must_use]
 pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     if let Some(condition) = awaited(scenario, epochs) {
-        return format!("the run was over before its step began, which waits for `{condition}`");
+        return format!("the run ended before its step started, which waits for `{condition}`");
     }
     let first = epochs
         .first()
@@ -75,7 +82,7 @@ pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     let first = first.map_or_else(String::new, |at_ns| {
         format!(", {} after the start", show_duration(at_ns))
     });
-    format!("the run was over before its step began{first}")
+    format!("the run ended before its step started{first}")
 }
 
 /// The condition that a fault's first step waits for, or the last condition before it.

@@ -74,11 +74,11 @@ pub(super) fn check(
         .filter_map(|unit| scenario.faults.iter().find(|f| f.id == unit.fault));
     for fault in faults {
         let message = format!(
-            "switch `{switch}` sums, and on this target a sum leaves no stage for fault `{}`",
+            "switch `{switch}` sums a job; on this target, it then has no pipeline stage left for fault `{}`",
             fault.id
         );
         sink.error(Code::Capacity, fault.place_span, message).hint(
-            "one fault fits before the sum: a drop in ingress with `nth` or `every`; others act on another switch (`where`)",
+            "write `where: SWITCH` for another switch; on a switch that sums, only one fault fits: a `drop` in ingress with `nth` or `every`",
         );
     }
 }

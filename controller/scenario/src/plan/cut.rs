@@ -29,11 +29,11 @@ pub(super) fn check(
         .filter_map(|unit| scenario.faults.iter().find(|f| f.id == unit.fault));
     for fault in faults.filter(|fault| fault.effect.leaves().is_some()) {
         let message = format!(
-            "switch `{switch}` sums, and on this target it would sum what fault `{}` is to cut off",
+            "switch `{switch}` sums a job; on this target, it would also sum the bytes that fault `{}` cuts off",
             fault.id
         );
         sink.error(Code::Effect, fault.place_span, message)
-            .hint("let it act on another switch (`where`)");
+            .hint("let the fault act on another switch: `where: SWITCH`");
     }
 }
 

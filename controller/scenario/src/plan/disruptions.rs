@@ -66,18 +66,20 @@ fn refuse(sink: &mut Sink<'_>, disruption: &Disruption, target: &TargetModel) {
     let word = disruption.does.word();
     let (message, hint) = match disruption.does.subject() {
         Subject::Command(_) if !target.runs_hosts => (
-            format!("this target cannot {word} a program: weir starts nothing on its hosts"),
-            "`weir run` on the embedded switch or on BMv2 starts the programs of hosts",
+            format!(
+                "this target cannot {word} a program: weir does not start programs on its hosts"
+            ),
+            "use `weir run` on the embedded switch or on BMv2, which starts the programs",
         ),
         Subject::Switch(_) if !target.runs_hosts => (
             format!("this target cannot {word} a switch: weir does not start its switches"),
-            "`weir run` on the embedded switch starts its switches itself",
+            "use `weir run` on the embedded switch, which starts its switches itself",
         ),
         Subject::Switch(_) if !target.restarts => (
             format!(
-                "this target cannot {word} a switch: a program of BMv2's is compiled when it starts"
+                "this target cannot {word} a switch: BMv2's program is compiled when the switch starts"
             ),
-            "the embedded switch can",
+            "use the embedded switch",
         ),
         _ => return,
     };
@@ -104,8 +106,7 @@ pub(super) fn check_provable<'s>(
         let declared = scenario.faults.iter().find(|of| of.id == fault);
         let span = declared.map_or(restarts.span, |of| of.place_span);
         let message = format!(
-            "fault `{fault}` cannot be proved on switch `{switch}`, which `{}` restarts: what the switch has numbered and \
-             counted ends with its process",
+            "fault `{fault}` cannot be proved on switch `{switch}`, which `{}` restarts: the restart loses the switch's packet numbers and counters",
             restarts.id
         );
         let source = scenario.source();

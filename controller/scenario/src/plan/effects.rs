@@ -13,7 +13,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
                 fault.span,
                 format!("this target cannot {why}"),
             )
-            .hint("the embedded switch and simple_switch_grpc can");
+            .hint("use the embedded switch or simple_switch_grpc, which can");
         }
     }
 }
@@ -21,7 +21,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
 /// Part of an effect that a target cannot do, with the reason; completes `this target cannot …`.
 fn refused(effect: &Effect, target: &TargetModel) -> Option<&'static str> {
     const MENDS: &str =
-        "mend checksums: in the text that is written for it, sums are deeper than an action may be";
+        "update checksums: their computation is nested deeper than its actions allow";
     let (is_possible, why) = match effect {
         Effect::Drop(_) | Effect::Observe(_) => return None,
         Effect::Delay(delay) => (
@@ -44,7 +44,7 @@ fn refused(effect: &Effect, target: &TargetModel) -> Option<&'static str> {
         Effect::Truncate(_) => (target.truncates.is_some(), "cut packets short"),
         Effect::Reorder(_) => (
             target.reorders,
-            "let packets wait for others: a packet that comes back would have to ask a register that others write",
+            "reorder packets: a packet that recirculates cannot read a register that other packets write",
         ),
     };
     (!is_possible).then_some(why)

@@ -126,24 +126,24 @@ pub(super) fn round(
     for fault in &scenario.faults {
         if fault.effect.longest_stay_ns() >> (target.time_bits - 1) != 0 {
             let message = format!(
-                "this target cannot hold packets for {}: its times have {} bits of nanoseconds",
+                "this target cannot hold packets for {}: it stores times in nanoseconds in {} bits",
                 show_duration(fault.effect.longest_stay_ns()),
                 target.time_bits
             );
             sink.error(Code::Effect, fault.span, message).hint(format!(
-                "a delay is shorter than {} there",
+                "write a delay shorter than {}",
                 show_duration(1 << (target.time_bits - 1))
             ));
         }
         match fault.selection.rounded(target.draw_bits) {
             Err(never) => {
                 let message = format!(
-                    "fault `{}` has a probability of {never:e}, which is never on this target: its draws have {} bits",
+                    "fault `{}` has a probability of {never:e}, which this target rounds to 0: its random numbers have {} bits",
                     fault.id, target.draw_bits
                 );
                 sink.error(Code::OutOfRange, fault.span, message)
                     .hint(format!(
-                        "the least there is {:e}",
+                        "write {:e} or more",
                         probability(0) * 2_f64.powi(32 - target.draw_bits as i32)
                     ));
             }
@@ -178,11 +178,11 @@ pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     drawing.collect()
 }
 
-/// Text for users: `fault x: 0.002 % is held as 0.003052 %`.
+/// Text for users: `fault x: 0.002 % is rounded to 0.003052 %`.
 pub(super) fn show(rounded: &Rounded) -> String {
     let limit = |p: f64| crate::model::decision::limit(p).unwrap_or(0);
     format!(
-        "fault {}: {} is held as {}",
+        "fault {}: {} is rounded to {}",
         rounded.fault,
         percent(limit(rounded.asked)),
         percent(limit(rounded.held))

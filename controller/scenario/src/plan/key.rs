@@ -9,12 +9,12 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     for fault in &scenario.faults {
         if let Some(keys) = fault.keys.as_ref().filter(|_| !target.numbers_keys) {
             let message = format!(
-                "this target cannot number the packets of {}: their cells would be looked for in registers stage by stage, and no text of it is written",
+                "this target cannot count the packets of {}: weir does not generate code that stores a counter per key there",
                 keys.of
             );
             sink.error(Code::Effect, keys.span, message).hint(match &fault.selection {
-                Selection::Psn(_) => "the embedded switch and BMv2 can; on Tofino a flow can have one number as it stands in packets: `roce.psn == 1000`",
-                _ => "the embedded switch and BMv2 can; on Tofino a share of keys can be hit: `select: {share: 10%}`",
+                Selection::Psn(_) => "use the embedded switch or BMv2; on Tofino, the filter of a flow can name one sequence number: `roce.psn == 1000`",
+                _ => "use the embedded switch or BMv2; on Tofino, a fault can select a share of the keys: `select: {share: 10%}`",
             });
         }
         if let Selection::Share(share) = &fault.selection
@@ -22,11 +22,11 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
             && !target.numbers_keys
         {
             let message = format!(
-                "this target cannot take both directions of a connection for one, as fault `{}` asks: the order of the two ends is found by comparing fields, and its gateways compare a field with numbers alone",
+                "this target cannot count both directions of a connection together, as fault `{}` asks: it cannot compare two header fields with each other",
                 fault.id
             );
             sink.error(Code::Effect, fault.span, message)
-                .hint("the embedded switch and BMv2 can; or give each direction a fault of its own: `per: connection`");
+                .hint("use the embedded switch or BMv2; or declare one fault per direction with `per: connection`");
         }
     }
 }

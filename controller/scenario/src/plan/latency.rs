@@ -53,9 +53,9 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     for link in slow.filter(|link| link.latency_ns > 0) {
         // Links that inherit one latency are reported once.
         if told.replace(link.latency_span) != Some(link.latency_span) {
-            let message = "this target cannot give links a latency: only the embedded switch holds frames at its ports";
+            let message = "this target cannot give links a latency: only the embedded switch can hold frames at its ports";
             sink.error(Code::Topology, link.latency_span, message.to_owned())
-                .hint("leave `latency` out, or set it to 0s and make it outside with tc-netem(8)");
+                .hint("leave `latency` out or set it to 0s, and add the latency outside weir with tc-netem(8)");
         }
     }
 }

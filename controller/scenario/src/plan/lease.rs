@@ -21,17 +21,22 @@ pub(super) fn plan(
         return Leased::For(lease);
     };
     if let Some(span) = scenario.lease.span {
-        sink.error(Code::Effect, span, format!("a lease cannot be held: {why}"))
-            .hint("write `lease: off`: faults then hold until they are disarmed");
+        sink.error(
+            Code::Effect,
+            span,
+            format!("this plan cannot have a lease: {why}"),
+        )
+        .hint("write `lease: off`: faults then hold until they are disarmed");
     }
     Leased::Cannot(why)
 }
 
 fn cannot(target: &TargetModel, switches: &[SwitchPlan]) -> Option<&'static str> {
     if !target.tells_time {
-        return Some("no controller can read this target's clock");
+        return Some("the controller cannot read this target's clock");
     }
     // Such a fault is armed in the parser, and no later stage is free to compare the clock.
     let is_early = switches.iter().any(|switch| switch.before_sum.is_some());
-    is_early.then_some("a fault before a sum leaves the switch no stage to look at the clock")
+    is_early
+        .then_some("a fault that acts before a sum leaves the switch no stage to read the clock")
 }

@@ -25,7 +25,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
             .iter()
             .filter(|link| link.mark_at.is_some())
         {
-            let message = "this target marks nothing at its ports: only the embedded switch does, as its controller starts it";
+            let message = "this target cannot mark packets (ECN): only an embedded switch that weir starts can";
             told.refuse(sink, link, message.to_owned(), "leave `ecn` out");
         }
         return;
@@ -40,8 +40,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         });
         for port in hops.filter(|port| port.link.mark_at.is_some()) {
             let message = format!(
-                "flow `{}` passes a port that marks: captures at its ends would not find the frames again that are marked between \
-                 them",
+                "flow `{}` passes a port with `ecn`: a frame that the port marks differs between the captures at the flow's ends, so weir cannot match it",
                 flow.declared
             );
             told.refuse(sink, port.link, message, HINT);
@@ -56,8 +55,7 @@ pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injection
         let ports = scenario.topology.ports(&injection.switch);
         for port in ports.filter(|port| port.link.mark_at.is_some()) {
             let message = format!(
-                "fault `{}` acts on switch `{}`, of which a port marks: a frame that is marked there left otherwise than it came, \
-                 which is what the proof of a fault looks for",
+                "fault `{}` acts on switch `{}`, which has a port with `ecn`: the mark changes a frame, and the proof of the fault would take the change for an effect",
                 injection.fault, injection.switch
             );
             told.refuse(sink, port.link, message, HINT);
@@ -65,8 +63,7 @@ pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injection
     }
 }
 
-const HINT: &str =
-    "give `ecn` to links that no flow leaves a switch by, of switches without faults";
+const HINT: &str = "write `ecn` only for links of switches without faults, and only where no flow leaves the switch through that link";
 
 /// Position of the last report: links that inherit one setting are reported once.
 #[derive(Default)]
@@ -121,7 +118,7 @@ topology:
         .unwrap();
         let said = refused("flows: {towards: {from: a, to: b}}", target);
         assert!(
-            said.contains("flow `towards` passes a port that marks"),
+            said.contains("flow `towards` passes a port with `ecn`"),
             "{said}"
         );
     }
@@ -136,7 +133,7 @@ topology:
         planned(&faults("near"), &TargetModel::EMBEDDED).unwrap();
         let said = refused(&faults("far"), &TargetModel::EMBEDDED);
         assert!(
-            said.contains("fault `gone` acts on switch `far`, of which a port marks"),
+            said.contains("fault `gone` acts on switch `far`, which has a port with `ecn`"),
             "{said}"
         );
     }
@@ -145,7 +142,7 @@ topology:
     fn other_targets_mark_nothing() {
         let said = refused("", &TargetModel::SIMPLE_SWITCH_GRPC);
         assert!(
-            said.contains("this target marks nothing at its ports"),
+            said.contains("this target cannot mark packets (ECN)"),
             "{said}"
         );
     }

@@ -41,9 +41,9 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         sink.error(
             Code::Topology,
             span,
-            "this target's program knows one path to each host".to_owned(),
+            "this target's program supports only one path to each host".to_owned(),
         )
-        .hint("write `routing: shortest`; the embedded switch and BMv2 have several paths");
+        .hint("write `routing: shortest`, or use the embedded switch or BMv2, which support several paths");
         return;
     }
     for fault in &scenario.faults {
@@ -51,11 +51,11 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
             && cut.to_bytes < WITH_PORTS
         {
             let message = format!(
-                "fault `{}` cuts packets to {} bytes, and the switches behind it choose paths by ports that would be cut off",
+                "fault `{}` cuts packets to {} bytes, which removes the TCP or UDP ports by which later switches choose a path",
                 fault.id, cut.to_bytes
             );
             sink.error(Code::Effect, fault.span, message).hint(format!(
-                "leave {WITH_PORTS} bytes or more: Ethernet, IPv4 and TCP"
+                "write {WITH_PORTS} bytes or more, which keeps the headers of Ethernet, IPv4 and TCP"
             ));
         }
         let Action::Rewrite(rewrite) = fault.effect.action() else {
@@ -75,8 +75,9 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         let most = forward::MAX_NEXT_HOPS;
         let entries = ways.told(switch).next_hops.len();
         if entries > most {
-            let message =
-                format!("switch `{switch}` would need {entries} ports of lists, of {most}");
+            let message = format!(
+                "switch `{switch}` would need {entries} entries for next hops; it has {most}"
+            );
             sink.error(Code::Capacity, span, message);
         }
     }

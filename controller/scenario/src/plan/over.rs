@@ -120,7 +120,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         Some(flow.filter.text().to_owned())
     };
     if was.direction != now.direction {
-        return Some("it acts in the other direction");
+        return Some("it acts in the other direction (ingress or egress)");
     }
     if filter(old.1, was) != filter(new.1, now) {
         return Some("its flow has another filter");
@@ -129,7 +129,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         return Some("its selection differs");
     }
     if old.1.seed != new.1.seed && after.selection.is_by_chance() {
-        return Some("it draws by another seed");
+        return Some("it has another seed");
     }
     if before.keys != after.keys {
         return Some("it has other keys");
@@ -144,7 +144,7 @@ fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
         return Some("it waits for another trigger");
     }
     if after.keys.is_some() && (was.unit, was.cell) != (now.unit, now.cell) {
-        return Some("it is in another unit, which does not have its keys");
+        return Some("it moves to another fault unit, which does not have its counters per key");
     }
     None
 }
@@ -244,7 +244,7 @@ faults:
             (
                 "every: 5}}",
                 "every: 5}, where: {egress: sw}}",
-                "it acts in the other direction",
+                "it acts in the other direction (ingress or egress)",
             ),
             (
                 "faults:\n  - {id: x, flows: f,",
@@ -262,7 +262,7 @@ faults:
         let seeded = drawn.replace("name: old", "name: old\nseed: 9");
         assert_eq!(
             becomes(&drawn, &seeded),
-            "  x on f, sw: counts from the beginning: it draws by another seed\n"
+            "  x on f, sw: counts from the beginning: it has another seed\n"
         );
         let counted = OLD.replace("name: old", "name: old\nseed: 9");
         assert_eq!(fate(&counted), "  x on f, sw: goes on\n");

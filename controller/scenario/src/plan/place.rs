@@ -1,4 +1,4 @@
-//! Where faults can be and where the plan puts them.
+//! The possible injection points of faults, and those that a plan chooses.
 
 use std::fmt;
 

@@ -62,7 +62,7 @@ fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
         triggers.map(move |trigger| (switch, trigger))
     }) {
         let message = format!(
-            "captures cannot prove trigger `{}` on switch `{}`, which aggregates: what it takes in does not come out",
+            "captures cannot prove trigger `{}` on switch `{}`, which sums a job: the frames that it sums do not leave it",
             planned.name, switch.name
         );
         let span = scenario.triggers[planned.index].span;
@@ -71,7 +71,7 @@ fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
             Some(other) => format!(
                 "narrow its flows to those that cross another switch, such as `on: {other}`"
             ),
-            None => "put a switch that does not aggregate between the flow's hosts and this one: triggers count there".to_owned(),
+            None => "put a switch that does not sum between the flow's hosts and this switch: the trigger can count there".to_owned(),
         };
         sink.error(Code::Unprovable, span, message).hint(hint);
     }
@@ -125,14 +125,14 @@ impl<'a> Point<'a> {
             return false;
         }
         let message = format!(
-            "captures cannot prove fault `{}` on switch `{}`, which aggregates: what it takes in does not come out",
+            "captures cannot prove fault `{}` on switch `{}`, which sums a job: the frames that it sums do not leave it",
             self.fault.id, self.switch
         );
         let on_the_way = self.flow.paths.iter().flat_map(|path| &path.switches);
         let mut others = on_the_way.filter(|switch| !scenario.sums(switch));
         let hint = match others.next() {
-            Some(other) => format!("let it act on another switch of its flow, such as `where: {other}`"),
-            None => "put a switch that does not aggregate between the flow's hosts and this one: faults act there".to_owned(),
+            Some(other) => format!("let the fault act on another switch of its flow, such as `where: {other}`"),
+            None => "put a switch that does not sum between the flow's hosts and this switch: the fault can act there".to_owned(),
         };
         sink.error(Code::Unprovable, self.fault.place_span, message)
             .hint(hint);
@@ -154,7 +154,10 @@ impl<'a> Point<'a> {
         let does = if effect.goes_by_time() {
             format!("`{}` depends on the order of packets", effect.word())
         } else if effect.draws() {
-            format!("`{}` draws for each packet by its number", effect.word())
+            format!(
+                "`{}` draws a random number from each packet's position",
+                effect.word()
+            )
         } else {
             "`select` counts packets".to_owned()
         };
@@ -165,8 +168,7 @@ impl<'a> Point<'a> {
             self.switch,
             few_names(entries.iter().copied())
         );
-        let from =
-            "name the flow's senders in `from`: then each has a flow, and an order, of its own";
+        let from = "name the flow's senders in `from`: each sender then has its own flow, with its own order";
         sink.error(Code::Unprovable, self.fault.span, message).hint(
             match draws || self.fault.selection.is_always() {
                 true => from.to_owned(),
@@ -188,11 +190,11 @@ impl<'a> Point<'a> {
             return false;
         };
         let (cannot, does) = match held.effect.changes() {
-            true => ("tell which packets of flow", "changes packets"),
-            false => ("tell when packets of flow", "holds some of them"),
+            true => ("show which packets of flow", "changes packets"),
+            false => ("show when packets of flow", "holds some of them"),
         };
         let message = format!(
-            "captures cannot {cannot} `{}` come to egress of switch `{}`, where fault `{}` acts: `{}` {does} in ingress",
+            "captures cannot {cannot} `{}` reach the egress of switch `{}`, where fault `{}` acts: fault `{}` {does} in ingress",
             self.flow.name, self.switch, self.fault.id, held.id
         );
         let source = scenario.source();

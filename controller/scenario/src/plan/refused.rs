@@ -29,7 +29,7 @@ pub(super) fn tell(
         Refusal::Order { before, after } => {
             let (first, second) = (asked.fault(*before), asked.fault(*after));
             let message = format!(
-                "packets meet fault `{}` before fault `{}`, which is declared first",
+                "packets reach fault `{}` before fault `{}`, which is declared first",
                 second.id, first.id
             );
             let source = sink.source();
@@ -39,26 +39,30 @@ pub(super) fn tell(
                     first.place_span,
                     format!("`{}` acts here", first.id),
                 )
-                .hint("declare faults in the order in which packets meet them, or change `where`");
+                .hint("declare faults in the order in which packets reach them, or change `where`");
         }
         Refusal::Capacity(conflict) => {
             if !asked.tell_units(sink, conflict, target) {
                 let message = asked.too_much(conflict);
                 let last = asked.last(conflict);
                 sink.error(Code::Capacity, last.span, message)
-                    .hint("move some to another switch: `where: SWITCH`");
+                    .hint("move some faults to another switch: `where: SWITCH`");
             }
         }
         Refusal::Tied(conflict) | Refusal::Conflict(conflict) => {
             let faults = few_names(asked.names(conflict));
             let message = match conflict.orders.is_empty() {
-                true => format!("no choice of switches meets all that faults {faults} ask for"),
+                true => {
+                    format!("no choice of switches satisfies all requirements of faults {faults}")
+                }
                 false => {
-                    format!("no choice of switches meets faults {faults} in their declared order")
+                    format!(
+                        "no choice of switches lets packets reach faults {faults} in their declared order"
+                    )
                 }
             };
             sink.error(Code::Placement, asked.last(conflict).span, message)
-                .hint("write where they act: `where: SWITCH`");
+                .hint("choose the switches yourself: write `where: SWITCH` for each fault");
         }
         Refusal::Malformed(_)
         | Refusal::OffPath { .. }
@@ -69,7 +73,7 @@ pub(super) fn tell(
                 .first()
                 .map_or(Default::default(), |f| f.span);
             sink.error(Code::Placement, span, refusal.describe(&asked.problem))
-                .hint("write where they act: `where: SWITCH`");
+                .hint("choose the switches yourself: write `where: SWITCH` for each fault");
         }
     }
 }
@@ -78,7 +82,7 @@ pub(super) fn tell(
 pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal) -> Diagnostics {
     let (choices, code, why) = match refusal {
         Refusal::Clash { first, second } => {
-            let why = "may hit the same packets, and have no other switch".to_owned();
+            let why = "may hit the same packets, and no other switch is possible".to_owned();
             (vec![*first, *second], Code::Contradiction, why)
         }
         Refusal::Capacity(conflict) => {
@@ -91,7 +95,7 @@ pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal)
                 true => conflict.choices.clone(),
                 false => clashes.collect(),
             };
-            let why = "have no places that all that they ask for allows".to_owned();
+            let why = "have no injection points that satisfy all their requirements".to_owned();
             (choices, Code::Contradiction, why)
         }
         _ => {
@@ -116,7 +120,7 @@ pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal)
     let span = of_last.map_or(Default::default(), |choice| asked.fault(*choice).span);
     let mut sink = Sink::new(scenario.source());
     sink.error(code, span, message)
-        .hint("give them other switches with `where`; or check the files one at a time if they never run together");
+        .hint("move faults to other switches with `where`; or check the files one at a time if they never run together");
     sink.into_diagnostics()
 }
 
@@ -133,7 +137,7 @@ pub(super) fn tell_units(
         "{count} faults act in {direction} of switch `{switch}`, which has capacity for {most}"
     );
     sink.error(Code::Capacity, fault.span, message)
-        .hint("move some to another switch: `where: SWITCH`");
+        .hint("move some faults to another switch: `where: SWITCH`");
 }
 
 impl<'s> InjectionProblem<'_, 's> {

@@ -14,14 +14,14 @@ pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {
         let places = [first, other].map(|one| topology(one));
         let (what, [at_first, at_other], hint) = match what {
             Some(what) => (
-                format!("the topology is another: {what}"),
+                format!("the topologies differ: {what}"),
                 places,
-                "scenarios that run together describe one network: give them the same `topology`",
+                "write the same `topology` in each file: scenarios that run together share one network",
             ),
             None if first.topology.routing != other.topology.routing => (
-                "`routing` is another".to_owned(),
+                "`routing` differs".to_owned(),
                 [first, other].map(|one| routing(one)),
-                "one `routing` holds for all packets: write the same in each file",
+                "write the same `routing` in each file: it applies to all packets",
             ),
             None => continue,
         };
@@ -62,7 +62,7 @@ fn difference(first: &Topology, other: &Topology) -> Option<String> {
     let is_same = first.capacities == other.capacities
         && first.wire == other.wire
         && first.sides == other.sides;
-    (!is_same).then(|| "not all switches are the same".to_owned())
+    (!is_same).then(|| "the capacities of switches, or the sides of the wire, differ".to_owned())
 }
 
 /// The first two elements at the same index that differ.
@@ -94,13 +94,13 @@ fn pair<T>(
 ) -> String {
     match (first, other) {
         (Some(first), Some(other)) if show(first) == show(other) => {
-            format!("{what} `{}` is not the same", show(first))
+            format!("{what} `{}` differs", show(first))
         }
         (Some(first), Some(other)) => {
-            format!("{what} `{}` in the place of `{}`", show(other), show(first))
+            format!("{what} `{}` instead of `{}`", show(other), show(first))
         }
-        (Some(first), None) => format!("{what} `{}` is not there", show(first)),
-        (None, Some(other)) => format!("{what} `{}` is one more", show(other)),
+        (Some(first), None) => format!("{what} `{}` is missing", show(first)),
+        (None, Some(other)) => format!("{what} `{}` is additional", show(other)),
         (None, None) => what.to_owned(),
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn check_children(
                 job.name, target.sum_children
             );
             sink.error(Code::Capacity, job.span, message)
-                .hint("name switches below it in `on`, the topmost first");
+                .hint("add switches below it to `on`, the topmost switch first");
         }
     }
 }
@@ -77,10 +77,10 @@ pub(super) fn check_deadlines(
     for deadline in summed.filter_map(|job| job.deadline) {
         if !target.closes_chunks {
             let message = format!(
-                "switch `{switch}` waits for all ranks: a slot of this target has no space for a `deadline`"
+                "switch `{switch}` cannot apply a `deadline`: on this target, its slots have no space for one"
             );
             sink.error(Code::Capacity, deadline.span, message)
-                .hint("the embedded switch and BMv2 have it");
+                .hint("leave `deadline` out, or use the embedded switch or BMv2");
         }
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn check_transport(
             job.name
         );
         sink.error(Code::Capacity, job.transport.span, message)
-            .hint("the embedded switch and simple_switch_grpc can; or `transport: udp`");
+            .hint("write `transport: udp`, or use the embedded switch or simple_switch_grpc");
     }
 }
 
@@ -127,10 +127,10 @@ pub(super) fn check_rates(
     }
     for (job, rate) in rated(scenario, switch) {
         let message = format!(
-            "this target cannot hold job `{}` to a rate: it has no meter before its sums",
+            "this target cannot limit the rate of job `{}`: it has no meter before its sums",
             job.name
         );
         sink.error(Code::Capacity, rate.span, message)
-            .hint("the embedded switch and simple_switch_grpc can; or shape the ranks' links: `rate` of a link");
+            .hint("lower the `rate` of the ranks' links instead, or use the embedded switch or simple_switch_grpc");
     }
 }

@@ -219,11 +219,11 @@ pub(super) fn switch_plan(
         let fault = scenario.faults.iter().find(|fault| fault.id == unit.fault);
         if let Some(fault) = fault.filter(|_| count > MAX_SELECT_ENTRIES) {
             let message = format!(
-                "fault `{}` takes {count} entries of a table that has {MAX_SELECT_ENTRIES}",
+                "fault `{}` needs {count} entries in a table of the switch, which has {MAX_SELECT_ENTRIES}",
                 fault.id
             );
             sink.error(Code::Capacity, fault.span, message)
-                .hint("name fewer flows, or steps that follow each other: each set of flows that a packet can be in takes an entry for each run of steps");
+                .hint("name fewer flows, or only consecutive steps: each combination of overlapping flows needs one entry per series of consecutive steps");
         }
     }
     let groups = forwarding::groups(scenario, name, target);

@@ -17,7 +17,7 @@ impl fmt::Display for Plan {
         if self.draw_bits < 32 {
             writeln!(
                 f,
-                "a probability is a multiple of 2^-{} here",
+                "on this target, a probability is a multiple of 2^-{}",
                 self.draw_bits
             )?;
         }
@@ -59,7 +59,7 @@ impl fmt::Display for Plan {
                 let looks = show_duration(LOOK_EVERY_NS);
                 writeln!(
                     f,
-                    "        on  epoch {number}  {step}: {condition}, by the controller, which looks every {looks}"
+                    "        on  epoch {number}  {step}: {condition}, which the controller checks every {looks}"
                 )?;
                 waited = "+";
                 continue;

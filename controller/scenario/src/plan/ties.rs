@@ -76,12 +76,12 @@ fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[u
     names.sort_unstable();
     names.dedup();
     let message = format!(
-        "no single switch meets every packet of trigger `{}`: what it counts, and {} with all their flows",
+        "no single switch sees every packet that trigger `{}` counts and every packet of {}",
         trigger.name,
         few_names(names)
     );
     sink.error(Code::Placement, trigger.span, message)
-        .hint("a trigger is a register of one switch: narrow the flows with `from` or `to`, or let the faults wait for triggers of their own");
+        .hint("narrow the flows with `from` or `to`, or declare one trigger per fault: a trigger is a register of one switch");
 }
 
 /// Indexes of the faults that a trigger counts or enables.

@@ -166,7 +166,7 @@ fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetM
                 fault.map_or_else(Default::default, |f| f.span),
                 message,
             )
-            .hint("move some to another switch: `where: SWITCH`");
+            .hint("move some faults to another switch: `where: SWITCH`");
         }
     }
 }
@@ -278,7 +278,7 @@ impl<'a> Pair<'a> {
                 sink.error(Code::Contradiction, second.span, message)
                     .related(&later.source(), second.span, rule(second, &later.flows[b].name, later.flows[b].filter.text()))
                     .related(&earlier.source(), first.span, rule(first, &earlier.flows[a].name, earlier.flows[a].filter.text()))
-                    .hint("give them disjoint flows or steps; or check the files one at a time if they never run together");
+                    .hint("give the faults disjoint flows or steps; or check the files one at a time if they never run together");
             }
         }
     }

@@ -48,11 +48,11 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         return;
     };
     let message = format!(
-        "this target has no triggers, and `{}` is one: their registers are read in front of the units and written behind them, which takes two accesses of a packet, where a stateful ALU has one",
+        "this target cannot have trigger `{}`: a trigger accesses its register twice for each packet, and a stateful ALU allows only one access",
         trigger.name
     );
     sink.error(Code::Effect, trigger.span, message)
-        .hint("the embedded switch and BMv2 have them");
+        .hint("use the embedded switch or BMv2, which support triggers");
 }
 
 /// The triggers of a switch, in declared order.

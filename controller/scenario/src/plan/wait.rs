@@ -37,7 +37,7 @@ pub(super) fn check(
                 .find_map(|class| meets(&own, class).and(meets(&others, class)));
             if let Some(flow) = shared {
                 let message = format!(
-                    "faults `{}` and `{}` both let packets of flow `{}` wait for others: a packet waits by one",
+                    "faults `{}` and `{}` both reorder packets of flow `{}`: only one fault can reorder a packet",
                     fault.id, other.id, flows[flow].name
                 );
                 let source = scenario.source();

@@ -131,7 +131,7 @@ fn candidates<'s>(
         && *on != place.switch
     {
         let message = format!(
-            "fault `{}` acts on switch `{}`, and flow `{}` is known on `{on}` alone",
+            "fault `{}` acts on switch `{}`, but only switch `{on}` identifies flow `{}`",
             fault.id, place.switch, flow.name
         );
         sink.error(Code::Placement, fault.place_span, message)
@@ -208,7 +208,7 @@ fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
             flow.name, fault.id
         );
         sink.error(Code::Unreachable, fault.place_span, message)
-            .hint(format!("its packets go {}", show(bypass)));
+            .hint(format!("its packets take the path {}", show(bypass)));
     }
 }
 
@@ -225,7 +225,7 @@ fn apart(paths: &[Path]) -> (String, String) {
     }
     (
         paths.first().map(show).unwrap_or_default(),
-        "the others".to_owned(),
+        "the other paths".to_owned(),
     )
 }
 

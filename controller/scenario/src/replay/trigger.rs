@@ -273,7 +273,7 @@ impl Engine {
         !self.triggers.is_empty()
     }
 
-    /// Which triggers are on when a frame comes; none while no step is in force.
+    /// The triggers that are on when a frame arrives; none while no step is in force.
     #[inline]
     pub(super) fn look(&self, state: &mut State, frame: &Classified, epoch: u16) -> Vec<bool> {
         let triggers = self.triggers.iter().zip(&mut state.followed).enumerate();

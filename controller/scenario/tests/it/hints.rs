@@ -233,11 +233,7 @@ const CASES: [(Place, &str, &str); 121] = [
         "effect: drop, select: {gilbert_elliott: {p: 1%, r: 12%}}",
         "`to_bad: 1%`",
     ),
-    (
-        Fault,
-        "effect: [drop, {delay: 5ms}]",
-        "an effect is no list",
-    ),
+    (Fault, "effect: [drop, {delay: 5ms}]", "not a list"),
     (Fault, "partition: [c, s]", "`{halves: [c, s]}`"),
     (Fault, "partition: [[c], [s]]", "`{groups: [[c], [s]]}`"),
     (Fault, "partition: {halves: true}", "name all hosts"),
@@ -261,8 +257,12 @@ const CASES: [(Place, &str, &str); 121] = [
     (Expect, "command.cl.p99 < 5s", "`command.cl.duration.p99`"),
     (Expect, "flow.out.latency < 5ms", "`flow.out.p50`"),
     (Expect, "flow.out.max < 5ms", "`flow.out.longest`"),
-    (Expect, "flow.out.bytes > 5", "a flow counts packets"),
-    (Expect, "switch.sw.dropped == 0", "a switch counts no drops"),
+    (Expect, "flow.out.bytes > 5", "a flow only counts packets"),
+    (
+        Expect,
+        "switch.sw.dropped == 0",
+        "a switch does not count drops",
+    ),
     (Expect, "fault.f.delay < 5ms", "`fault.f.beyond`"),
     (Expect, "fault.f.hits > 3", "`fault.f.fired`"),
     (
@@ -625,8 +625,5 @@ faults: [{{id: f, flows: out, effect: drop, select: {{nth: 3}}{place}}}]
     assert_eq!(refused(&text(two, ", where: far")), []);
     let one = "{star: {hosts: [a, b, c]}}";
     let told = hint(&text(one, ""));
-    assert!(
-        told.starts_with("put a switch that does not aggregate"),
-        "{told}"
-    );
+    assert!(told.starts_with("put a switch that does not sum"), "{told}");
 }

@@ -19,13 +19,13 @@ fn a_target_that_does_not_tell_its_clock_has_no_lease_and_the_plan_says_so() {
     let targets = [
         (
             TargetModel::EMBEDDED,
-            "faults end 2s after the controller's last word, which comes every 500ms",
+            "faults end 2s after the controller's last refresh; it refreshes every 500ms",
         ),
         (TargetModel::PSA_SWITCH, "faults end 2s after"),
         (TargetModel::TOFINO, "faults end 2s after"),
         (
             TargetModel::SIMPLE_SWITCH_GRPC,
-            "no lease, no controller can read this target's clock: faults hold until they are disarmed",
+            "no lease, the controller cannot read this target's clock: faults hold until they are disarmed",
         ),
     ];
     for (target, expected) in targets {

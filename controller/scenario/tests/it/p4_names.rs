@@ -385,7 +385,7 @@ fn a_rate_is_refused_by_targets_that_have_no_meter_before_sums() {
     ] {
         let refused = plan(&scenario, &target).expect_err("refused").to_string();
         assert!(
-            refused.contains("this target cannot hold job `j` to a rate"),
+            refused.contains("this target cannot limit the rate of job `j`"),
             "{refused}"
         );
     }

@@ -280,7 +280,7 @@ const MISTAKES: [(&str, &str, Code, &str, &str); 22] = [
         "flow-unreachable",
         Code::Unreachable,
         "gets",
-        "no path reaches flow `gets`",
+        "no packet can belong to flow `gets`",
     ),
     (
         "a flow off its switch",
@@ -350,7 +350,7 @@ const MISTAKES: [(&str, &str, Code, &str, &str); 22] = [
         "lease-short",
         Code::OutOfRange,
         "{for: 300ms, refresh: 200ms}",
-        "shorter than twice its refresh",
+        "at least twice as long as its refresh",
     ),
     (
         "a key that there is not",

@@ -277,5 +277,8 @@ fn spines_stay_as_they_are() {
     let refused = plan(&scenario, &TargetModel::TOFINO2)
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("knows one path to each host"), "{refused}");
+    assert!(
+        refused.contains("supports only one path to each host"),
+        "{refused}"
+    );
 }

@@ -147,24 +147,24 @@ fn another_network_is_refused_and_both_places_are_named() {
         (
             NETWORK.replace("[a, b]", "[b, a]"),
             "two.yaml:3:1",
-            "host `b (10.0.0.1)` in the place of `a (10.0.0.1)`",
+            "host `b (10.0.0.1)` instead of `a (10.0.0.1)`",
         ),
         (
             NETWORK
                 .replace("hosts: [a, b]", "hosts: [a, b, c]")
                 .replace("[b, edge]", "[b, edge], [c, edge]"),
             "two.yaml:3:1",
-            "host `c (10.0.0.3)` is one more",
+            "host `c (10.0.0.3)` is additional",
         ),
         (
             NETWORK.replace("[b, edge]", "{ends: [b, edge], rate: 5Mbit/s}"),
             "two.yaml:3:1",
-            "link `b–edge` is not the same",
+            "link `b–edge` differs",
         ),
         (
             format!("{NETWORK}routing: ecmp\n"),
             "two.yaml:7:1",
-            "`routing` is another",
+            "`routing` differs",
         ),
     ] {
         let two = tenant_in(&network, "two", BOTH, "");

@@ -161,7 +161,10 @@ fn files_of_other_tools() {
         .map(|host| host.name.as_str())
         .collect();
     assert_eq!(hosts, ["New-York", "Denver"]);
-    assert!(told("a.yaml", section).contains("topology file `zoo.graphml` was not given"));
+    assert!(
+        told("a.yaml", section)
+            .contains("topology file `zoo.graphml` is missing from the given files")
+    );
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn parts_that_do_not_hang_together_are_told() {
     assert!(
         warnings
             .to_string()
-            .contains("the network falls into 2 parts"),
+            .contains("the network is not connected: it consists of 2 separate parts"),
         "{warnings}"
     );
 }

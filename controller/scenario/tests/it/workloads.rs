@@ -75,7 +75,7 @@ fn a_file_that_was_not_given_is_refused() {
     let told = told.0[0].to_string();
     assert_eq!(
         told,
-        "s.yaml:5:9: [workload] workload file `workloads/web.yaml` was not given"
+        "s.yaml:5:9: [workload] workload file `workloads/web.yaml` is missing from the given files"
     );
 }
 

@@ -17,19 +17,19 @@ fn lapsed_leases_and_wrong_ports_are_named() {
         (
             guarded(later, [2, 7], 0),
             Level::Wrong,
-            "job 3 (`digits`): the switch dropped 5 of its frames within 1.0 s: they arrived by port 4, but its ranks are \
+            "job 3 (`digits`): the switch dropped 5 of its frames within 1.0 s: they arrived from port 4, but its ranks are \
              behind ports 1, 2, 3",
         ),
         (
             guarded(None, [0, 1], 0),
             Level::Wrong,
-            "job 3 (`digits`): the switch dropped 1 of its frames within 1.0 s: they arrived by port 4, but its ranks are \
+            "job 3 (`digits`): the switch dropped 1 of its frames within 1.0 s: they arrived from port 4, but its ranks are \
              behind ports 1, 2, 3",
         ),
         (
             guarded(later, [7, 7], 0),
             Level::Note,
-            "job 3 (`digits`): 7 of its frames arrived by ports other than ports 1, 2, 3, none of them within 1.0 s",
+            "job 3 (`digits`): 7 of its frames arrived from ports other than ports 1, 2, 3, none of them within 1.0 s",
         ),
     ] {
         let found = guard::judge(&seen, APART);

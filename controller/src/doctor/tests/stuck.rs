@@ -12,7 +12,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     assert_eq!(
         wrong(from_ref(&seen), &waiting),
         [
-            "slot 2 of job 3 has waited for worker 2 for 40 ms, last seen on port 3 with chunk #5, by which no frame arrived within \
+            "slot 2 of job 3 has waited for worker 2 for 40 ms, last seen on port 3 with chunk #5, from which no frame arrived within \
           1.0 s (chunk #6, and one more slot the same)"
         ]
     );
@@ -22,7 +22,7 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     let told = wrong(from_ref(&seen), &all);
     assert_names(
         &told[0],
-        ". Rank 2 runs (process 72), and has contributed nothing",
+        ". Rank 2 runs (process 72), but has contributed nothing",
     );
     let mut dead = all.clone();
     dead[2].after.as_mut().unwrap().failed = Some("it is tired".to_owned());
@@ -32,10 +32,13 @@ fn who_is_missing_is_named_with_the_time_and_the_port() {
     let mut sends = all.clone();
     sends[2] = rank(2, Some((6, 30.0)));
     let told = wrong(&[switch(&[(6, 3)], [10, 14])], &sends);
-    assert_names(&told[0], "never seen on port 3, by which 4 frames arrived");
     assert_names(
         &told[0],
-        "Rank 2 has sent it: its frames do not arrive here",
+        "never seen on port 3, from which 4 frames arrived",
+    );
+    assert_names(
+        &told[0],
+        "Rank 2 has sent its part: the frames do not arrive at this switch",
     );
     // No rank was asked: the readings show a minimum duration.
     let asks = switch(&[(4, 7), (5, 7), (6, 3), (7, 3)], [10, 14]);
@@ -139,7 +142,7 @@ fn what_ranks_wait_for_and_no_switch_misses() {
         ),
         (
             &[(14, 7)],
-            "and holds #14 at switch sw: another use of the job has begun",
+            "but holds #14 at switch sw: another use of the job has begun",
         ),
     ] {
         let told = about(cells);

@@ -27,7 +27,7 @@ fn what_was_told_wrongly_is_named() {
     let cases = [
         (
             Entries(Vec::new(), Vec::new()),
-            "it has no entry of a job: it sums nothing",
+            "it has no entries for jobs, so it sums nothing",
         ),
         (
             right().without(&job).and(job_entry(JOB, 0, BASE)),
@@ -37,27 +37,27 @@ fn what_was_told_wrongly_is_named() {
             right()
                 .without(&member_entry(JOB, 1, 0, 2))
                 .without(&member_entry(JOB, 1, 1, 0)),
-            "job 3: no entry names a port of worker 1: the switch takes no update from there",
+            "job 3: no entry names a port of worker 1: the switch accepts no updates from there",
         ),
         (
             right().without(&job).and(job_entry(JOB, 0b11, BASE)),
-            "job 3: worker 2 is a member, but a complete chunk lacks it",
+            "job 3: worker 2 is a member, but the bitmap of a complete chunk lacks its bit",
         ),
         (
             right().without(&member_entry(JOB, 1, 1, 0)),
-            "job 3: worker 1 may send updates by port 2, but no requests",
+            "job 3: worker 1 may send updates from port 2, but no requests",
         ),
         (
             right()
                 .without(&member_entry(JOB, 1, 1, 0))
                 .and(member_entry(JOB, 1, 1, 2)),
-            "job 3: the switch takes requests of worker 1 by port 2 for updates: they set the bits 0x2",
+            "job 3: the switch treats requests of worker 1 from port 2 as updates: they set the bits 0x2",
         ),
         (
             right()
                 .without(&member_entry(JOB, 1, 0, 2))
                 .and(member_entry(JOB, 1, 0, 4)),
-            "job 3: worker 1's updates by port 2 set the bits 0x4, not 0x2",
+            "job 3: worker 1's updates from port 2 set the bits 0x4, not 0x2",
         ),
         (
             right().and(member_entry(9, 0, 0, 1)),
@@ -169,7 +169,7 @@ fn what_works_is_fine() {
     let found = consistent::judge("sw", &idle, Some(16));
     assert_eq!(
         texts(&found, Level::Fine),
-        ["its program is loaded, and no job is admitted"]
+        ["its program is loaded, but no job is admitted"]
     );
     assert_eq!(found.len(), 1, "{found:?}");
 }

@@ -32,7 +32,7 @@ pub enum ExperimentError {
     #[error("cannot probe: {0}")]
     Probes(std::io::Error),
     /// A switch ended in mid-run.
-    #[error("switch {switch} ended in mid-run: {reason}")]
+    #[error("switch {switch} ended during the run: {reason}")]
     SwitchEnded {
         /// Name of the switch.
         switch: String,

@@ -193,12 +193,12 @@ impl ProbeResult {
             .filter(|_| failed == kept as u64)
         {
             return Some(format!(
-                "probe {name}: none of {kept} requests had a good answer; the first failure: {why}"
+                "probe {name}: none of {kept} requests succeeded; the first failure: {why}"
             ));
         }
         (self.beyond > 0).then(|| {
             format!(
-                "probe {name}: its figures leave out {} requests after the first {kept}",
+                "probe {name}: its metrics leave out {} requests after the first {kept}",
                 self.beyond
             )
         })

@@ -46,8 +46,7 @@ impl Repair {
 }
 
 /// Remark on a run with faults whose gradients were replanned.
-pub const REMARK: &str = "gradients were replanned: from then on they took other routes, under other job numbers, and faults \
-     that name the former ones may have hit none";
+pub const REMARK: &str = "gradients were replanned: after that, their frames had other routes and job numbers, so faults that name the old ones may have hit none";
 
 /// Adds the replannings under the metric names that expectations use.
 pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {

@@ -124,7 +124,7 @@ impl DisruptionResult {
                 false => vacuous::too_late(scenario, &disruption.epochs),
             });
             against.push(format!(
-                "it was not carried out: {why} (expect `fault.{}.fired == 0` if that is meant)",
+                "it was not carried out: {why} (write `expect: [fault.{}.fired == 0]` if this is intended)",
                 self.id
             ));
         }
@@ -264,7 +264,7 @@ mod tests {
         let never = judged(&planned_once, Vec::new(), Vec::new());
         let why = never.reason.unwrap_or_default();
         assert!(
-            why.contains("the run was over before its step began, 1s after the start"),
+            why.contains("the run ended before its step started, 1s after the start"),
             "{why}"
         );
         let planned_never = planned("expect: [fault.reboot.fired == 0]");

@@ -163,13 +163,13 @@ impl FaultResult {
         result.proved = against.is_empty();
         if result.proved && seen.is_ambiguous {
             against.push(
-                "frames that arrived while an epoch was written fit two readings; the faults are correct in both"
+                "frames that arrived while an epoch was written can be interpreted in two ways; the faults are correct in both"
                     .to_owned(),
             );
         }
         if seen.in_doubt > 0 {
             against.push(format!(
-                "{} arrived while their connection was announced to the switch, which may have numbered them from another packet",
+                "{} arrived while their connection was being announced to the switch, which may have started its numbers at another packet",
                 count(seen.in_doubt, "packet")
             ));
         }
@@ -221,8 +221,7 @@ impl FaultResult {
             missed, collateral, ..
         } = self;
         format!(
-            "not judged: too many frames arrived while an epoch was written or a trigger changed its state, more than the judge can \
-             follow (its best reading has {missed} missed and {collateral} collateral)"
+            "not judged: more frames arrived while an epoch was written or a trigger changed its state than the judge can follow (its best interpretation has {missed} missed and {collateral} collateral)"
         )
     }
 
@@ -336,7 +335,7 @@ fn idle(
         _ => result.nowhere(),
     };
     Some(format!(
-        "it hit nothing: {why} (expect `fault.{}.fired == 0` if that is meant)",
+        "it hit nothing: {why} (write `expect: [fault.{}.fired == 0]` if this is intended)",
         fault.id
     ))
 }

@@ -88,7 +88,7 @@ impl TriggerResult {
         let mut against = Vec::new();
         if seen.is_crowded {
             against.push(
-                "not judged: too many frames arrived while it changed its state, more than the judge can follow".to_owned(),
+                "not judged: more frames arrived while it changed its state than the judge can follow".to_owned(),
             );
         } else if let Some(on) = on.filter(|on| *on != seen.came_on) {
             against.push(format!(
@@ -125,7 +125,7 @@ impl TriggerResult {
         result.proved = against.is_empty();
         if result.proved && seen.is_ambiguous {
             against.push(
-                "frames that arrived while it changed its state fit two readings; the judge took the one that agrees with its count"
+                "frames that arrived while it changed its state can be interpreted in two ways; the judge took the one that agrees with its count"
                     .to_owned(),
             );
         }

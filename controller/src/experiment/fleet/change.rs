@@ -227,18 +227,18 @@ fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
         for unit in 0..had.len().max(has.len()) {
             let what = match (had.get(unit), has.get(unit)) {
                 (None, Some(_)) => "is new",
-                (Some(_), None) => "is gone",
-                (Some(was), Some(now)) if shape(was) != shape(now) => "is another",
+                (Some(_), None) => "no longer exists",
+                (Some(was), Some(now)) if shape(was) != shape(now) => "differs",
                 _ => continue,
             };
             reasons.push(format!("{side} unit {unit} {what}"));
         }
     }
     if engines[0].triggers != engines[1].triggers {
-        reasons.push("its triggers are others".to_owned());
+        reasons.push("its triggers differ".to_owned());
     }
     if reasons.is_empty() {
-        reasons.push("its match tables have another shape".to_owned());
+        reasons.push("its match tables have a different shape".to_owned());
     }
     reasons
 }

@@ -151,8 +151,7 @@ impl Connections {
             return ACCEPTED.to_owned();
         };
         let remark = format!(
-            "the connection of {} and {} could not be announced to every switch; there its sequence numbers count from the first \
-             packet that the switch saw: {why}",
+            "the connection of {} and {} could not be announced to every switch; the other switches count its sequence numbers from the first packet that they saw: {why}",
             opened.local, opened.peer
         );
         if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {

@@ -1044,7 +1044,7 @@ fn a_drop_by_ordinal_stands_before_a_sum_on_tofino() {
     assert!(
         refused
             .to_string()
-            .contains("leaves no stage for fault `hit`"),
+            .contains("no pipeline stage left for fault `hit`"),
         "{refused}"
     );
     let plan = scenario::plan(&scenario, &TargetModel::TOFINO2).unwrap();

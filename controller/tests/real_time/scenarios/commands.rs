@@ -192,7 +192,7 @@ fn a_service_that_its_readiness_probe_ends_is_told_so() {
         "{{name: d, host: a, run: [sh, -c, \"sleep 0.1; exec python3 -c \\\"{connect}\\\"\"]}}"
     );
     let patient = "{name: d, host: a, run: sleep 5}";
-    let hint = "`ready: {tcp: 80}` connects to see whether it is ready";
+    let hint = "`ready: {tcp: 80}` makes weir connect to check whether the service is ready";
     let service = |then: &str, ready: &str| {
         format!("{{name: s, host: b, run: [python3, -c, \"{listen}{then}\"], ready: {ready}}}")
     };
@@ -241,7 +241,7 @@ fn a_metric_whose_group_is_text_is_told_so() {
     assert!(
         finished
             .stdout
-            .contains("let the command print how many there are"),
+            .contains("let the command print their number"),
         "{}",
         finished.stdout
     );

@@ -116,7 +116,7 @@ fn a_paused_service_stands_still_with_all_its_processes_and_goes_on() {
     );
     assert_eq!(event["done_ns"], time["done_ns"]);
     let page = fs::read_to_string(folder.join("run/report.html")).unwrap();
-    assert!(page.contains("What was done to programs and switches"));
+    assert!(page.contains("Faults of programs and switches"));
     // Its only time, and the command itself.
     assert_eq!(page.matches("<td>ticking</td>").count(), 2, "{page}");
     let again = Watched::weir(folder, &["replay", "run", "--json"]).run();
@@ -181,7 +181,7 @@ expect: [fault.crash.observed == 1, probe.port.failures >= 5, command.web.failur
     assert!(
         finished
             .stderr
-            .contains("service `mortal` on b ended in mid-run: exit code 3"),
+            .contains("service `mortal` on b ended during the run: exit code 3"),
         "{}",
         finished.stderr
     );
@@ -254,7 +254,7 @@ expect: [fault.ask.fired == fault.ask.observed]",
     assert_eq!(counts(force), (1, 1, true), "{force}");
     assert_eq!(
         force["reason"],
-        "it did not end when it was asked to, and was killed"
+        "it did not end after its stop signal, and was killed"
     );
     let time = &force["times"][0];
     let took = time["done_ns"].as_u64().unwrap() - time["asked_ns"].as_u64().unwrap();
@@ -368,7 +368,7 @@ fn who_has_started_nothing_refuses_to_end_it() {
         let refused = crate::support::run(folder.path(), arguments);
         refused.expect_code(ERROR);
         for said in [
-            "this target cannot pause a program: weir starts nothing on its hosts",
+            "this target cannot pause a program: weir does not start programs on its hosts",
             "this target cannot restart a switch: weir does not start its switches",
         ] {
             assert!(refused.stderr.contains(said), "{}", refused.stderr);
@@ -394,7 +394,7 @@ faults: [{id: freeze, effect: {pause: ticking}, during: frozen}]";
     assert_eq!(counts(freeze), (1, 1, true), "{freeze}");
     assert!(freeze["times"][0]["undone_ns"].is_u64(), "{freeze}");
     assert!(
-        !finished.stdout.contains("did not end when"),
+        !finished.stdout.contains("did not end after"),
         "{}",
         finished.stdout
     );

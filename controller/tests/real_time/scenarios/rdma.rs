@@ -202,7 +202,7 @@ fn writes_and_reads_come_back_and_the_report_says_how_soon() {
         assert!(of_fault.iter().any(|of| of["told_by"] == teller), "{fault}");
     }
     let page = std::fs::read_to_string(folder.path().join("weir-run.html")).unwrap();
-    assert!(page.contains("How RDMA connections came back"));
+    assert!(page.contains("Recovery of RDMA connections"));
     assert!(page.contains("relative PSN of the lost packet"));
 }
 

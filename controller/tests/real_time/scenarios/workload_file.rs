@@ -75,8 +75,8 @@ fn a_run_keeps_its_workload_and_is_judged_again_without_the_file() {
     refused.expect_code(ERROR);
     assert_eq!(
         refused.stderr,
-        "weir: scenarios/../workloads/w.yaml has changed since the run, and a new run needs the old file, beside the \
-         files that it names: replace it by run/workload.yaml\n"
+        "weir: scenarios/../workloads/w.yaml has changed since the run; to run it again, replace it by the run's \
+         copy: run/workload.yaml\n"
     );
     fs::remove_dir_all(at.join("workloads")).unwrap();
     let judged = weir(at, &["replay", "run", "--json"]);

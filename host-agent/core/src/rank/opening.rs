@@ -40,7 +40,9 @@ pub enum OpeningError {
     )]
     Silent(u32),
     /// The job has a deadline, but the switch does not support deadlines for it.
-    #[error("the switch makes no partial sums for this job: set `deadline` there")]
+    #[error(
+        "the switch makes no partial sums for this job: set `deadline` for the job at the switch"
+    )]
     NoDeadlines,
 }
 

@@ -206,7 +206,10 @@ fn processes_without_capabilities_are_ranks_by_a_daemon() {
             .map(drop)
     };
     no(join(&rank(0), &peers), "job 3 already has a rank on rank0");
-    no(join(&rank(0), &peers[..1]), "1 addresses of 2 ranks");
+    no(
+        join(&rank(0), &peers[..1]),
+        "1 addresses for 2 ranks: give one address for each rank",
+    );
     let elsewhere = RankOf {
         interface: Some("lo".to_owned()),
         ..rank(0)

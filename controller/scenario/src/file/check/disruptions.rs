@@ -38,23 +38,23 @@ fn is_possible(sink: &mut Sink<'_>, scenario: &Scenario, disruption: &Disruption
             }) = ready
             {
                 let message = format!(
-                    "fault `{id}` comes too late: command `{name}` is a preparation, and has ended before the timeline begins"
+                    "fault `{id}` cannot act on command `{name}`: the command is a preparation, which ends before the timeline starts"
                 );
                 sink.error(Code::Effect, *on_span, message)
-                    .hint("name a service, whose `ready` is `tcp`, `log`, `file` or `started`, or a driver");
+                    .hint("name a service (its `ready` is `tcp`, `log`, `file` or `started`) or a driver (it has no `ready`)");
             }
         }
     }
     if does.is_for_good() && epochs.len() > 1 {
         let message = format!(
-            "fault `{id}` ends {} for good, and its steps come {} times",
+            "fault `{id}` stops {} permanently, but its steps occur {} times",
             does.subject(),
             epochs.len()
         );
         let (word, name) = (does.word(), does.subject().name());
         sink.error(Code::Contradiction, disruption.span, message)
             .hint(format!(
-                "write `{{{word}: {{command: {name}, restart: true}}}}`: it is then started again at the end of each"
+                "write `{{{word}: {{command: {name}, restart: true}}}}`: weir then starts the command again at the end of each step"
             ));
     }
 }
@@ -69,16 +69,16 @@ fn under_training(
     let mut links = scenario.topology.links.iter();
     if links.any(|link| link.peer(&training.server) == Some(name)) {
         let message = format!(
-            "fault `{id}` cannot restart switch `{name}` under a training: its counters are held against the server's link, and \
-             are lost with it"
+            "fault `{id}` cannot restart switch `{name}` during a training: weir compares the switch's counters with the server's link, and a restart loses them"
         );
         sink.error(Code::Effect, *on_span, message);
     } else if scenario.gradients.is_none() {
         let message = format!(
-            "fault `{id}` cannot restart switch `{name}` under a training without a `plan`: no other switch would sum what it forgets"
+            "fault `{id}` cannot restart switch `{name}` during a training without a `plan`: no other switch would sum what the restart loses"
         );
-        sink.error(Code::Effect, *on_span, message)
-            .hint("write `plan: {by: grid}`: gradients are planned again when a switch dies");
+        sink.error(Code::Effect, *on_span, message).hint(
+            "write `plan: {by: grid}`: weir then plans the gradients again when a switch fails",
+        );
     }
 }
 
@@ -99,9 +99,9 @@ fn contradiction(sink: &mut Sink<'_>, a: &Disruption, b: &Disruption) {
     let why = if meet {
         "both act at the same time".to_owned()
     } else if comes_after(a, b) {
-        format!("`{}` ends it for good before", a.id)
+        format!("`{}` stops it permanently before", a.id)
     } else if comes_after(b, a) {
-        format!("`{}` ends it for good before", b.id)
+        format!("`{}` stops it permanently before", b.id)
     } else {
         return;
     };

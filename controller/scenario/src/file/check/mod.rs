@@ -78,11 +78,11 @@ fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
             .all(|(metric, _)| metrics.contains_key(metric));
         if is_known && !condition.evaluate(scenario, &metrics).passed {
             let message = format!(
-                "step `{}` waits for hits of faults that do not act before it, so it never begins",
+                "step `{}` never starts: it waits for hits of faults that do not act before it",
                 epoch.step.as_deref().unwrap_or_default()
             );
             sink.error(Code::Contradiction, condition.span, message)
-                .hint("let the fault act in a step before, or in all: leave `during` out");
+                .hint("let the fault act in an earlier step; or leave its `during` out, so that it acts in the whole run");
         }
     }
 }
@@ -102,11 +102,11 @@ fn spoiled_icrc(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     if fault.flows.iter().any(is_roce) {
         let header = header.trim_start_matches("hdr.");
         let message = format!(
-            "fault `{}` changes `{field}` of {header} in RoCE packets, whose ICRC does not follow: their receiver drops them",
+            "fault `{}` changes `{field}` of {header} in RoCE packets, but the switch does not recompute their ICRC: the receiver drops them",
             fault.id
         );
         sink.warning(Code::Suspicious, fault.span, message)
-            .hint("if that is meant, write `checksums: left` among the fields");
+            .hint("if you want that, add `checksums: left` to the fields");
     }
 }
 
@@ -127,11 +127,12 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
         }
         if let Some(keys) = fault.keys.as_ref().filter(|_| in_egress) {
             let message = format!(
-                "fault `{}` numbers the packets of {} in egress, where a switch distinguishes only flows",
+                "fault `{}` cannot count the packets of {} in egress: there the switch distinguishes only flows",
                 fault.id, keys.of
             );
-            sink.error(Code::Effect, keys.span, message)
-                .hint("write `where: {ingress: SWITCH}`, of the next switch if need be");
+            sink.error(Code::Effect, keys.span, message).hint(
+                "write `where: {ingress: SWITCH}`; SWITCH may be the next switch on the path",
+            );
         }
         if in_egress && fault.effect.is_for_ingress() {
             let message = format!(
@@ -140,7 +141,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
                 fault.effect.word()
             );
             sink.error(Code::Effect, fault.place_span, message)
-                .hint("write `where: {ingress: SWITCH}`, of the next switch if need be: only `drop` and `observe` act in egress");
+                .hint("only `drop` and `observe` act in egress; write `where: {ingress: SWITCH}`; SWITCH may be the next switch on the path");
         }
     }
 }
@@ -153,11 +154,11 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     };
     if let Effect::Reset(_) = fault.effect {
         let message = format!(
-            "fault `{}` resets what it selects by `psn`: data of RDMA comes in UDP, which has no reset",
+            "fault `{}` cannot reset the packets that it selects by `psn`: RDMA data travels over UDP, which has no reset",
             fault.id
         );
         sink.error(Code::Effect, fault.span, message).hint(
-            "`drop` a packet, or all `at: \"3..\"`, `round: \"1..\"`: the connection gives up",
+            "write `effect: drop`; with `at: \"3..\", round: \"1..\"` it also drops every retransmission, and the connection fails",
         );
     }
     let source = sink.source();
@@ -173,7 +174,7 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
         };
         if !classes.meet(0, 1) {
             let message = format!(
-                "fault `{}` selects by `psn`, and no packet of flow `{}` is data of an RDMA connection",
+                "fault `{}` selects by `psn`, but flow `{}` has no data packets of RDMA connections",
                 fault.id, flow.name
             );
             sink.error(Code::Effect, fault.span, message)
@@ -182,7 +183,7 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
                     flow.span,
                     format!("`{}` is `{}`", flow.name, flow.filter.text()),
                 )
-                .hint("data is a SEND, a WRITE or a READ response of RoCEv2 over IPv4: `filter: roce`, or none beside `from` and `to`");
+                .hint("let the flow match SEND, WRITE or READ response packets of RoCEv2 over IPv4: write `filter: roce`, or only `from` and `to`");
         }
     }
 }
@@ -192,19 +193,19 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
 fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
     if fault.effect.draws() {
         let message = format!(
-            "fault `{}` draws for each packet what it does, and selects a share of {}: a fault draws by one of the two",
+            "fault `{}` selects a share of {} and has a random effect: only one of the two can be random",
             fault.id, share.of
         );
         sink.error(Code::Effect, fault.span, message)
-            .hint("write a fixed delay, or the bits that turn over (`xor`); or `select: {probability: …}`");
+            .hint("write a fixed delay or fixed bits to flip (`xor`), or select packets with `select: {probability: …}`");
     }
     if in_egress {
         let message = format!(
-            "fault `{}` selects a share of {} in egress, where a switch distinguishes only flows",
+            "fault `{}` cannot select a share of {} in egress: there the switch distinguishes only flows",
             fault.id, share.of
         );
         sink.error(Code::Effect, fault.place_span, message)
-            .hint("write `where: {ingress: SWITCH}`, of the next switch if need be");
+            .hint("write `where: {ingress: SWITCH}`; SWITCH may be the next switch on the path");
     }
 }
 
@@ -242,7 +243,9 @@ fn protected(sink: &mut Sink<'_>, scenario: &Scenario) {
                         guarded.span,
                         format!("`{}` is `{}`", guarded.name, guarded.filter.text()),
                     )
-                    .hint("add a test on which the two differ, such as `from` or `to`");
+                    .hint(
+                        "make the flows disjoint, for example by different hosts in `from` or `to`",
+                    );
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault],
             && later.any(|event| event.is_same(reset))
         {
             let message = format!(
-                "trigger `{}` starts again with what it waits for, and is never on",
+                "trigger `{}` is never on: a later stage waits for the same packets that `reset` names",
                 trigger.name
             );
             sink.error(Code::Contradiction, reset.span(), message);
@@ -88,20 +88,20 @@ fn keys_meet(
     let stages = trigger.stages.iter().skip(1).map(|stage| &stage.event);
     let mut never = stages.chain(&trigger.reset);
     let what = match keys.shared {
-        Shared::Direction => "go another way",
-        _ => "come from others",
+        Shared::Direction => "travel in the other direction",
+        _ => "come from other senders",
     };
     let hint = match keys.shared {
         Shared::Direction => {
-            "`per: {connection: both}` takes both directions of a connection for one"
+            "write `per: {connection: both}` to count both directions of a connection together"
         }
         _ => {
-            "name flows of the same senders; `per: {connection: both}` takes both directions of a connection for one"
+            "name flows with the same senders, or write `per: {connection: both}` to count both directions of a connection together"
         }
     };
     if let Some(event) = never.find(|event| apart(&begin, &of_event(event))) {
         let message = format!(
-            "trigger `{}` is per {}, and the packets counted here {what} than those counted first, so it is never on",
+            "trigger `{}` is never on: it counts per {}, and the packets of this event {what} than those of the first event",
             trigger.name, keys.one
         );
         sink.error(Code::Contradiction, event.span(), message)
@@ -111,7 +111,7 @@ fn keys_meet(
     for fault in faults.iter().filter(|fault| fault.when == Some(number)) {
         if apart(&begin, &ends(&fault.flows)) {
             let message = format!(
-                "fault `{}` waits for trigger `{}`, which is per {}: packets of its flows {what} than those that the trigger counts, so it is never on for one",
+                "fault `{}` never acts: trigger `{}` counts per {}, and the fault's packets {what} than those that the trigger counts",
                 fault.id, trigger.name, keys.one
             );
             sink.error(Code::Contradiction, fault.span, message)
@@ -136,12 +136,12 @@ fn counts_what_never_fires(
     let why = if fault.selection == Selection::Never {
         "its probability is 0"
     } else if is_in_egress(fault) {
-        "it acts in egress, behind all triggers"
+        "it acts in egress, after all triggers"
     } else {
         return;
     };
     let message = format!(
-        "trigger `{}` counts hits of fault `{}`, and sees none: {why}",
+        "trigger `{}` counts hits of fault `{}`, but sees none: {why}",
         trigger.name, fault.id
     );
     sink.error(Code::Contradiction, *span, message);
@@ -165,7 +165,7 @@ fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], fault
             && begins > ends
         {
             let message = format!(
-                "fault `{}` waits for trigger `{}`, which counts hits of `{}`: its steps begin when those of `{}` are over",
+                "fault `{}` never acts: its trigger `{}` counts hits of `{}`, which starts to act only after the last step of `{}`",
                 fault.id, trigger.name, counted.id, fault.id
             );
             sink.error(Code::Contradiction, fault.span, message);
@@ -177,19 +177,19 @@ fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], fault
 fn fits(sink: &mut Sink<'_>, fault: &Fault) {
     if fault.when.is_some() && is_in_egress(fault) {
         let message = format!(
-            "fault `{}` waits for a trigger and acts in egress; triggers are known where packets come in",
+            "fault `{}` waits for a trigger, so it cannot act in egress: the switch checks triggers in ingress",
             fault.id
         );
         sink.error(Code::Effect, fault.place_span, message)
-            .hint("use `ingress`, of the next switch if need be");
+            .hint("write `where: {ingress: SWITCH}`; SWITCH may be the next switch on the path");
     }
     if fault.when.is_some() && fault.effect.distance().is_some() {
         let message = format!(
-            "fault `{}` waits for a trigger and reorders packets: while it is off, the switch does not count the packets that overtake",
+            "fault `{}` cannot wait for a trigger and reorder packets: while the trigger is off, the switch does not count overtaking packets",
             fault.id
         );
         sink.error(Code::Effect, fault.span, message)
-            .hint("delay them by a time instead: `effect: {delay: 2ms}`");
+            .hint("delay the packets by a time instead: `effect: {delay: 2ms}`");
     }
 }
 
@@ -239,11 +239,11 @@ fn cycle(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault]) {
         let fault = &faults[first];
         let message = match way.as_slice() {
             [_] => format!(
-                "fault `{}` waits for its own hits, and never acts",
+                "fault `{}` never acts: its trigger waits for its own hits",
                 fault.id
             ),
             way => format!(
-                "faults {} wait for each other's hits, and none ever acts",
+                "faults {} never act: their triggers wait for each other's hits",
                 few_names(way.iter().map(|fault| faults[*fault].id.as_str()))
             ),
         };

@@ -38,7 +38,7 @@ fn check_expectations(sink: &mut Sink<'_>, scenario: &Scenario) {
         };
         let message = format!("`{}` {told} whatever happens", line.text);
         sink.warning(Code::Suspicious, line.span, message)
-            .hint("compare a metric with what it is to be, such as `fault.ID.fired == 3`");
+            .hint("compare a metric with its expected value, such as `fault.ID.fired == 3`");
     }
 }
 
@@ -49,7 +49,7 @@ fn check_disruptions(sink: &mut Sink<'_>, scenario: &Scenario) {
             continue;
         }
         if let Some(why) = start_after_end(scenario, &disruption.epochs) {
-            let message = format!("fault `{}` will not be carried out: {why}", disruption.id);
+            let message = format!("fault `{}` will not act: {why}", disruption.id);
             sink.warning(Code::Suspicious, disruption.span, message);
         }
     }
@@ -61,11 +61,11 @@ fn start_after_end(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> Optio
         Some(Workload::Idle { for_ns }) => (for_ns, "the workload ends after"),
         // The file does not determine how long the machines of a wire stay connected.
         _ if scenario.topology.wire && scenario.limits.time_span.is_none() => return None,
-        _ => (scenario.limits.time_ns, "the run may take"),
+        _ => (scenario.limits.time_ns, "the run's time limit is"),
     };
     (at_ns >= end_ns).then(|| {
         format!(
-            "its step begins {} after the start, and {what} {}",
+            "its step starts {} after the start, and {what} {}",
             show_duration(at_ns),
             show_duration(end_ns)
         )

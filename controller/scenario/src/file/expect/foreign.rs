@@ -59,12 +59,12 @@ const ELSEWHERE: [(&str, &[&str], &str); 2] = [
     (
         "flow",
         &["bytes", "throughput", "rate", "bps"],
-        "a flow counts packets; what a program measures is a `metrics` of its command",
+        "a flow only counts packets; to read a value that a program prints, add `metrics` to its command",
     ),
     (
         "switch",
         &["dropped", "drops", "lost", "loss"],
-        "a switch counts no drops; a flow does, as `flow.NAME.lost`",
+        "a switch does not count drops; write `flow.NAME.lost`, which a flow counts",
     ),
 ];
 
@@ -79,7 +79,7 @@ pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String
         && is_of_run(own)
     {
         return Some(format!(
-            "write `{stem}.{own} / {stem}.sent`, which is a share; `{own}` alone counts packets"
+            "write `{stem}.{own} / {stem}.sent` for a share; `{own}` alone is a number of packets"
         ));
     }
     let mut elsewhere = ELSEWHERE.iter();

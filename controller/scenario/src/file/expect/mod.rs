@@ -65,9 +65,9 @@ pub(crate) fn read_while_running(
     for condition in &conditions {
         let later = condition.metrics().find(|(metric, _)| !metric.is_live());
         if let Some((metric, span)) = later {
-            let message = format!("`{metric}` is known only after the run");
+            let message = format!("the value of `{metric}` is known only after the run");
             sink.error(Code::Expectation, span, message)
-                .hint("write `fault.ID.fired`, `.observed`, `.missed` or `.collateral`, `trigger.NAME.on`, `probe.NAME.…` or `run.wall`: they are known while it runs");
+                .hint("use a metric that is known during the run: `fault.ID.fired`, `.observed`, `.missed` or `.collateral`, `trigger.NAME.on`, `probe.NAME.…` or `run.wall`");
         } else if condition.metrics().next().is_none() {
             let message = "this condition names no metric, so it never changes";
             sink.error(Code::Expectation, condition.span, message)
@@ -119,8 +119,8 @@ impl Known<'_> {
             let alike: Vec<&str> = alike.collect();
             match alike.as_slice() {
                 [] => {}
-                [one] => return Some(format!("there is `{one}`")),
-                _ => return Some(format!("there are {}", few_names(alike))),
+                [one] => return Some(format!("available: `{one}`")),
+                _ => return Some(format!("available: {}", few_names(alike))),
             }
         }
         let mut groups: Vec<&str> = known().filter_map(|name| name.split('.').next()).collect();
@@ -224,9 +224,9 @@ impl<'a> Parser<'a> {
         let sides = [&self.text[..middle], &self.text[behind..self.at]].map(str::trim);
         self.space();
         if self.at < self.text.len() {
-            let message = format!("`{}` follows the comparison, which ends there", self.rest());
+            let message = format!("unexpected `{}` after the comparison", self.rest());
             let mut problem = self.problem(self.at, self.text.len(), &message);
-            problem.hint = Some("write each comparison in a line of its own".to_owned());
+            problem.hint = Some("write each comparison on a line of its own".to_owned());
             return Err(problem);
         }
         let counted = match (left.is_count(), right.is_count()) {
@@ -246,9 +246,7 @@ impl<'a> Parser<'a> {
                     });
                     format!("write `{left} {comparison} {right}`")
                 }
-                None => {
-                    "write a whole number, or divide the count by what it is a share of".to_owned()
-                }
+                None => "write a whole number, or divide the count by the total".to_owned(),
             });
             return Err(problem);
         }
@@ -297,10 +295,11 @@ impl<'a> Parser<'a> {
         }
         let message = match self.text[..self.at].trim() {
             "" => "a comparison is missing".to_owned(),
-            before => format!("`{before}` is compared with nothing"),
+            before => format!("nothing is compared with `{before}`"),
         };
         let mut problem = self.problem(self.at, self.text.len(), &message);
-        problem.hint = Some("write one of `==`, `!=`, `<`, `<=`, `>`, `>=` behind it".to_owned());
+        problem.hint =
+            Some("write `==`, `!=`, `<`, `<=`, `>` or `>=` and a value after it".to_owned());
         Err(problem)
     }
 
@@ -334,7 +333,7 @@ impl<'a> Parser<'a> {
             let right = operand(self)?;
             let measure = combine(*operator, left.measure(), right.measure()).ok_or_else(|| {
                 let message = format!(
-                    "`{left}` is a {}, and `{right}` is a {}: `{operator}` does not take them together",
+                    "`{left}` is a {}, and `{right}` is a {}: `{operator}` cannot combine them",
                     left.measure(),
                     right.measure()
                 );
@@ -375,7 +374,7 @@ impl<'a> Parser<'a> {
             _ => {
                 let message = match self.rest() {
                     "" => "a metric or a number is missing at the end".to_owned(),
-                    rest => format!("`{rest}` begins with neither a metric nor a number"),
+                    rest => format!("expected a metric or a number; found `{rest}`"),
                 };
                 let mut problem = self.problem(start, self.text.len(), &message);
                 problem.hint = Some("write for example `fault.ID.fired == 3`".to_owned());
@@ -423,7 +422,7 @@ impl<'a> Parser<'a> {
         let mut problem = self.problem(
             start,
             self.at,
-            &format!("`{word}` is neither a number nor a quantity"),
+            &format!("`{word}` is not a number, or its unit is unknown"),
         );
         problem.code = Code::Unit;
         problem.hint = units::hint_for(word).or_else(|| {

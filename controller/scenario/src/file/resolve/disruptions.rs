@@ -23,7 +23,7 @@ pub(super) fn resolve(
     let is_known = match does.subject() {
         subject if raw.topology.wire => {
             let why = match subject {
-                Subject::Command(_) => "nothing of ours runs at the ends of a wire",
+                Subject::Command(_) => "weir runs no programs at the ends of a wire",
                 Subject::Switch(_) => {
                     "the wire is the only path between machines that weir does not run"
                 }
@@ -34,7 +34,7 @@ pub(super) fn resolve(
                 does.word()
             );
             sink.error(Code::Effect, on.span, message)
-                .hint("a black hole is `drop`, in a step of the timeline");
+                .hint("to cut the connection, write a fault with `effect: drop` that acts in a step of the timeline");
             false
         }
         Subject::Switch(_) => switch(sink, &raw.topology, on),
@@ -75,10 +75,10 @@ fn is_command(
         None if raw.declared.workload_is_refused => return false,
         Some(Workload::Redis(_)) => "the workload is weir's own Redis",
         Some(Workload::Training(_)) => "the workload is weir's own training",
-        Some(Workload::Idle { .. }) | None => "nothing runs in this scenario",
+        Some(Workload::Idle { .. }) | None => "this scenario runs no programs",
     };
     let message = format!(
-        "fault `{}` cannot {word} `{}`: it acts on programs of `workload: commands`, and {what}",
+        "fault `{}` cannot {word} `{}`: this effect needs a program of `workload: commands`, but {what}",
         id.value, on.value
     );
     sink.error(Code::Effect, on.span, message)
@@ -97,11 +97,11 @@ pub(super) fn refuse_triggers(sink: &mut Sink<'_>, raw: &Raw) {
             let mut disruptions = raw.disruptions.iter();
             if disruptions.any(|disruption| disruption.id.value == name.value) {
                 let message = format!(
-                    "trigger `{}` waits for fault `{}`, which hits no packet: no switch sees it",
+                    "trigger `{}` cannot count hits of fault `{}`: the fault acts on a program or a switch, and hits no packets",
                     trigger.name.value, name.value
                 );
                 sink.error(Code::Effect, name.span, message).hint(format!(
-                    "a step of the timeline can wait for it: `on: fault.{}.fired >= 1`",
+                    "let a step of the timeline wait for the fault instead: `on: fault.{}.fired >= 1`",
                     name.value
                 ));
             }

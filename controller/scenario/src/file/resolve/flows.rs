@@ -53,7 +53,7 @@ pub(super) fn resolve(
             flows.len()
         );
         sink.error(Code::Capacity, flow.span, message)
-            .hint("a flow with several hosts in `from` or `to` counts once for each pair");
+            .hint("a flow with several hosts in `from` or `to` counts once for each pair of hosts");
     }
     flows
 }
@@ -164,7 +164,7 @@ pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     by_name
 }
 
-/// Which sets of flows a packet can be in; none, and an error, if the filters ask for too much.
+/// The sets of flows that a packet can be in; none, and an error, if the filters exceed the limits.
 pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes {
     if sink.has_errors() {
         return Classes::default();
@@ -192,7 +192,7 @@ pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes
     let span = flow.map(|flow| flow.span).unwrap_or_default();
     let hint = match &error {
         GenerateError::TooManyClasses { .. } => Some(
-            "let filters exclude each other, by ports or hosts: each combination of overlapping flows takes a number",
+            "make the flows disjoint, for example by ports or hosts: each combination of overlapping flows needs its own number on the switch",
         ),
         _ => None,
     };
@@ -203,11 +203,11 @@ pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes
     Classes::default()
 }
 
-/// Filters that contradict what messages are made of, such as a text that is longer than its number can say.
+/// Refuses filters that no message can match, such as a text that is longer than its length field allows.
 fn refuse_empty(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow], classes: &Classes) {
     let mut refused = BTreeSet::new();
     for (index, flow) in flows.iter().enumerate() {
-        // Of a flow with several hosts, each pair has the same filter.
+        // In a flow with several hosts, each pair has the same filter.
         if !classes.containing(index).is_empty() || !refused.insert(&flow.declared) {
             continue;
         }
@@ -215,7 +215,7 @@ fn refuse_empty(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow], classes: &Classe
         let written = written.find(|written| written.name.value == flow.declared);
         let filter = written.and_then(|written| written.filter.as_ref());
         let message = format!(
-            "no packet can pass the filter of flow `{}`: its comparisons exclude each other",
+            "no packet can match the filter of flow `{}`: its comparisons contradict each other",
             flow.declared
         );
         sink.error(
@@ -224,7 +224,7 @@ fn refuse_empty(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow], classes: &Classe
             message,
         )
         .hint(
-            "`&&` asks for all of them at once; and a text is as long as the number before it says",
+            "all comparisons joined by `&&` must hold for one packet; a text field must have the length that its length field gives",
         );
     }
 }
@@ -247,33 +247,36 @@ fn report_unreachable(
         !raw.topology.hosts.iter().any(accepted)
     };
     let reason = if raw.topology.wire {
-        "no packet that crosses the wire passes its filter with its `from` and `to`".to_owned()
+        "no packet that crosses the wire matches its filter and its `from` and `to`".to_owned()
     } else if !overlap::possible(protocols, filter) {
-        "no packet passes its filter and its hosts' addresses together".to_owned()
+        "no packet matches both its filter and its hosts' addresses".to_owned()
     } else if no_host("ip.src") {
-        "no host has an address that its filter accepts as source".to_owned()
+        "no host has a source address that its filter accepts".to_owned()
     } else if no_host("ip.dst") {
-        "no host has an address that its filter accepts as destination".to_owned()
+        "no host has a destination address that its filter accepts".to_owned()
     } else if let Some(on) = &flow.on {
         format!("no path between its hosts crosses switch `{}`", on.value)
     } else {
-        "no path of the network leads from its senders to its receivers".to_owned()
+        "the network has no path from its senders to its receivers".to_owned()
     };
     let elsewhere = instead(protocols, flow).filter(|_| !raw.topology.wire);
     sink.error(
         Code::Unreachable,
         flow.name.span,
-        format!("no path reaches flow `{}`: {reason}", flow.name.value),
+        format!(
+            "no packet can belong to flow `{}`: {reason}",
+            flow.name.value
+        ),
     )
     .hint(elsewhere.unwrap_or_else(|| {
         format!(
-            "the flow's filter with its hosts' addresses is `{}`",
+            "the flow's filter, including its hosts' addresses, is `{}`",
             filter.text()
         )
     }));
 }
 
-/// The filter of packets that go by no host's IPv4 address: those of other protocols, and those to a group.
+/// The filter of packets without a host's IPv4 address: packets of other protocols, and packets to a group.
 fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
     let Kind::Text { value, .. } = &flow.filter.as_ref()?.kind else {
         return None;
@@ -291,7 +294,7 @@ fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
         );
     if let Some(ether_type) = ether_type {
         return Some(format!(
-            "hosts have IPv4 addresses: write `eth.type == {ether_type}` without `from` and `to`, or `eth.type == {ether_type} && switch.port == 1` for what enters at that port"
+            "hosts have IPv4 addresses only: write `eth.type == {ether_type}` without `from` and `to`, or `eth.type == {ether_type} && switch.port == 1` for packets that enter at that port"
         ));
     }
     tests.into_iter().find_map(|(name, node)| {
@@ -315,7 +318,7 @@ fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
         (name == "ip.dst" && is_one).then(|| {
             let mut text = value.clone();
             text.replace_range(node.span.clone(), &format!("eth.dst == {mac}"));
-            format!("no host has the address of a group: write `{text}`")
+            format!("no host has a multicast or broadcast address: write `{text}`")
         })
     })
 }

@@ -9,14 +9,15 @@ use crate::model::job::JOB;
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
     let by = raw.plan.as_ref()?;
     let Some((training, _)) = raw.training() else {
-        let message = "`plan` chooses where a `training` is summed; the file has no `training`";
+        let message =
+            "`plan` chooses the switches that sum a `training`, but the file has no `training`";
         sink.error(Code::NoEffect, by.span, message)
-            .hint("`workload: {training: …}`, or leave `plan` out");
+            .hint("write `workload: {training: …}`, or leave `plan` out");
         return None;
     };
     if let Some(on) = &training.aggregate_on {
         let message =
-            format!("`plan` chooses where gradients are summed; so does `aggregate_on: {on}`");
+            format!("`plan` and `aggregate_on: {on}` both choose where gradients are summed");
         sink.error(Code::Contradiction, by.span, message)
             .hint("leave one of them out");
         return None;

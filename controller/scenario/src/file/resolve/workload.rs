@@ -58,7 +58,7 @@ fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource
                 "give it one: `hosts: {{{role}: …}}`; the topology has {}",
                 few_names(hosts)
             ))
-            .related(&file, *declared, "the role");
+            .related(&file, *declared, "the role is declared here");
     }
 }
 
@@ -74,16 +74,16 @@ fn commands(raw: &Raw) -> &[Command] {
     }
 }
 
-/// Refuses programs on the sides of a wire, because these machines are not ours.
+/// Refuses programs on the sides of a wire, because weir does not run these machines.
 fn refuse_hosts_of_ours(sink: &mut Sink<'_>, raw: &Raw) {
-    let hint = "start it on the machines themselves, while `weir between` runs";
+    let hint = "start programs and probes on the machines yourself, while `weir between` runs";
     if let Some(workload) = &raw.workload {
-        let message = "nothing of ours runs at the ends of a wire: it has no `workload`";
+        let message = "a wire has no `workload`: weir runs no programs at its ends";
         sink.error(Code::Topology, workload.span, message)
             .hint(hint);
     }
     if let Some(probe) = raw.probes.first() {
-        let message = "nothing of ours runs at the ends of a wire: it has no `probes`";
+        let message = "a wire has no `probes`: weir runs no programs at its ends";
         sink.error(Code::Topology, probe.from.span, message)
             .hint(hint);
     }

@@ -175,7 +175,7 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
             name.span,
             format!("flow `{}` needs `filter`, `from` or `to`", name.value),
         )
-        .hint("write for example `{from: a, to: b}`; of every packet, `filter: eth`");
+        .hint("write for example `{from: a, to: b}`, or `filter: eth` for all packets");
     }
     let on = fields.read("on", |node| reader::name(sink, node, "a switch"));
     Some(RawFlow {
@@ -291,7 +291,7 @@ fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawF
         sink.error(
             Code::OutOfRange,
             node.span,
-            "`flows` is empty; a fault acts on one flow or more",
+            "`flows` is empty; a fault needs at least one flow",
         );
     }
     Some(RawFault {

@@ -107,7 +107,7 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         Some(node) => {
             let window = reader::integer(sink, node, "`window`", 1..=u64::from(SLOTS))?;
             if !window.is_power_of_two() {
-                let message = format!("`window` is a power of two; found {window}");
+                let message = format!("`window` must be a power of two; found {window}");
                 let below = 1_u64 << window.ilog2();
                 sink.error(Code::OutOfRange, node.span, message)
                     .hint(format!("write {below} or {}", 2 * below));
@@ -122,7 +122,8 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
             let rate = reader::quantity(sink, node, "`rate`", Dimension::Rate)?;
             if rate.value < MIN_RATE_BPS {
                 let least = show_rate(MIN_RATE_BPS);
-                let message = format!("`rate` is at least {least}: less lets no frame pass");
+                let message =
+                    format!("`rate` must be at least {least}: below that, no frame passes");
                 sink.error(Code::OutOfRange, node.span, message);
                 return None;
             }
@@ -145,7 +146,10 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
-        let message = format!("a job has 1 to {MAX_RANKS} ranks; found {}", ranks.len());
+        let message = format!(
+            "a job must have 1 to {MAX_RANKS} ranks; found {}",
+            ranks.len()
+        );
         sink.error(Code::OutOfRange, node.span, message);
         return None;
     }
@@ -172,7 +176,7 @@ fn frame_values(sink: &mut Sink<'_>, node: &Node) -> Option<FrameValues> {
     let mut all = FrameValues::ALL.into_iter();
     let found = all.find(|values| u64::from(values.count()) == said);
     if found.is_none() {
-        let message = "`values` is 32, 64, 256 or 2048";
+        let message = "`values` must be 32, 64, 256 or 2048";
         sink.error(Code::OutOfRange, node.span, message);
     }
     found
@@ -183,9 +187,11 @@ fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<R
     let Some(node) = fields.get("deadline") else {
         for key in ["quorum", "late"] {
             if let Some(node) = fields.get(key) {
-                let message = format!("`{key}` without `deadline`: all ranks are waited for");
+                let message = format!(
+                    "`{key}` has no effect without `deadline`: every sum waits for all ranks"
+                );
                 sink.error(Code::Contradiction, node.span, message)
-                    .hint("for the fastest, `deadline: 0s`");
+                    .hint("add a `deadline`; with `deadline: 0s` a sum completes as soon as enough ranks have arrived");
                 return None;
             }
         }

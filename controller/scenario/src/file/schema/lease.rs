@@ -67,24 +67,25 @@ fn check(sink: &mut Sink<'_>, node: &Node, lease: Lease) {
     let Lease { for_ns, refresh_ns } = lease;
     if refresh_ns < SHORTEST_REFRESH_NS {
         let message = format!(
-            "a lease is refreshed every {} at most; found {}",
+            "`refresh` must be at least {}; found {}",
             show_duration(SHORTEST_REFRESH_NS),
             show_duration(refresh_ns)
         );
-        sink.error(Code::OutOfRange, node.span, message)
-            .hint("write a longer `refresh`: each asks every switch and writes to it");
+        sink.error(Code::OutOfRange, node.span, message).hint(
+            "write a longer `refresh`: each refresh reads from every switch and writes to it",
+        );
     } else if for_ns < refresh_ns.saturating_mul(2) {
         let message = format!(
-            "a lease of {} is shorter than twice its refresh, {}",
+            "a lease must be at least twice as long as its refresh; found {}, and a refresh of {}",
             show_duration(for_ns),
             show_duration(refresh_ns)
         );
         sink.error(Code::OutOfRange, node.span, message).hint(
-            "write a longer `for`: one late refresh would end the faults in the middle of the run",
+            "write a longer `for`: otherwise one late refresh ends the faults in the middle of the run",
         );
     } else if for_ns > LONGEST_NS {
         let message = format!(
-            "a lease lasts a day at most; found {}",
+            "a lease can last at most a day; found {}",
             show_duration(for_ns)
         );
         sink.error(Code::OutOfRange, node.span, message)

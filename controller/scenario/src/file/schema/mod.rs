@@ -272,9 +272,9 @@ pub(crate) static SCENARIO: Object = Object {
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
     if let Some(version) = workload::version_of(&root) {
-        let message = "this is a workload file, and no scenario";
+        let message = "this is a workload file, not a scenario";
         sink.error(Code::Workload, version.key_span, message)
-            .hint("a scenario names it: `workload: {file: …}`");
+            .hint("write a scenario that names this file: `workload: {file: …}`");
         return None;
     }
     let sections = reader::fields(sink, &root, &SCENARIO)?;
@@ -334,7 +334,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         let name = &flow.name;
         if flows.iter().any(|other| other.name.value == name.value) {
             let message = format!(
-                "flow `{}`, which this makes, is declared as well",
+                "this partition declares flow `{}`, but a flow with this name exists",
                 name.value
             );
             sink.error(Code::Duplicate, name.span, message);

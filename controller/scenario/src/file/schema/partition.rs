@@ -63,7 +63,7 @@ pub(super) fn flows(
                 format!("write `{{halves: {text}}}` for two groups, or `{{ring: {text}}}`")
             }
         };
-        let message = "`partition` is a mapping; found a list";
+        let message = "`partition` must be a mapping; found a list";
         sink.error(Code::WrongType, node.span, message).hint(hint);
         return None;
     }
@@ -82,7 +82,7 @@ pub(super) fn flows(
         Some(node) => {
             let direction = reader::choice(sink, node, "`direction`", &["both", "one_way"])?;
             if shape == "ring" && direction == "one_way" {
-                let message = "`direction: one_way` needs two sides, and a `ring` has none";
+                let message = "`direction: one_way` needs two sides, but a `ring` has none";
                 sink.error(Code::Effect, node.span, message)
                     .hint("leave `direction` out, or write `groups: [[a], [b]]`");
                 return None;
@@ -101,7 +101,7 @@ pub(super) fn flows(
         }
         _ => {
             if let Kind::Bool(_) | Kind::Null = hosts.kind {
-                let message = format!("`{shape}` names hosts; found {}", hosts.describe());
+                let message = format!("`{shape}` must name hosts; found {}", hosts.describe());
                 sink.error(Code::WrongType, hosts.span, message)
                     .hint(format!(
                         "name all hosts in order, for example `{shape}: [a, b, c, d]`"
@@ -146,14 +146,14 @@ fn between(
     both_ways: bool,
 ) -> Option<Vec<Cut>> {
     if groups.len() < 2 || groups.iter().any(Vec::is_empty) {
-        let message = "a partition needs two sides or more, with a host or more in each";
+        let message = "a partition needs at least two groups, with at least one host in each";
         sink.error(Code::OutOfRange, node.span, message)
             .hint("write for example `groups: [[a, b], [s]]`");
         return None;
     }
     if let Some(host) = shared(groups) {
         let message = format!(
-            "host `{}` is in two groups, which would be apart",
+            "host `{}` is in two groups that the partition separates",
             host.value
         );
         sink.error(Code::Duplicate, host.span, message)
@@ -204,11 +204,11 @@ fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     if is_middle && !common && !second.is_empty() {
         let bridge = [first, vec![host.to_owned()], second].concat().join(", ");
         return format!(
-            "write `bridge: [{bridge}]`: `{host}` in the middle reaches both sides, which do not reach each other"
+            "write `bridge: [{bridge}]`: `{host}` in the middle reaches both sides, which cannot reach each other"
         );
     }
     format!(
-        "write `bridge: [a, {host}, b]` for a host between sides of one size; for others, `effect: drop` on the flows between them"
+        "write `bridge: [a, {host}, b]` for a host between two groups of equal size; for other groups, write `effect: drop` for the flows between them"
     )
 }
 
@@ -233,8 +233,9 @@ fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
     });
     let cuts: Vec<Cut> = cuts.filter(|cut| !cut.to.is_empty()).collect();
     if cuts.is_empty() {
-        let message =
-            format!("`ring` has 4 hosts or more; found {count}, which all reach each other");
+        let message = format!(
+            "`ring` needs at least 4 hosts; found {count}, which would all reach each other"
+        );
         sink.error(Code::OutOfRange, node.span, message)
             .hint("write for example `ring: [a, b, c, d]`, or `groups: [[a], [b, c]]`");
         return None;

@@ -91,9 +91,9 @@ pub(super) fn per_of_trigger(
         _ => false,
     };
     if flow {
-        let message = "a trigger counts packets of several flows: it has no key of one";
+        let message = "a trigger counts the packets of all its flows together, so `per: flow` is not possible";
         sink.error(Code::Suspicious, node.span, message)
-            .hint("leave `per` out, and all packets share it; or `connection`, `{connection: both}`, `source`, or fields");
+            .hint("leave `per` out to count all packets together; or write `connection`, `{connection: both}`, `source`, or fields");
         return None;
     }
     per(sink, protocols, node)?
@@ -132,7 +132,7 @@ fn rdma_connection(protocols: &Protocols) -> Option<Per> {
 
 /// Reads `{connection: both}`.
 fn connection(sink: &mut Sink<'_>, protocols: &Protocols, ways: &Node) -> Option<Per> {
-    reader::variant(sink, ways, "what of a connection is a key", &["both"])?.nothing(sink);
+    reader::variant(sink, ways, "`connection`", &["both"])?.nothing(sink);
     Some(Per {
         key: PacketKey::both_ways(protocols, &CONNECTION).ok()?,
         of: "connections".to_owned(),
@@ -146,7 +146,7 @@ fn fields(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node, items: &[Node
     let mut names: Vec<&str> = Vec::new();
     for item in items {
         let Kind::Text { value, .. } = &item.kind else {
-            return reader::wrong_type(sink, item, "a field of a key is a name");
+            return reader::wrong_type(sink, item, "a field of a key must be a name");
         };
         names.push(value);
         // Each field is checked on its own, so that the error points at the wrong one.
@@ -191,10 +191,9 @@ pub(super) fn numbered(
 ) -> Option<Keys> {
     if let Selection::Psn(_) = selection {
         if let Some(node) = at {
-            let message =
-                "`per` has no effect on `psn`: packets are placed by their RDMA connection";
+            let message = "`per` has no effect on `psn`, which always counts per RDMA connection";
             sink.error(Code::Suspicious, node.span, message).hint(
-                "leave it out; a connection is (source, destination, destination queue pair)",
+                "leave `per` out; an RDMA connection is (source, destination, destination queue pair)",
             );
             return None;
         }
@@ -207,9 +206,9 @@ pub(super) fn numbered(
     let per = at.zip(per);
     let is_share = matches!(selection, Selection::Share(_));
     if let Some(node) = most.filter(|_| is_share || per.is_none()) {
-        let message = "`keys` has no effect here: nothing is held for each key";
+        let message = "`keys` has no effect here: the switch stores nothing per key";
         sink.error(Code::Suspicious, node.span, message)
-            .hint("it sets the capacity for keys of `per`, where packets are numbered or drawn");
+            .hint("`keys` sets how many keys of `per` a switch can store to count packets or draw random numbers");
     }
     // A share uses the selection's own key.
     let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
@@ -220,17 +219,17 @@ pub(super) fn numbered(
     if *selection == Selection::Always && !effect.draws() {
         let message = "`per` has no effect here: all packets are selected, whatever their key";
         sink.error(Code::Suspicious, node.span, message).hint(
-            "it says by what packets are numbered and drawn (`select: {nth: 3}`), or what a share is of",
+            "`per` says how packets are counted and drawn (`select: {nth: 3}`), or of what a `share` is taken",
         );
         return None;
     }
     if effect.goes_by_time() {
         let message = format!(
-            "`per` has no effect on `{}`: what waits, waits in its flow's queue",
+            "`per` has no effect on `{}`: packets wait in one queue per flow",
             effect.word()
         );
         sink.error(Code::Suspicious, node.span, message)
-            .hint("leave `per` out, or declare a flow for each");
+            .hint("leave `per` out, or declare one flow per key");
         return None;
     }
     Some(keys(per, most, node.span))
@@ -247,7 +246,7 @@ pub(super) fn followed(
         if let Some(most) = most {
             let message = "`keys` has no effect here: all packets share this trigger";
             sink.error(Code::Suspicious, most.span, message)
-                .hint("it sets the capacity for keys of `per`");
+                .hint("`keys` sets how many keys of `per` a switch can store");
             return None;
         }
         return Some(None);

@@ -125,8 +125,8 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
     let timeout_ns = duration(sink, &fields, "timeout", TIMEOUT_NS);
     let (every_ns, timeout_ns) = (every_ns?, timeout_ns?);
     let (most, what) = match fields.get("run") {
-        Some(_) => (MAX_PROGRAMS, "programs could run"),
-        None => (MAX_WAITING, "questions could wait"),
+        Some(_) => (MAX_PROGRAMS, "programs of this probe could run"),
+        None => (MAX_WAITING, "requests of this probe could wait for a reply"),
     };
     let at_once = timeout_ns.div_ceil(every_ns);
     if at_once > most {
@@ -134,7 +134,7 @@ fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
             .into_iter()
             .find_map(|key| fields.get(key));
         let span = span.map_or(fields.span, |node| node.span);
-        let message = format!("{at_once} {what} at once, {most} may");
+        let message = format!("{at_once} {what} at once; at most {most} are allowed");
         sink.error(Code::Capacity, span, message)
             .hint("raise `every`, or lower `timeout`");
     }
@@ -171,9 +171,9 @@ fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Question> {
         return None;
     };
     if let (Some(node), true) = (fields.get("send"), kind != "udp") {
-        let message = format!("a probe by `{kind}` has no `send`");
+        let message = format!("`send` has no effect on a probe with `{kind}`");
         sink.error(Code::OutOfRange, node.span, message)
-            .hint("leave `send` out, or ask by `udp`");
+            .hint("leave `send` out, or write `udp`");
     }
     let node = fields.get(kind)?;
     if kind == "run" {
@@ -189,7 +189,7 @@ fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Question> {
     }
     if let (Kind::Number { .. }, "tcp" | "udp") = (&node.kind, kind) {
         let port = reader::written(sink, node);
-        let message = format!("`{kind}` is `HOST:PORT`; found {}", node.describe());
+        let message = format!("`{kind}` must be `HOST:PORT`; found {}", node.describe());
         sink.error(Code::WrongType, node.span, message)
             .hint(format!("write the host as well: `HOST:{port}`"));
         return None;
@@ -223,11 +223,11 @@ fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Ask, Span)> {
         let diagnostic = sink.error(
             Code::OutOfRange,
             node.span,
-            format!("`{url}` is no URL of a probe"),
+            format!("`{url}` is not a URL that a probe can request"),
         );
         diagnostic.hint(match url.starts_with("https://") {
-            true => "a probe does not encrypt; `tcp` times the connection alone",
-            false => "for example `http://s/index.html`",
+            true => "a probe does not support TLS; write `tcp: HOST:443` to measure the connection setup alone",
+            false => "write for example `http://s/index.html`",
         });
         return None;
     };
@@ -239,8 +239,12 @@ fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Ask, Span)> {
         let at = url.len() - path.len() + wrong;
         let file = sink.source().text;
         let span = locate(file, node, at, at + 1);
-        sink.error(Code::OutOfRange, span, "a URL has no such character")
-            .hint("write it as `%` and two hexadecimal digits");
+        sink.error(
+            Code::OutOfRange,
+            span,
+            "this character is not allowed in a URL",
+        )
+        .hint("write the character as `%` and two hexadecimal digits");
         return None;
     }
     let (to, span) = endpoint(sink, node, authority, SCHEME.len(), Some(80))?;
@@ -279,7 +283,7 @@ fn endpoint(
 fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
     let Some(node) = fields.get("send") else {
         sink.error(Code::MissingKey, fields.span, "`udp` needs the key `send`")
-            .hint("write what the other side answers: text, or bytes as `\"0x01ff\"`");
+            .hint("write a request that the service answers: text, or bytes as `\"0x01ff\"`");
         return None;
     };
     let text = reader::text(sink, node, "`send`")?;
@@ -290,9 +294,9 @@ fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
                 sink.error(
                     Code::OutOfRange,
                     node.span,
-                    "`send` has no whole bytes in hexadecimal",
+                    "`send` must have two hexadecimal digits for each byte",
                 )
-                .hint("two digits a byte, behind `0x`; spaces may stand between");
+                .hint("write two digits per byte after `0x`; spaces between them are allowed");
                 return None;
             };
             bytes
@@ -300,7 +304,7 @@ fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
     };
     if bytes.is_empty() || bytes.len() > MAX_DATAGRAM {
         let message = format!(
-            "`send` has 1 to {MAX_DATAGRAM} bytes; found {}",
+            "`send` must have 1 to {MAX_DATAGRAM} bytes; found {}",
             bytes.len()
         );
         sink.error(Code::OutOfRange, node.span, message);

@@ -49,7 +49,10 @@ pub(super) fn read(
                     .hint("the path is relative to the scenario");
             }
             None => {
-                let message = format!("protocol file `{}` was not given", name.value);
+                let message = format!(
+                    "protocol file `{}` is missing from the given files",
+                    name.value
+                );
                 sink.error(Code::Protocol, name.span, message);
             }
         }

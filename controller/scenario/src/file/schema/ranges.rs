@@ -32,7 +32,7 @@ impl Numbering {
             _ => std::slice::from_ref(node),
         };
         if items.is_empty() {
-            let message = format!("`{}` names at least one {}", self.key, self.of);
+            let message = format!("`{}` must name at least one {}", self.key, self.of);
             sink.error(Code::OutOfRange, node.span, message);
             return None;
         }
@@ -72,7 +72,7 @@ impl Numbering {
         match bounds {
             Some((low, high)) if low < first || high > last => {
                 let message = format!(
-                    "{} lies between {first} and {last}; found {value}",
+                    "{} must lie between {first} and {last}; found {value}",
                     self.one
                 );
                 sink.error(Code::OutOfRange, node.span, message);

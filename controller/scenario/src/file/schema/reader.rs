@@ -72,7 +72,7 @@ pub(crate) fn fields<'n>(
     let what = object.what;
     no_tag(sink, node);
     let Kind::Map(entries) = &node.kind else {
-        let message = format!("{what} is a mapping; found {}", node.describe());
+        let message = format!("{what} must be a mapping; found {}", node.describe());
         let hint = as_mapping(object, &scalars(sink, node));
         sink.error(Code::WrongType, node.span, message).hint(hint);
         return None;
@@ -122,7 +122,7 @@ pub(crate) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option
     match &node.kind {
         Kind::Map(entries) => Some(entries),
         _ => {
-            let message = format!("{what} is a mapping; found {}", node.describe());
+            let message = format!("{what} must be a mapping; found {}", node.describe());
             sink.error(Code::WrongType, node.span, message)
                 .hint("write `{NAME: …}`");
             None
@@ -136,7 +136,7 @@ pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
     match &node.kind {
         Kind::List(items) => Some(items),
         _ => {
-            let message = format!("{what} is a list; found {}", node.describe());
+            let message = format!("{what} must be a list; found {}", node.describe());
             let item = scalars(sink, node).into_iter().next();
             let diagnostic = sink.error(Code::WrongType, node.span, message);
             match item.filter(|_| matches!(node.kind, Kind::Text { .. })) {
@@ -191,7 +191,7 @@ pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spann
     match &node.kind {
         Kind::Text { value, .. } => Some(Spanned::new(value.clone(), node.span)),
         _ => {
-            let message = format!("{what} is text; found {}", node.describe());
+            let message = format!("{what} must be text; found {}", node.describe());
             let value = scalars(sink, node).into_iter().next();
             let diagnostic = sink.error(Code::WrongType, node.span, message);
             if let (Some(value), false) = (value, matches!(node.kind, Kind::Map(_))) {
@@ -229,7 +229,7 @@ pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str
             span,
             format!("`{name}` cannot be the name of {what}"),
         )
-        .hint("names start with a letter and go on with letters, digits, `-` and `_`, 40 at most");
+        .hint("a name has at most 40 letters, digits, `-` and `_`, and starts with a letter");
     }
     good
 }
@@ -243,14 +243,14 @@ pub(crate) fn integer(
 ) -> Option<u64> {
     no_tag(sink, node);
     let Some((value, integer)) = number(node) else {
-        return wrong_type(sink, node, &format!("{what} is a whole number"));
+        return wrong_type(sink, node, &format!("{what} must be a whole number"));
     };
     match integer.map(u64::try_from) {
         Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
         // An integer beyond YAML's integer types is read as a float and is still whole.
         None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
             let found = written(sink, node);
-            let message = format!("{what} is a whole number; found {found}");
+            let message = format!("{what} must be a whole number; found {found}");
             let diagnostic = sink.error(Code::WrongType, node.span, message);
             if value.fract() == 0.0 && value >= 0.0 {
                 diagnostic.hint(format!("write {value}"));
@@ -261,8 +261,8 @@ pub(crate) fn integer(
             let found = written(sink, node);
             // A limit near the type's maximum is omitted from the message.
             let message = match high >= u64::from(u32::MAX) && value < low as f64 {
-                true => format!("{what} is {low} or more; found {found}"),
-                false => format!("{what} lies between {low} and {high}; found {found}"),
+                true => format!("{what} must be {low} or more; found {found}"),
+                false => format!("{what} must lie between {low} and {high}; found {found}"),
             };
             sink.error(Code::OutOfRange, node.span, message);
         }
@@ -275,7 +275,7 @@ pub(crate) fn float(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<f64>
     no_tag(sink, node);
     match number(node) {
         Some((value, _)) => Some(value),
-        None => wrong_type(sink, node, &format!("{what} is a number")),
+        None => wrong_type(sink, node, &format!("{what} must be a number")),
     }
 }
 
@@ -351,9 +351,9 @@ pub(crate) fn quantity_within(
     let (least, most) = (*range.start(), *range.end());
     let [from, to, found] = [least, most, read.value].map(|value| dimension.show(value));
     let bounds = match (least, most) {
-        (0, _) => format!("is at most {to}"),
-        (_, u64::MAX) => format!("is at least {from}"),
-        _ => format!("lies between {from} and {to}"),
+        (0, _) => format!("must be at most {to}"),
+        (_, u64::MAX) => format!("must be at least {from}"),
+        _ => format!("must lie between {from} and {to}"),
     };
     let message = format!("{what} {bounds}; found {found}");
     sink.error(Code::OutOfRange, read.span, message);
@@ -372,7 +372,7 @@ pub(crate) fn quantity_near(
     let text = match &node.kind {
         Kind::Text { value, .. } => Cow::Borrowed(value.as_str()),
         Kind::Number { .. } => Cow::Owned(written(sink, node)),
-        _ => return wrong_type(sink, node, &format!("{what} is a {dimension}")),
+        _ => return wrong_type(sink, node, &format!("{what} must be a {dimension}")),
     };
     match units::parse(&text, dimension) {
         Ok(value) => Some(Spanned::new(value, node.span)),
@@ -390,7 +390,7 @@ pub(crate) fn quantity_near(
 pub(crate) fn truth(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<bool> {
     match node.kind {
         Kind::Bool(value) if node.tag.is_none() => Some(value),
-        _ => wrong_type(sink, node, &format!("{what} is true or false")),
+        _ => wrong_type(sink, node, &format!("{what} must be true or false")),
     }
 }
 
@@ -416,7 +416,7 @@ pub(crate) fn word(
     no_tag(sink, node);
     let written = scalars(sink, node).into_iter().next();
     let Some(written) = written.filter(|_| !matches!(node.kind, Kind::Map(_))) else {
-        return wrong_type(sink, node, &format!("{what} is a word"));
+        return wrong_type(sink, node, &format!("{what} must be a word"));
     };
     let found = words.iter().find(|word| **word == written);
     if found.is_none() {
@@ -443,11 +443,11 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
             {
                 Some(percent) => percent / 100.0,
                 None => {
-                    return wrong_type(sink, node, &format!("{what} is a number between 0 and 1"));
+                    return wrong_type(sink, node, &format!("{what} must be a number from 0 to 1"));
                 }
             }
         }
-        _ => return wrong_type(sink, node, &format!("{what} is a number between 0 and 1")),
+        _ => return wrong_type(sink, node, &format!("{what} must be a number from 0 to 1")),
     };
     if (0.0..=1.0).contains(&value) {
         return Some(Spanned::new(value, node.span));
@@ -457,7 +457,7 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
         Kind::Text { value, .. } => value.clone(),
         _ => value.to_string(),
     };
-    let message = format!("{what} lies between 0 and 1, which is 100%; found {found}");
+    let message = format!("{what} must lie between 0 and 1, which is 100%; found {found}");
     let diagnostic = sink.error(Code::OutOfRange, node.span, message);
     if value > 1.0 && value <= 100.0 && is_number {
         diagnostic.hint(format!("for {value} percent write `{value}%`"));
@@ -482,7 +482,7 @@ fn no_tag(sink: &mut Sink<'_>, node: &Node) {
         sink.error(
             Code::WrongType,
             node.span,
-            format!("a tag (`!{tag}`) has no meaning here"),
+            format!("a YAML tag (`!{tag}`) has no meaning here"),
         );
     }
 }

@@ -162,7 +162,7 @@ const MAX_KEYS: usize = 4096;
 pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     if let Some(hint) = reader::bare_selection(sink, node) {
         let message = format!(
-            "a selection is a word or a mapping; found {}",
+            "a selection must be a word or a mapping; found {}",
             node.describe()
         );
         sink.error(Code::WrongType, node.span, message).hint(hint);
@@ -236,10 +236,10 @@ fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selectio
     let keys = counted.keys().len();
     if keys > MAX_KEYS {
         let message = format!(
-            "this selection takes {keys} entries of a switch's table, which has {MAX_KEYS}"
+            "this selection needs {keys} entries in a table of the switch, which has {MAX_KEYS}"
         );
         sink.error(Code::Capacity, span, message)
-            .hint("name fewer: an ordinal takes one, and a range up to 62");
+            .hint("name fewer packets: a single number needs one entry, and a range up to 62");
         return None;
     }
     Some(Selection::Counted(counted))
@@ -257,10 +257,11 @@ fn psn(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Selection
     let entries = at.as_slice().len() * rounds.as_slice().len();
     if entries > MAX_KEYS {
         let message = format!(
-            "this selection takes {entries} entries of a switch's table, which has {MAX_KEYS}"
+            "this selection needs {entries} entries in a table of the switch, which has {MAX_KEYS}"
         );
-        sink.error(Code::Capacity, node.span, message)
-            .hint("name fewer: each range of `at` takes one for each range of `round`");
+        sink.error(Code::Capacity, node.span, message).hint(
+            "name fewer ranges: each range of `at` needs one entry for each range of `round`",
+        );
         return None;
     }
     Some(Selection::Psn(Psn { at, rounds }))
@@ -281,7 +282,7 @@ fn burst(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Counted
     let end = u64::from(start) + u64::from(length) - 1;
     if end > u64::from(u32::MAX) || (every != 0 && end > u64::from(every)) {
         let message = format!(
-            "`burst` takes packets {start} to {end}, and the next one begins behind packet {every}"
+            "`burst` takes packets {start} to {end}, but numbering starts over after packet {every}"
         );
         sink.error(Code::OutOfRange, node.span, message)
             .hint(format!(
@@ -294,18 +295,18 @@ fn burst(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Counted
 
 fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
     let Kind::Text { value, .. } = &node.kind else {
-        reader::wrong_type::<()>(sink, node, "`pattern` is text of 0 and 1, in quotes");
+        reader::wrong_type::<()>(sink, node, "`pattern` must be text of 0 and 1, in quotes");
         return None;
     };
     if let Some(stray) = value.chars().find(|c| !matches!(c, '0' | '1')) {
-        let message = format!("`pattern` consists of 0 and 1; found `{stray}`");
+        let message = format!("`pattern` must consist of 0 and 1; found `{stray}`");
         sink.error(Code::OutOfRange, node.span, message)
             .hint("write for example `pattern: \"0110\"`");
         return None;
     }
     if value.is_empty() || value.len() > MAX_PATTERN {
         let message = format!(
-            "`pattern` has 1 to {MAX_PATTERN} digits; found {}",
+            "`pattern` must have 1 to {MAX_PATTERN} digits; found {}",
             value.len()
         );
         sink.error(Code::Capacity, node.span, message)
@@ -347,7 +348,7 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selectio
         sink.error(
             Code::MissingKey,
             node.span,
-            "`share` needs `per`, whose keys it is a share of",
+            "`share` needs `per`: it selects a share of the keys that `per` names",
         )
         .hint(
             "write `per: connection`, `per: source`, or `per: [ip.src, udp.sport]` beside `select`",
@@ -389,7 +390,7 @@ fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection>
     let loss_bad = positive(
         sink,
         loss_bad,
-        "with `loss_bad` 0 nothing happens in the bad state; use `probability`",
+        "with `loss_bad` 0 the bad state selects no packets; use `probability`",
     );
     let loss_good = match loss_good? {
         Spanned { value: 0.0, .. } => None,
@@ -412,7 +413,7 @@ fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
             Code::OutOfRange,
             p.span,
             format!(
-                "{} is below 2^-32, the smallest probability of a switch",
+                "{} is below 2^-32, the smallest probability that a switch can apply",
                 p.value
             ),
         )

@@ -64,7 +64,7 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<WrittenSide> {
     if let Some(node) = fields.get("interface") {
         if let Some(link) = fields.get("link") {
             let message =
-                "`link` names the interface of a host, and this side is an `interface` itself";
+                "`link` names the interface of a host, but this side is already an `interface`";
             sink.error(Code::Topology, link.span, message)
                 .hint("leave `link` out");
             return None;
@@ -84,9 +84,9 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<WrittenSide> {
 fn netns(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     let name = reader::text(sink, node, "`netns`")?.value;
     if name.is_empty() || name == "." || name == ".." || name.contains('\0') {
-        let message = format!("`{name}` cannot be a network namespace");
+        let message = format!("`{name}` cannot be the name of a network namespace");
         sink.error(Code::Topology, node.span, message)
-            .hint("write a name that `ip netns` lists, or a path with a slash in it");
+            .hint("write a name that `ip netns` lists, or a path that contains a slash");
         return None;
     }
     Some(name)
@@ -98,8 +98,9 @@ fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     let is_bad = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.is_empty() || name.len() > 15 || name == "." || name == ".." || name.contains(is_bad) {
         let message = format!("`{name}` cannot be the name of an interface");
-        sink.error(Code::Topology, node.span, message)
-            .hint("names of interfaces have 15 bytes at most, without `/`, `:` and white space");
+        sink.error(Code::Topology, node.span, message).hint(
+            "the name of an interface has at most 15 bytes, without `/`, `:` and white space",
+        );
         return None;
     }
     Some(name)
@@ -121,9 +122,9 @@ pub(super) fn together(
             sink.error(
                 Code::Topology,
                 node.span,
-                "`wire` lies between two interfaces, or between a host and the network it is connected to",
+                "`wire` must connect two interfaces, or a host and the network that the host is attached to",
             )
-            .hint("write two different interfaces, or one host and, for the other side, a name alone");
+            .hint("write two different interfaces, or one host and only a name for the other side");
             None
         }
     }

@@ -32,7 +32,7 @@ impl<'s, 'f> Reader<'s, 'f> {
         let Kind::List(items) = &node.kind else {
             if !matches!(node.kind, Kind::Text { .. }) {
                 let wanted =
-                    "`run` is a line for the shell, or a list: a program and its arguments";
+                    "`run` must be a line for the shell, or a list of a program and its arguments";
                 return reader::wrong_type(self.sink, node, wanted);
             }
             let line = self.template(node, "`run`")?;
@@ -51,7 +51,7 @@ impl<'s, 'f> Reader<'s, 'f> {
         if items.is_empty() || words.first().is_some_and(|word| word.text().is_empty()) {
             self.sink
                 .error(Code::OutOfRange, node.span, "`run` names no program")
-                .hint("for example `[curl, -s, \"http://{host.s.ip}/\"]`, or a line for the shell");
+                .hint("write for example `[curl, -s, \"http://{host.s.ip}/\"]`, or a line for the shell");
             return None;
         }
         (words.len() == items.len()).then_some(CommandLine::Words(words))

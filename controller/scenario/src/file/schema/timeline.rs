@@ -105,7 +105,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
         {
             let message = format!("step `{}` is declared twice", step.name.value);
             sink.error(Code::Duplicate, step.name.span, message)
-                .hint("give each step a name of its own; one that comes again has `every`");
+                .hint("give each step its own name; to repeat a step, write `every`");
         }
         if let Some(before) = steps.last().filter(|_| step.on.is_none()) {
             overlap(sink, before, step);
@@ -125,11 +125,11 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
         });
         if count > MAX_TIMES {
             let message = format!(
-                "the steps of a timeline come {MAX_TIMES} times in all; with step `{}` it is more",
+                "all steps of a timeline together may occur at most {MAX_TIMES} times; step `{}` exceeds this",
                 step.name.value
             );
             sink.error(Code::Capacity, step.span, message)
-                .hint("write a longer `every`, or an end by `times` or `until`");
+                .hint("write a longer `every`, or limit the repetitions with `times` or `until`");
             break;
         }
     }
@@ -158,7 +158,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         let down = flap.and_then(|flap| duration(sink, &flap, "down"));
         let up = flap.and_then(|flap| duration(sink, &flap, "up"));
         if length.is_some() || every.is_some() {
-            let message = "`flap` sets how long the step lasts and how often it comes";
+            let message = "`flap` already sets how long the step lasts and how often it repeats";
             sink.error(Code::Contradiction, node.span, message)
                 .hint("leave `for` and `every` out");
         }
@@ -167,22 +167,22 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         length = down;
     }
     if let Some(zero) = length.filter(|length| length.value == 0) {
-        let message = "`for` is longer than 0s; found 0s";
+        let message = "`for` must be longer than 0s; found 0s";
         sink.error(Code::OutOfRange, zero.span, message)
             .hint("leave `for` out for a step that lasts until the next one");
     }
     let (name, at) = (name?, at?);
     if let (Some(until), Some(_)) = (&until, on) {
-        let message = "`until` counts from the start, and when this step begins is not known";
+        let message = "`until` counts from the start of the workload, but a step with `on` has no known start time";
         sink.error(Code::Contradiction, until.span, message)
-            .hint("write `for`, how long it lasts, and `times`, how often it comes");
+            .hint("write `for`, how long the step lasts, and `times`, how often it occurs");
     }
     if let Some(until) = until.filter(|until| until.value <= at.value && on.is_none()) {
         sink.error(
             Code::OutOfRange,
             until.span,
             format!(
-                "`until` is later than `at`; found {}, and `at` {}",
+                "`until` must be later than `at`; found {}, and `at` is {}",
                 show_duration(until.value),
                 show_duration(at.value)
             ),
@@ -203,16 +203,16 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
             if length.value < SHORTEST_NS || gap < SHORTEST_NS {
                 let shortest = show_duration(SHORTEST_NS);
                 let message = format!(
-                    "a step that repeats lasts {shortest} or more, with {shortest} or more between; found {} and {}",
+                    "a step that repeats must last at least {shortest}, and pause at least {shortest} in between; found {} and {}",
                     show_duration(length.value),
                     show_duration(gap)
                 );
                 sink.error(Code::OutOfRange, every.span, message)
-                    .hint("a write to a switch takes milliseconds");
+                    .hint("write a longer `for` or `every`: the controller needs milliseconds to write to a switch");
             }
         }
         (Some(length), None) if until.is_some() => {
-            let message = "a step that comes once ends by `for` or by `until`, not by both";
+            let message = "a step that occurs once ends by `for` or by `until`, not by both";
             sink.error(Code::Contradiction, length.span, message)
                 .hint("leave one of them out");
         }
@@ -222,7 +222,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         sink.error(
             Code::MissingKey,
             node.span,
-            "`times` needs `every` or `flap`: a step without them comes once",
+            "`times` needs `every` or `flap`: a step without them occurs once",
         )
         .hint("write for example `every: 10s`, or leave `times` out");
     }
@@ -244,7 +244,7 @@ fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
         sink.error(
             Code::WrongType,
             node.span,
-            "`on` is a condition; found a mapping",
+            "`on` must be a condition; found a mapping",
         )
         .hint("write a comparison: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`");
         return false;
@@ -263,13 +263,13 @@ fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
                 fields.span,
                 "a step needs the key `at` or `on`",
             )
-            .hint("write `at: 5s`, a time since the start, or `on: fault.loss.fired >= 3`, a condition");
+            .hint("write `at: 5s`, a time since the start of the workload, or `on: fault.loss.fired >= 3`, a condition");
             None
         }
         (Some(at), Some(_)) => {
-            let message = "a step begins `at` a time or `on` a condition, not both";
+            let message = "a step starts `at` a time or `on` a condition, not both";
             sink.error(Code::Contradiction, at.span, message)
-                .hint("leave one of them out; the times of the steps behind one with `on` count from its beginning");
+                .hint("leave one of them out; after a step with `on`, the times of later steps count from the start of that step");
             None
         }
     }
@@ -279,11 +279,11 @@ fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
 fn ends_before(sink: &mut Sink<'_>, step: &WrittenStep, waiting: &WrittenStep) {
     if step.every.is_some() && step.times.is_none() && step.until.is_none() {
         let message = format!(
-            "step `{}` repeats without an end, and step `{}` waits for it to be over",
+            "step `{}` repeats without end, so step `{}` after it could never start",
             step.name.value, waiting.name.value
         );
         sink.error(Code::Contradiction, step.span, message)
-            .hint("write `times`, how often it comes, or `until`");
+            .hint("limit the repetitions with `times` or `until`");
     }
 }
 
@@ -326,7 +326,7 @@ fn unroll(
     };
     if said.unwrap_or(at.saturating_add(1)) > limits.time_ns {
         let message = format!(
-            "step `{}` repeats {} after the start, and the run may take {}",
+            "step `{}` repeats {} after the start, but the run's time limit is {}",
             step.name.value,
             match said {
                 Some(end) => format!("until {}", show_duration(end)),
@@ -335,7 +335,7 @@ fn unroll(
             show_duration(limits.time_ns)
         );
         sink.error(Code::OutOfRange, step.span, message)
-            .hint("begin and end it earlier, or raise `limits.time`");
+            .hint("let the step start and end earlier, or raise `limits.time`");
         return Vec::new();
     }
     let end = said.or(next).unwrap_or(limits.time_ns);

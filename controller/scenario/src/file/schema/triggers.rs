@@ -158,7 +158,11 @@ fn trigger(
     let mut stages = Vec::new();
     for (number, item) in items.iter().enumerate() {
         if let Some(what) = named(item, declared) {
-            let message = format!("{} is a mapping; found {}", STAGE.what, item.describe());
+            let message = format!(
+                "{} must be a mapping; found {}",
+                STAGE.what,
+                item.describe()
+            );
             sink.error(Code::WrongType, item.span, message)
                 .hint(format!("write `{{{what}}}`"));
             return None;
@@ -167,7 +171,9 @@ fn trigger(
     }
     let all: u64 = stages.iter().map(|stage| u64::from(stage.count)).sum();
     if all > MAX_COUNT {
-        let message = format!("the stages of a trigger count to {MAX_COUNT} at most; found {all}");
+        let message = format!(
+            "the counts of all stages of a trigger may add up to at most {MAX_COUNT}; found {all}"
+        );
         sink.error(Code::OutOfRange, after.span, message);
         return None;
     }
@@ -193,16 +199,16 @@ fn named(node: &Node, declared: &Declared) -> Option<String> {
 /// Reads `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`; stages after the first may have `within`.
 fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
     let fields = reader::fields(sink, node, &STAGE)?;
-    let event = event(sink, &fields, "what a trigger waits for")?;
+    let event = event(sink, &fields, "an event of a trigger")?;
     let (own, other) = match event {
         RawEvent::Flow(_) => ("packets", "hits"),
         RawEvent::Fault(_) => ("hits", "packets"),
     };
     if let Some(node) = fields.get(other) {
-        let message = format!("`{other}` are not counted here");
+        let message = format!("`{other}` is not a key of this event");
         sink.error(Code::Contradiction, node.span, message)
             .hint(format!(
-                "a flow has `packets`, a fault has `hits`: write `{own}`"
+                "write `{own}`: a flow counts `packets`, and a fault counts `hits`"
             ));
         return None;
     }
@@ -212,9 +218,9 @@ fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
     };
     let within_ns = duration(sink, &fields, "within")?;
     if let Some(node) = fields.get("within").filter(|_| is_first) {
-        let message = "`within` counts from what came before, and this comes first";
+        let message = "`within` counts from the previous event, but this event is the first";
         sink.error(Code::Contradiction, node.span, message)
-            .hint("leave it out; how long the trigger is on is `for`, beside `after`");
+            .hint("leave `within` out; to limit how long the trigger stays on, write `for` beside `after`");
         return None;
     }
     Some(RawStage {
@@ -229,16 +235,15 @@ fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEven
         (Some(flow), None) => reader::name(sink, flow, "a flow").map(RawEvent::Flow),
         (None, Some(fault)) => reader::name(sink, fault, "a fault").map(RawEvent::Fault),
         (None, None) => {
-            let message = format!("{what} is a `flow` or a `fault`");
+            let message = format!("{what} must be a `flow` or a `fault`");
             sink.error(Code::MissingKey, fields.span, message)
                 .hint("write for example `{fault: loss, hits: 1}` or `{flow: a-get, packets: 3}`");
             None
         }
         (Some(_), Some(fault)) => {
-            let message = format!("{what} is a `flow` or a `fault`, not both");
-            sink.error(Code::Contradiction, fault.span, message).hint(
-                "write a list of what it waits for in turn: `after: [{flow: …}, {fault: …}]`",
-            );
+            let message = format!("{what} must be a `flow` or a `fault`, not both");
+            sink.error(Code::Contradiction, fault.span, message)
+                .hint("write a list of the events in order: `after: [{flow: …}, {fault: …}]`");
             None
         }
     }

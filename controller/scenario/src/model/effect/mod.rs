@@ -171,7 +171,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// What distinguishes an effect from others.
+/// The properties in which effects differ.
 pub trait Behaviour: fmt::Debug {
     /// The action of the effect's unit in the switch.
     fn action(&self) -> Action;

@@ -217,16 +217,16 @@ fn by_name<S: Serializer>(by: &Method, serializer: S) -> Result<S::Ok, S::Error>
 /// The plan for users: first the rate of every worker, then a line per part.
 pub(crate) fn text(gradients: &Gradients) -> Vec<String> {
     let best = match gradients.is_optimal {
-        true => "no plan lets them send more".to_owned(),
+        true => "no plan is faster".to_owned(),
         false => format!(
-            "no plan lets them send more than {}",
+            "no plan is faster than {}",
             show_rate(gradients.bound_bps as u64)
         ),
     };
     let rate = show_rate(gradients.rate_bps as u64);
     let answered = match gradients.answers.is_empty() {
         true => "",
-        false => " and be answered as fast",
+        false => " and receive sums as fast",
     };
     let mut lines = vec![format!("every worker can send {rate}{answered}: {best}")];
     for part in &gradients.parts {
@@ -235,7 +235,7 @@ pub(crate) fn text(gradients: &Gradients) -> Vec<String> {
             let passed: Vec<&str> = member.way.iter().map(|hop| hop.switch.as_str()).collect();
             match passed.is_empty() {
                 true => member.host.clone(),
-                false => format!("{} (by {})", member.host, passed.join(", ")),
+                false => format!("{} (through {})", member.host, passed.join(", ")),
             }
         });
         let members: Vec<String> = members.collect();

@@ -23,7 +23,7 @@ pub(super) fn parts(
 ) -> Option<Vec<Part>> {
     if plan.parts.len() + usize::from(first) > NUMBERS {
         let message = format!(
-            "the plan has {} parts, and {first} numbers are taken; switches distinguish {NUMBERS}",
+            "the plan has {} parts, which need a job number each, but {first} of the {NUMBERS} numbers are taken",
             plan.parts.len()
         );
         sink.error(Code::Capacity, span, message);
@@ -37,7 +37,7 @@ pub(super) fn parts(
             .map(|_| network.name(planned.at).to_owned());
         if let Some(on) = on.as_ref().filter(|_| planned.members.len() > MAX_CHILDREN) {
             let message = format!(
-                "the plan has switch `{on}` sum {} workers, and a switch sums at most {MAX_CHILDREN}",
+                "the plan lets switch `{on}` sum {} workers, but a switch sums at most {MAX_CHILDREN}",
                 planned.members.len()
             );
             sink.error(Code::Capacity, span, message);

@@ -21,7 +21,7 @@ pub enum WaysError {
     Network(#[from] NetworkError),
     /// More equal paths than can be listed.
     #[error(
-        "{count} shortest paths lead from `{from}` to `{to}`; at most {MOST_EQUAL} are supported"
+        "{count} shortest paths lead from `{from}` to `{to}`; weir supports at most {MOST_EQUAL}"
     )]
     Equal {
         /// The first switch.
@@ -33,7 +33,7 @@ pub enum WaysError {
     },
     /// More switches with hosts than whole paths are computed for.
     #[error(
-        "hosts are attached to {0} switches; whole paths are supported between at most {MOST_ENDS}"
+        "hosts are attached to {0} switches; with this `routing`, weir supports at most {MOST_ENDS} such switches"
     )]
     Ends(usize),
 }

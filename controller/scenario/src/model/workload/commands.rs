@@ -163,7 +163,7 @@ impl Command {
 }
 
 impl CommandLine {
-    /// The same command line with each host name mapped by `host`.
+    /// A copy of the command line with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> CommandLine {
         let of = |template: Template| template.with_hosts(host);
@@ -175,7 +175,7 @@ impl CommandLine {
 }
 
 impl Command {
-    /// The same command with each host name mapped by `host`.
+    /// A copy of the command with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Command {
         let of = |template: Template| template.with_hosts(host);

@@ -27,7 +27,7 @@ pub enum Workload {
     Redis(Redis),
     /// Data-parallel training with a parameter server.
     Training(Training),
-    /// No programs of ours: the user's own traffic, for a fixed time.
+    /// No programs started by weir: only the user's own traffic, for a fixed time.
     Idle {
         /// Duration in nanoseconds.
         for_ns: u64,

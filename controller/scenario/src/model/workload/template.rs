@@ -78,7 +78,7 @@ impl Template {
         })
     }
 
-    /// The same text with each host name mapped by `host`.
+    /// A copy of the text with each host name mapped by `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Template {
         let mut made = Template {

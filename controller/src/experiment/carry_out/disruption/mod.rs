@@ -166,7 +166,7 @@ impl<'p> Disruptor<'p> {
                 running.begin(carried, load, switches)?;
             } else if begins {
                 let mut carried = DisruptionExecution::new(&running.disruption.id, epoch);
-                carried.skipped = Some("its previous execution was not undone yet".to_owned());
+                carried.skipped = Some("its previous execution had not been undone yet".to_owned());
                 self.carried.push(carried);
             }
             if running.phase != Phase::Idle {

@@ -24,7 +24,7 @@ pub enum WorkloadError {
     #[error(transparent)]
     Link(#[from] NetError),
     /// A wire scenario without its two interfaces.
-    #[error("a wire is between two interfaces that exist: `weir between IF1 IF2 --scenario FILE`")]
+    #[error("a wire connects two existing interfaces: use `weir between IF1 IF2 --scenario FILE`")]
     NoEnds,
 }
 
@@ -52,7 +52,7 @@ pub enum RedisError {
     #[error(transparent)]
     Server(#[from] ServerError),
     /// The server ended while clients still used it.
-    #[error("redis-server on {host} ended in mid-run: {reason}")]
+    #[error("redis-server on {host} ended during the run: {reason}")]
     ServerEnded {
         /// Host of the server.
         host: String,

@@ -67,7 +67,7 @@ impl Wire {
         if let Some(side) = [0, 1].into_iter().find(|side| !carrier(*side)) {
             tracing::info!(
                 interface = name(side),
-                "link is down: its other side is set down too"
+                "link is down: weir sets its other side down too"
             );
             self.netlink.set_up(name(1 - side), false)?;
             self.held_down = Some(1 - side);

@@ -159,7 +159,10 @@ impl Reader {
     ) -> Result<Reader, ReadError> {
         let path = folder.join(file_name(switch));
         let opened = match std::fs::metadata(&path).is_ok_and(|is| !is.is_file()) {
-            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+            true => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a file",
+            )),
             false => File::open(&path),
         };
         let file = opened.map_err(|source| ReadError::File {
@@ -208,7 +211,7 @@ impl Iterator for Reader {
 fn frame(packet: &EnhancedPacketBlock<'_>, ports: usize) -> Result<(usize, Frame), &'static str> {
     let port = packet.interface_id as usize;
     if port >= ports {
-        return Err("is of an interface that the run did not have");
+        return Err("belongs to an interface that the run did not have");
     }
     let flags = packet.options.iter().find_map(|option| match option {
         EnhancedPacketOption::Flags(flags) => Some(flags & 3),

@@ -54,7 +54,7 @@ pub enum StoreError {
     #[error("{0} already exists")]
     Taken(String),
     /// A text exceeds the maximum length.
-    #[error("{0} is longer than any rank's text")]
+    #[error("{0} is longer than the text of a rank")]
     TooLong(String),
     /// The address is in use or not local.
     #[error("cannot listen on {address}")]

@@ -38,10 +38,10 @@ pub(super) fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
             let [a, b] = &link.ends;
             let wants = match job.transport.value {
                 Transport::Udp => "has",
-                Transport::Rdma => "by RoCEv2 wants",
+                Transport::Rdma => "over RoCEv2 has",
             };
             let message = format!(
-                "a packet of {} values {wants} {bytes} bytes, and the link between `{a}` and `{b}` takes {} (its MTU)",
+                "a packet of {} values {wants} {bytes} bytes, but the MTU of the link between `{a}` and `{b}` is {}",
                 job.values.count(),
                 link.mtu
             );
@@ -62,7 +62,7 @@ pub(super) fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
         };
         if let Some(other) = jobs[..index].iter().find(meets) {
             let message = format!(
-                "jobs `{}` and `{}` meet at a switch, which sums frames of one size: {} values, or {}",
+                "jobs `{}` and `{}` share a switch, which sums frames of only one size, but their frames have {} and {} values",
                 other.name,
                 job.name,
                 other.values.count(),

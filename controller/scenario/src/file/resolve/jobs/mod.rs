@@ -24,7 +24,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
             jobs.extend(training_job(training, workload.span));
             if training.window > SLOTS && (raw.plan.is_some() || training.aggregate_on.is_some()) {
                 let message = format!(
-                    "a window of {} slots; a switch has {SLOTS}",
+                    "the `window` is {} slots, but a switch has only {SLOTS}",
                     training.window
                 );
                 sink.error(Code::Capacity, workload.span, message);
@@ -34,7 +34,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
         };
         let message = "`jobs` cannot be combined with `workload: training`, which is a job itself";
         sink.error(Code::Contradiction, job.name.span, message)
-            .hint("start both by `commands`, or leave `jobs` out");
+            .hint("start the programs of both with `workload: commands`, or leave `jobs` out");
         return jobs;
     }
     for declared in &raw.jobs {
@@ -43,8 +43,9 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
         };
         base += job.window;
         if base > SLOTS {
-            let message =
-                format!("the windows of all jobs together are {base} slots; a switch has {SLOTS}");
+            let message = format!(
+                "the windows of all jobs together are {base} slots, but a switch has only {SLOTS}"
+            );
             sink.error(Code::Capacity, declared.window.span, message);
             break;
         }
@@ -77,11 +78,12 @@ fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span
     };
     if let Some(worker) = training.workers.iter().find(misses) {
         let message = format!(
-            "switch `{on}` is to sum, and the path from `{worker}` to `{}` does not cross it",
+            "switch `{on}` cannot sum for `{worker}`: its path to `{}` does not cross that switch",
             training.server
         );
-        sink.error(Code::Placement, span, message)
-            .hint("write `aggregate_on` with a switch that all paths cross, or `plan: {by: grid}`");
+        sink.error(Code::Placement, span, message).hint(
+            "name in `aggregate_on` a switch that all paths cross, or write `plan: {by: grid}`",
+        );
     }
 }
 
@@ -132,7 +134,7 @@ fn job(
         if is_twice || other.is_some() {
             let message = match other {
                 Some(job) => format!(
-                    "host `{}` is a rank of job `{}` as well",
+                    "host `{}` is already a rank of job `{}`",
                     rank.value, job.name
                 ),
                 None => format!("host `{}` has two ranks", rank.value),
@@ -186,12 +188,11 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
     if let Some(values) = &declared.values
         && values.value != FrameValues::V256
     {
-        let message = "RDMA carries 256 values, a message of 1,024 bytes, in one packet";
+        let message = "with `transport: rdma` a packet carries 256 values (1,024 bytes)";
         return refuse(values.span, message, "write `values: 256`");
     }
     if let Some(deadline) = &declared.deadline {
-        let message =
-            "`deadline` with `transport: rdma`: a WRITE has no field for late contributions";
+        let message = "`deadline` cannot be combined with `transport: rdma`: a WRITE has no field for late contributions";
         return refuse(
             deadline.span,
             message,
@@ -199,7 +200,7 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
         );
     }
     if let [_, below, ..] = on {
-        let message = "`transport: rdma` with more than one switch that sums: one switch holds the queue pairs of all ranks";
+        let message = "`transport: rdma` allows only one switch that sums: that switch holds the queue pairs of all ranks";
         return refuse(
             below.span,
             message,
@@ -218,7 +219,7 @@ fn deadline(
 ) -> Option<Deadline> {
     let ranks = declared.ranks.len();
     if on.len() > 1 {
-        let message = "`deadline` with more than one switch that sums: no switch knows which ranks are missing at the others";
+        let message = "`deadline` allows only one switch that sums: with several, no switch knows which ranks are missing at the others";
         sink.error(Code::Contradiction, raw.span, message)
             .hint("name one switch in `on`, or leave `deadline` out");
         return None;

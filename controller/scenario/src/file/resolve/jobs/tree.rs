@@ -38,7 +38,7 @@ pub(super) fn summing_switches(
             );
             sink.error(Code::MissingKey, declared.name.span, message)
                 .hint(format!(
-                    "write the switch that sums, such as `on: {}`",
+                    "name the switch that sums, such as `on: {}`",
                     switches.first().map_or("SWITCH", String::as_str)
                 ));
             None
@@ -81,7 +81,7 @@ pub(super) fn tree(
             let message =
                 format!("switch `{parent}` sums more than {MAX_CHILDREN} ranks and switches");
             sink.error(Code::Capacity, child.span, message)
-                .hint("name switches between them, the topmost first: `on: [SPINE, LEAF, LEAF]`");
+                .hint("add switches below it, the topmost switch first: `on: [SPINE, LEAF, LEAF]`");
             return None;
         }
         if let Some(own) = tree
@@ -114,7 +114,7 @@ fn same_ways(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob, top: &str) -> bo
         };
         if !up.iter().zip(below).all(leads) {
             let message = format!(
-                "packets from `{}` to switch `{top}` take other switches than packets back",
+                "packets from `{}` to switch `{top}` and packets back cross different switches",
                 rank.value
             );
             sink.error(Code::Unreachable, rank.span, message)

@@ -46,7 +46,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
         let (Some((way, by)), None) = (ways.next(), ways.next()) else {
             let message = "`corrupt` needs one of `xor`, `bits` and `bytes`";
             sink.error(Code::WrongType, node.span, message)
-                .hint("write `bits: 1` for one bit of the field, drawn for each packet, or `xor: 0x01` for a fixed one");
+                .hint("write `bits: 1` to flip one random bit of the field in each packet, or `xor: 0x01` to flip a fixed one");
             return None;
         };
         let to = match way {
@@ -89,9 +89,9 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
 fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(String, Box<[u128]>)> {
     let is_bytes = way == "bytes";
     if is_bytes && !width.is_multiple_of(8) {
-        let message = format!("the field has {width} bits, which are no whole bytes");
+        let message = format!("the field has {width} bits, which is not a whole number of bytes");
         sink.error(Code::OutOfRange, by.span, message)
-            .hint("write `bits` in place of `bytes`");
+            .hint("write `bits` instead of `bytes`");
         return None;
     }
     let unit = if is_bytes { 8 } else { 1 };

@@ -61,7 +61,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
         }
         if let Some(hint) = range(node).or_else(|| latency_and_jitter(node)) {
             let message = format!(
-                "`delay` is one time or a mapping; found {}",
+                "`delay` must be one time or a mapping; found {}",
                 node.describe()
             );
             sink.error(Code::WrongType, node.span, message).hint(hint);
@@ -126,7 +126,7 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
             continue;
         };
         if shape.is_some() {
-            let message = format!("`{name}` belongs to `latency`");
+            let message = format!("`{name}` is allowed only beside `latency`");
             sink.error(Code::WrongType, wrong.span, message)
                 .hint(format!(
                     "leave `{name}` out, or write `latency` for the distribution"
@@ -134,9 +134,9 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
             return None;
         }
         if fields.get("jitter").is_none() {
-            let message = "`distribution` is that of `jitter`; there is no `jitter`";
+            let message = "`distribution` describes `jitter`, but there is no `jitter`";
             sink.error(Code::WrongType, wrong.span, message)
-                .hint("write `jitter: 10ms` beside it, or leave it out");
+                .hint("write `jitter: 10ms` beside it, or leave `distribution` out");
             return None;
         }
     }
@@ -152,9 +152,9 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
     let keeps_order = match fields.get("order") {
         None => false,
         Some(order) if matches!(time, DelayTime::Fixed(_)) => {
-            let message = "`order` has no effect: packets that wait equally long keep their order";
+            let message = "`order` has no effect: packets with the same delay keep their order";
             sink.error(Code::Effect, order.span, message)
-                .hint("leave `order` out, or write by how much the delay varies: `jitter: 10ms`");
+                .hint("leave `order` out, or let the delay vary: `jitter: 10ms`");
             return None;
         }
         Some(order) => reader::choice(sink, order, "`order`", &["kept", "free"])? == "kept",

@@ -45,7 +45,7 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
         let times: Vec<Option<u64>> = times.collect();
         let times: Vec<u64> = times.into_iter().collect::<Option<_>>()?;
         if times.windows(2).any(|pair| pair[0] > pair[1]) {
-            let message = format!("{what} is in ascending order");
+            let message = format!("{what} must be in ascending order");
             sink.error(Code::OutOfRange, node.span, message);
             return None;
         }
@@ -55,9 +55,9 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
         "uniform" => {
             let ends = times(sink, node, "`uniform`")?;
             let [least, most] = ends[..] else {
-                let message = "`uniform` has two ends: the least and the most";
+                let message = "`uniform` needs two times: the shortest and the longest delay";
                 sink.error(Code::OutOfRange, node.span, message)
-                    .hint("for example `uniform: [5ms, 15ms]`");
+                    .hint("write for example `uniform: [5ms, 15ms]`");
                 return None;
             };
             Distribution::uniform(least, most)
@@ -78,7 +78,7 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
             let points = times(sink, node, "`quantiles`")?;
             if !(2..=MAX_POINTS).contains(&points.len()) {
                 let message = format!(
-                    "`quantiles` lists 2 to {MAX_POINTS} of them; found {}",
+                    "`quantiles` must list 2 to {MAX_POINTS} times; found {}",
                     points.len()
                 );
                 sink.error(Code::OutOfRange, node.span, message);
@@ -104,8 +104,12 @@ pub(super) fn read_jitter(
         Some(node) => reader::choice(sink, node, "`distribution`", &JITTERS)?.to_owned(),
     };
     if jitter_ns == 0 {
-        sink.error(Code::OutOfRange, jitter.span, "a jitter of 0 is none")
-            .hint("leave it out");
+        sink.error(
+            Code::OutOfRange,
+            jitter.span,
+            "`jitter` must be longer than 0s; found 0s",
+        )
+        .hint("leave `jitter` out for a fixed delay");
         return None;
     }
     is_some_delay(
@@ -124,14 +128,14 @@ fn is_some_delay(
         sink.error(
             Code::OutOfRange,
             node.span,
-            "this distribution has one value only",
+            "all delays of this distribution are equal",
         )
-        .hint("a fixed delay is written `{delay: 20ms}`");
+        .hint("write a fixed delay as `{delay: 20ms}`");
         return None;
     }
     if distribution.most() > MAX_DELAY_NS {
         let message = format!(
-            "one of 1,024 delays is {}: a delay is 140737s at most",
+            "this distribution has delays of up to {}; the longest possible delay is 140737s",
             show_duration(distribution.most())
         );
         sink.error(Code::OutOfRange, node.span, message);
@@ -148,11 +152,11 @@ fn number(
     range: std::ops::RangeInclusive<f64>,
 ) -> Option<f64> {
     let Kind::Number { value, .. } = node.kind else {
-        return reader::wrong_type(sink, node, &format!("{what} is a number"));
+        return reader::wrong_type(sink, node, &format!("{what} must be a number"));
     };
     if !range.contains(&value) {
         let message = format!(
-            "{what} lies between {} and {}; found {value}",
+            "{what} must lie between {} and {}; found {value}",
             range.start(),
             range.end()
         );

@@ -91,7 +91,7 @@ pub(super) fn effect(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) ->
     let which = |share: &str| format!("`select: {{probability: {share}}}`");
     if let Some((span, share)) = written.share(sink, kind.shape) {
         let message = format!(
-            "`{share}` is a share of packets; `{}` is what happens to them",
+            "`{share}` is a share of packets: it belongs in `select`, not in `{}`",
             kind.word
         );
         let effect = match kind.example {
@@ -120,7 +120,7 @@ pub(super) fn effect(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) ->
             payload.describe()
         );
         let hint = format!(
-            "write which packets it hits beside it, such as {}",
+            "to choose the packets that it hits, write beside it for example {}",
             which("5%")
         );
         sink.error(Code::WrongType, payload.span, message)

@@ -75,7 +75,7 @@ fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<R
     if pace.most_ns < pace.cost_ns(FRAME_BYTES) || pace.most_ns > MAX_NS {
         let least = show_duration(pace.cost_ns(FRAME_BYTES));
         let message = format!(
-            "{} {} is {} at {}; it lies between {least} and 1h",
+            "{} {} is {} at {}; it must lie between {least} and 1h",
             if holds { "`queue`" } else { "`burst`" },
             sink.source()
                 .text
@@ -87,7 +87,7 @@ fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<R
         let room = format!("write {FRAME_BYTES}B or more, so that a full Ethernet frame fits");
         sink.error(Code::OutOfRange, most.span, message)
             .hint(match pace.most_ns > MAX_NS {
-                true => "write a smaller one, or a higher rate".to_owned(),
+                true => "write a smaller size, or a higher rate".to_owned(),
                 false => room,
             });
         return None;

@@ -29,10 +29,10 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     read: |sink, protocols, written| {
         let node = written.needed(sink, EXAMPLE)?;
         if let Kind::Text { value, .. } = &node.kind {
-            let message = format!("`set` is a mapping; found {}", node.describe());
+            let message = format!("`set` must be a mapping; found {}", node.describe());
             sink.error(Code::WrongType, node.span, message)
                 .hint(format!(
-                    "write the new value behind it, for example `{{set: {{{value}: 1}}}}`"
+                    "write the new value after the field, for example `{{set: {{{value}: 1}}}}`"
                 ));
             return None;
         }
@@ -44,7 +44,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
         let fields = || entries.iter().filter(|entry| entry.key != CHECKSUMS);
         let count = fields().count();
         if count == 0 || count > MAX_FIELDS {
-            let message = format!("`set` names 1 to {MAX_FIELDS} fields; found {count}");
+            let message = format!("`set` must name 1 to {MAX_FIELDS} fields; found {count}");
             sink.error(Code::OutOfRange, node.span, message);
             return None;
         }
@@ -126,7 +126,7 @@ pub(super) fn value(
         };
         let message = format!("`{value}` is neither a number nor an address");
         sink.error(Code::WrongType, node.span, message)
-            .hint(format!("`{field}` is {example}"));
+            .hint(format!("write {example}"));
     }
     read
 }
@@ -162,23 +162,24 @@ pub(super) fn report(
         | RewriteError::Icrc(_)
         | RewriteError::Checksum(_)
         | RewriteError::UnknownChecksum { .. } => {
-            diagnostic.hint("with `checksums: left` it can be changed");
+            diagnostic
+                .hint("write `checksums: left` to change the field without updating checksums");
         }
         RewriteError::TooLarge { bits, .. } => {
             let most = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
             diagnostic.hint(format!("write a number up to {most}"));
         }
         RewriteError::Nothing(_) => {
-            diagnostic.hint("write a mask with a bit in it, such as `xor: 0x01`");
+            diagnostic.hint("write a mask with at least one bit set, such as `xor: 0x01`");
         }
         RewriteError::NoHeader(_) => {
             diagnostic.hint("write a field of a header, such as `ip.ttl` or `tcp.window`: docs/filters.md lists them");
         }
         RewriteError::Forwarding(_) => {
-            diagnostic.hint("to lose the packet, `effect: drop`");
+            diagnostic.hint("to lose the packet, write `effect: drop`");
         }
         RewriteError::Own(_) => {
-            diagnostic.hint("faults lose, delay and duplicate such packets: `effect: drop`");
+            diagnostic.hint("faults can drop, delay or duplicate such packets: write for example `effect: drop`");
         }
     }
 }

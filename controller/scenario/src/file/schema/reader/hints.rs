@@ -111,7 +111,7 @@ pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
     let text = scalars(sink, node).into_iter().next()?;
     match text.parse::<u64>() {
         Ok(count) if count > 0 => Some(format!(
-            "write `{{nth: {count}}}` for that packet, `{{every: {count}}}` for each so-many-th, `{{first: {count}}}` for as many"
+            "write `{{nth: {count}}}` for packet {count} alone, `{{every: {count}}}` for one packet of {count}, `{{first: {count}}}` for the first {count} packets"
         )),
         Ok(_) => None,
         Err(_) => Some(format!(

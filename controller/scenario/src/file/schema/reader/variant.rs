@@ -57,12 +57,12 @@ pub(crate) fn variant<'n>(
         }
         _ => {
             let message = format!(
-                "{what} is one of {}; found {}",
+                "{what} must be one of {}; found {}",
                 enumerate_names(alternatives.iter().copied()),
                 node.describe()
             );
             let hint = match node.kind {
-                Kind::List(_) => format!("write one of them: {what} is no list"),
+                Kind::List(_) => "write one of them, not a list".to_owned(),
                 _ => format!("write its name, such as `{}`", alternatives[0]),
             };
             sink.error(Code::WrongType, node.span, message).hint(hint);
@@ -75,7 +75,7 @@ pub(crate) fn variant<'n>(
             match nearest(found.name, alternatives.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!(
-                    "{what} is one of {}",
+                    "write one of {}",
                     enumerate_names(alternatives.iter().copied())
                 ),
             }
@@ -97,10 +97,10 @@ fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], 
         .iter()
         .partition(|entry| alternatives.contains(&entry.key.as_str()));
     let message = match entries {
-        [] => format!("{what} has one key; found none"),
+        [] => format!("{what} must have one key; found none"),
         _ => {
             let keys = entries.iter().map(|entry| entry.key.as_str());
-            format!("{what} has one key; found {}", enumerate_names(keys))
+            format!("{what} must have one key; found {}", enumerate_names(keys))
         }
     };
     let together = || {
@@ -115,7 +115,7 @@ fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], 
         (Some(hint), _) => hint,
         (None, [one, _, ..]) => format!("keep one of them, such as `{}`", one.key),
         _ => format!(
-            "{what} is one of {}",
+            "write one of {}",
             enumerate_names(alternatives.iter().copied())
         ),
     };
@@ -165,7 +165,11 @@ impl Variant<'_> {
         if matches!(node.kind, Kind::Map(_)) || node.tag.is_some() {
             return Some((node, fields(sink, node, object)?));
         }
-        let message = format!("{} is a mapping; found {}", object.what, node.describe());
+        let message = format!(
+            "{} must be a mapping; found {}",
+            object.what,
+            node.describe()
+        );
         let before = format!("{{{}: ", self.name);
         let hint = with_values(object, [&before, example, "}"], &scalars(sink, node));
         sink.error(Code::WrongType, node.span, message).hint(hint);

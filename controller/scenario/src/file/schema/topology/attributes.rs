@@ -155,7 +155,7 @@ impl Attributes {
 pub(super) fn above_zero(sink: &mut Sink<'_>, node: &Node, key: &str) -> Option<u64> {
     let rate = reader::quantity(sink, node, key, Dimension::Rate)?;
     if rate.value == 0 {
-        let message = format!("{key} is more than 0bit/s; found 0bit/s");
+        let message = format!("{key} must be more than 0bit/s; found 0bit/s");
         sink.error(Code::OutOfRange, rate.span, message);
     }
     Some(rate.value)
@@ -176,9 +176,13 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
             if let [there, back] = items.as_slice() {
                 return Some([read(there)?, read(back)?]);
             }
-            let message = format!("`load` has two directions; found {}", items.len());
-            sink.error(Code::Topology, node.span, message)
-                .hint("write `load: [1Gbit/s, 2Gbit/s]`, there and back, or one rate for both");
+            let message = format!(
+                "`load` needs two rates, one for each direction; found {}",
+                items.len()
+            );
+            sink.error(Code::Topology, node.span, message).hint(
+                "write `load: [1Gbit/s, 2Gbit/s]` for the two directions, or one rate for both",
+            );
             None
         }
         _ => read(node).map(|load| [load; 2]),
@@ -211,7 +215,7 @@ pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capac
         reader::quantity(sink, node, "`memory`", Dimension::Size)
     }) {
         if memory.value == 0 {
-            let message = "`memory` is more than 0B; found 0B";
+            let message = "`memory` must be more than 0B; found 0B";
             sink.error(Code::OutOfRange, memory.span, message);
         }
         capacity.memory_bytes = Some(memory.value);

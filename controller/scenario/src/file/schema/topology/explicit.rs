@@ -104,7 +104,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<To
         sink.error(
             Code::Capacity,
             node.span,
-            format!("more than {most} hosts and switches"),
+            format!("the topology has more than {most} hosts and switches"),
         );
     }
     let stated = |(name, capacity): &(Spanned<String>, Capacity)| {
@@ -170,7 +170,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<V
                     sink.error(
                         Code::Topology,
                         text.span,
-                        format!("{mac} is a group address, not one host's"),
+                        format!("{mac} is a multicast address, not the address of one host"),
                     );
                 }
             }
@@ -235,7 +235,7 @@ fn link(
         sink.error(
             Code::Topology,
             ends.span,
-            format!("a link has two ends; found {}", names.len()),
+            format!("a link must have two ends; found {}", names.len()),
         )
         .hint("write for example `[a, sw]`");
         return None;
@@ -259,7 +259,7 @@ fn link(
         sink.error(
             Code::Topology,
             ends.span,
-            format!("`{}` is linked to itself", a.value),
+            format!("a link connects `{}` to itself", a.value),
         );
     }
     good.then(|| Link {
@@ -290,7 +290,7 @@ fn check_shape(
         sink.error(
             Code::Topology,
             span,
-            "a topology has one switch or more; found none",
+            "a topology needs at least one switch; found none",
         );
     }
     let switches: BTreeSet<&str> = topology.switches.iter().map(String::as_str).collect();
@@ -306,7 +306,7 @@ fn check_shape(
                     *span,
                     format!("host `{}` is linked to host `{other}`", host.name),
                 )
-                .hint("link both to a switch");
+                .hint("link both hosts to a switch");
             }
             (links, ..) => report_links(sink, &host.name, links, *span),
         }
@@ -315,11 +315,12 @@ fn check_shape(
 
 /// Reports a host without a link, or with too many for a testbed.
 pub(super) fn report_links(sink: &mut Sink<'_>, host: &str, links: usize, span: Span) {
-    let message = format!("host `{host}` has {links} links, and needs one, to a switch");
+    let message =
+        format!("host `{host}` has {links} links, but must have exactly one, to a switch");
     let diagnostic = sink.error(Code::Topology, span, message);
     if links > 1 {
         diagnostic.hint(
-            "leave the other links out: hosts with several can be planned for, and do not run yet",
+            "leave the other links out: weir can plan for hosts with several links, but cannot run them yet",
         );
     }
 }
@@ -347,7 +348,7 @@ pub(super) fn check_addresses(sink: &mut Sink<'_>, hosts: &[(Host, Span)]) {
             .is_some_and(|(first, _)| first.ip.octets()[..2] != octets[..2])
         {
             let message = format!(
-                "{} of host `{}` is outside the first host's /16",
+                "the address {} of host `{}` is outside the first host's /16 subnet",
                 host.ip, host.name
             );
             sink.error(Code::Topology, *span, message)

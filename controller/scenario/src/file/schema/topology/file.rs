@@ -182,7 +182,10 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
                 .hint("the path is relative to the scenario");
         }
         None => {
-            let message = format!("topology file `{}` was not given", name.value);
+            let message = format!(
+                "topology file `{}` is missing from the given files",
+                name.value
+            );
             sink.error(Code::Topology, name.span, message);
         }
     }
@@ -206,13 +209,16 @@ pub(super) fn import(file: &mut Sink<'_>, read: ReadNetwork, options: &Options) 
     match read(file.source().text, options) {
         Ok(Imported { network, report }) => {
             if report.parts > 1 {
-                let message = format!("the network falls into {} parts", report.parts);
+                let message = format!(
+                    "the network is not connected: it consists of {} separate parts",
+                    report.parts
+                );
                 file.warning(Code::Suspicious, Span::default(), message);
             }
             if network.links().iter().any(|link| link.loss > 0.0) {
-                let message = "links of the file lose packets: that has no effect here";
+                let message = "the file gives links a loss rate, which has no effect here";
                 file.warning(Code::NoEffect, Span::default(), message)
-                    .hint("faults lose packets");
+                    .hint("to lose packets, declare a fault with `effect: drop`");
             }
             Some(network)
         }
@@ -238,11 +244,12 @@ fn report(file: &mut Sink<'_>, error: &ImportError) {
         _ => Code::Topology,
     };
     let hint = match &error.kind {
-        ImportErrorKind::NoRate(..) => {
-            Some("give the edge a `rate`; beside `file:`, `rate` is that of all such edges".into())
-        }
+        ImportErrorKind::NoRate(..) => Some(
+            "give the edge a `rate`, or write `rate` beside `file:` for all edges without one"
+                .into(),
+        ),
         ImportErrorKind::NameTwice { .. } => {
-            Some("beside `file:`, `names: ids` names nodes by their identifiers".into())
+            Some("write `names: ids` beside `file:` to name nodes by their identifiers".into())
         }
         kind => kind.hint(),
     };
@@ -281,13 +288,14 @@ pub(super) fn plain(sink: &mut Sink<'_>, network: &Network, span: Span) -> Optio
         let plain = plain_name(&node.name);
         if let Some(other) = named.insert(plain.clone(), &node.name) {
             let message = format!(
-                "nodes `{other}` and `{}` would both be `{plain}`",
+                "nodes `{other}` and `{}` would both get the name `{plain}`",
                 node.name
             );
             let rule =
-                "names are letters, digits, `-` and `_`, 40 at most, and begin with a letter";
-            sink.error(Code::Duplicate, span, message)
-                .hint(format!("{rule}; `names: ids` takes identifiers"));
+                "a name has at most 40 letters, digits, `-` and `_`, and starts with a letter";
+            sink.error(Code::Duplicate, span, message).hint(format!(
+                "{rule}; write `names: ids` to name nodes by their identifiers"
+            ));
             return None;
         }
         names.push(plain);

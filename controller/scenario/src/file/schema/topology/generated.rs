@@ -286,7 +286,7 @@ fn leaf_spine(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Opti
     if let Some((span, _)) = times
         && fields.get("uplink_rate").is_some()
     {
-        let message = "`uplink_rate` and `oversubscription` both say what the uplinks carry";
+        let message = "`uplink_rate` and `oversubscription` both set the rate of the uplinks";
         sink.error(Code::Topology, span, message)
             .hint("leave one of the two out");
     }

@@ -158,9 +158,9 @@ fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     let read = sides::read(sink, named)?;
     let sides: Vec<_> = read.iter().map(|(name, _)| name.clone()).collect();
     let [a, b] = sides.as_slice() else {
-        let message = format!("a wire has two sides; found {}", sides.len());
+        let message = format!("a wire must have two sides; found {}", sides.len());
         sink.error(Code::Topology, named.span, message)
-            .hint("for example `wire: [left, right]`");
+            .hint("write for example `wire: [left, right]`");
         return None;
     };
     let mut seen = BTreeSet::from([Topology::WIRE.to_owned()]);

@@ -79,15 +79,15 @@ pub(super) fn belongs(sink: &mut Sink<'_>, fields: &Fields<'_>, wanted: ReadFor<
                 };
                 let message = format!("`--by {by}` needs the key `{key}` of a training");
                 sink.error(Code::MissingKey, start, message)
-                    .hint(format!("such as `{key}: {example}`"));
+                    .hint(format!("write for example `{key}: {example}`"));
             }
         }
     } else {
         for key in KEYS {
             if let Some(node) = fields.get(key) {
-                let message = format!("`{key}` means nothing for `--by {by}`");
+                let message = format!("`{key}` has no effect with `--by {by}`");
                 sink.error(Code::NoEffect, node.span, message)
-                    .hint("it is for `--by goat`");
+                    .hint("leave it out: only `--by goat` uses it");
             }
         }
     }
@@ -107,7 +107,7 @@ pub(super) fn read(
     let fragments = reader::integer(sink, node, "`fragments`", 1..=MAX_FRAGMENTS)?;
     if !(fragments..=MAX_BYTES).contains(&size.value) {
         let message = format!(
-            "`gradient` has a byte for each fragment, and at most {}",
+            "`gradient` must have at least one byte for each fragment, and at most {}",
             show_size(MAX_BYTES)
         );
         sink.error(Code::OutOfRange, size.span, message);
@@ -135,7 +135,7 @@ fn wait_for(sink: &mut Sink<'_>, node: &Node, job: &Job) -> Option<usize> {
     let first = reader::integer(sink, node, "`wait_for`", 1..=MAX_WORKERS)? as usize;
     let senders = job.workers.len();
     if first > senders {
-        let message = format!("`wait_for` is {first}, and {senders} hosts send");
+        let message = format!("`wait_for` is {first}, but only {senders} hosts send");
         sink.error(Code::OutOfRange, node.span, message);
         return None;
     }
@@ -148,7 +148,7 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
         (None, None) => return Some(None),
         (Some(learning), Some(rounds)) => (learning, rounds),
         (Some(one), None) | (None, Some(one)) => {
-            let message = "`learning` and `past_rounds` say nothing without each other";
+            let message = "`learning` and `past_rounds` have an effect only together";
             sink.error(Code::MissingKey, one.span, message)
                 .hint("give both, or leave both out");
             return None;
@@ -163,7 +163,7 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
             return Some(value);
         }
         let range = if may_be_zero { "0 or more" } else { "above 0" };
-        let message = format!("`{key}` is {value}; it is {range}");
+        let message = format!("`{key}` must be {range}; found {value}");
         sink.error(Code::OutOfRange, node.span, message);
         None
     };
@@ -178,19 +178,18 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
             epsilon, variance, ..
         } = learning;
         let message = format!(
-            "`variance` is {variance}, and has to be below `epsilon` times {senders} workers, {}: the gradients of all \
-             of them are too noisy to get within `epsilon` of the optimum",
+            "`variance` is {variance}, but must be below {senders} workers times `epsilon`, {}: otherwise the gradients are too noisy to get within `epsilon` of the optimum",
             epsilon * senders as f64
         );
         let span = known.get("variance")?.span;
         sink.error(Code::OutOfRange, span, message)
-            .hint("a larger `epsilon` is reached, or more workers reach this one");
+            .hint("write a larger `epsilon`, or add workers");
         return None;
     }
     let listed = reader::list(sink, rounds, "`past_rounds`")?;
     if listed.is_empty() || listed.len() > MAX_ROUNDS {
         let message = format!(
-            "`past_rounds` has {} rounds; give 1 to {MAX_ROUNDS}",
+            "`past_rounds` has {} rounds; write 1 to {MAX_ROUNDS}",
             listed.len()
         );
         sink.error(Code::OutOfRange, rounds.span, message);
@@ -200,11 +199,11 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
         let times = reader::list(sink, round, "a round of `past_rounds`")?;
         if times.len() != senders {
             let message = format!(
-                "a round has {} times, and {senders} hosts send",
+                "this round has {} times, but {senders} hosts send",
                 times.len()
             );
             sink.error(Code::OutOfRange, round.span, message)
-                .hint("give one time for each host that sends, by rank");
+                .hint("write one time for each host that sends, in order of ranks");
             return None;
         }
         let times = times.iter();
@@ -224,9 +223,9 @@ fn arrivals(
     placed: &Option<PlacedWorkers>,
 ) -> Option<Vec<usize>> {
     if placed.is_some() {
-        let message = "`arrivals` names hosts, and `workers` leaves to the planner which";
+        let message = "`arrivals` names hosts, but `workers` lets the planner choose them";
         sink.error(Code::Contradiction, node.span, message)
-            .hint("leave it out, or name the workers");
+            .hint("leave `arrivals` out, or name the workers");
         return None;
     }
     let mut order: Vec<usize> = Vec::new();
@@ -235,8 +234,8 @@ fn arrivals(
     for host in hosts(sink, node, network)? {
         let found = rank(host.node);
         let problem = match found {
-            None => "is no worker of this training",
-            Some(rank) if order.contains(&rank) => "stands in `arrivals` before",
+            None => "is not a worker of this training",
+            Some(rank) if order.contains(&rank) => "occurs twice in `arrivals`",
             Some(rank) => {
                 order.push(rank);
                 continue;
@@ -257,7 +256,7 @@ fn arrivals(
         let name = network.name(job.workers[missing]);
         let message = format!("`arrivals` leaves out `{name}`");
         sink.error(Code::MissingKey, node.span, message)
-            .hint("`*` at its end stands for all others");
+            .hint("add the missing workers; `*` at the end stands for all others");
         is_good = false;
     }
     is_good.then_some(order)

@@ -27,7 +27,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Opti
             let near = nearest(&name.value, all);
             let is_switch = network.node(&name.value).is_ok();
             let message = match is_switch {
-                true => format!("`{}` is a switch, and no host", name.value),
+                true => format!("`{}` is a switch, not a host", name.value),
                 false => format!("no host is called `{}`", name.value),
             };
             let diagnostic = sink.error(Code::UnknownName, name.span, message);

@@ -232,9 +232,9 @@ fn training(
         ..
     } = node.kind
     {
-        let message = "`workers` are hosts, or how many";
+        let message = "`workers` must be a list of hosts, or a mapping with their `count`";
         sink.error(Code::WrongType, node.span, message)
-            .hint(format!("`workers: {{count: {count}}}`"));
+            .hint(format!("write `workers: {{count: {count}}}`"));
         return None;
     }
     let mut spans = TrainingSpans {
@@ -323,10 +323,10 @@ fn counted(
         Err(refusal) => {
             let diagnostic = sink.error(Code::Capacity, count.span, refusal.describe(&problem));
             if taken.is_empty() {
-                diagnostic.hint("a host has capacity for one worker unless its `slots` is larger");
+                diagnostic.hint("raise the `slots` of hosts: a host has capacity for one worker unless its `slots` is larger");
             } else {
                 diagnostic.hint(
-                    "a host has capacity for one worker unless its `slots` is larger, less those of the trainings before",
+                    "raise the `slots` of hosts: a host has capacity for one worker unless its `slots` is larger, and earlier trainings occupy some",
                 );
             }
             return None;

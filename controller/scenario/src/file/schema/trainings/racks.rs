@@ -1,4 +1,4 @@
-//! Which pairs of workers communicate, and how many pairs may span two racks: constraints of Titan's placements.
+//! The pairs of workers that communicate, and the number of pairs that may span two racks: constraints of Titan's placements.
 
 use planner::Network;
 use planner::placement::workers::{Pattern, RackId, RackLimit, WorkerProblem};
@@ -50,9 +50,9 @@ pub(super) fn limit(
             sink.error(
                 Code::NoEffect,
                 node.span,
-                "`talk` means nothing without `between`",
+                "`talk` has no effect without `between`",
             )
-            .hint("say with `between` how many pairs may talk, or leave it out");
+            .hint("set with `between` how many pairs may communicate, or leave `talk` out");
             return None;
         }
         return Some(());
@@ -63,7 +63,7 @@ pub(super) fn limit(
             "{workers} workers on {hosts} hosts; `between` is for {MOST} workers and {MOST} hosts at most"
         );
         sink.error(Code::Capacity, between.span, message)
-            .hint("name fewer hosts by `on`, or leave `between` out");
+            .hint("name fewer hosts in `on`, or leave `between` out");
         return None;
     }
     problem.pattern = match talk {
@@ -100,7 +100,7 @@ fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &WorkerProblem) -> Option<Ra
             names.len()
         );
         sink.error(Code::OutOfRange, racks.span, message)
-            .hint("such as `racks: [l1, l2]`");
+            .hint("write for example `racks: [l1, l2]`");
         return None;
     };
     let racks = (rack(sink, one, problem)?, rack(sink, other, problem)?);

@@ -32,11 +32,11 @@ pub fn refused_training(
     };
     let before: Vec<&&TrainingInNetwork> = before.iter().filter(shares).collect();
     for other in before.iter().take(BEFORE) {
-        let message = format!("`{}` is planned before it", other.job.name);
+        let message = format!("`{}` is planned earlier", other.job.name);
         told.related(&source, other.spans.name, message);
     }
     if !before.is_empty() {
-        told.hint("a training has what those before it leave: put it before them");
+        told.hint("move this training before the others: each training gets the capacity that earlier ones leave");
     }
     told.clone()
 }
@@ -70,12 +70,17 @@ pub(super) fn tell<'s>(
     };
     let diagnostic = sink.error(code, span, error.to_string());
     match error {
-        JobError::OneServer(..) => diagnostic.hint("`--by inart` plans for several"),
-        JobError::TooLarge(..) => diagnostic.hint("`--by inart` without `--exact` plans it"),
-        JobError::NoWay { .. } => {
-            diagnostic.hint("by the topology nothing leads there, or its `load` fills what does")
+        JobError::OneServer(..) => {
+            diagnostic.hint("plan with `--by inart`, which supports several servers")
         }
-        JobError::HostTwice(..) => diagnostic.hint("a host is one server, or one worker"),
+        JobError::TooLarge(..) => diagnostic
+            .hint("plan with `--by inart` without `--exact`, which supports larger trainings"),
+        JobError::NoWay { .. } => {
+            diagnostic.hint("add a link, or lower the `load` of links that are full")
+        }
+        JobError::HostTwice(..) => {
+            diagnostic.hint("name each host once, as a server or as a worker")
+        }
         _ => diagnostic,
     }
 }

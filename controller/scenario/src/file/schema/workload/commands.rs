@@ -77,10 +77,9 @@ pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Opti
         let mut others = before.iter().chain(&commands);
         if others.any(|other| other.name == name.value) {
             let message = format!("command `{}` is declared twice", name.value);
-            reader
-                .sink
-                .error(Code::Duplicate, name.span, message)
-                .hint("give each command a name of its own; one that runs again has `repeat`");
+            reader.sink.error(Code::Duplicate, name.span, message).hint(
+                "give each command its own name; to run a command several times, write `repeat`",
+            );
         }
         commands.push(command);
     }
@@ -105,7 +104,7 @@ pub(super) fn check_folders(
 
 /// Reports that the run would never end.
 pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mut Diagnostic {
-    let message = "no command is a driver, with whose end the run ends: all have `ready`";
+    let message = "no command is a driver, so nothing would end the run: all commands have `ready`";
     sink.error(Code::MissingKey, span, message)
 }
 
@@ -161,7 +160,7 @@ impl Reader<'_, '_> {
                 .error(
                     Code::OutOfRange,
                     node.span,
-                    "`repeat` is for drivers, and a command with `ready` is a service",
+                    "`repeat` is only for drivers, but a command with `ready` is a service",
                 )
                 .hint("leave `repeat` out, or `ready`");
         }
@@ -170,7 +169,7 @@ impl Reader<'_, '_> {
                 .error(
                     Code::OutOfRange,
                     node.span,
-                    "`stop` is for services, and a command without `ready` is a driver",
+                    "`stop` is only for services, but a command without `ready` is a driver",
                 )
                 .hint("leave `stop` out: a driver ends by itself; or add `ready`");
         }
@@ -179,7 +178,7 @@ impl Reader<'_, '_> {
                 .error(
                     Code::OutOfRange,
                     node.span,
-                    "a command with `ready: {exit: …}` has ended when it could be stopped",
+                    "`stop` has no effect: a command with `ready: {exit: …}` ends by itself before the run starts",
                 )
                 .hint("leave `stop` out");
         }
@@ -199,7 +198,7 @@ impl Reader<'_, '_> {
             let hint = match nearest(value, KINDS.into_iter().chain(["started"])) {
                 Some("started") => "did you mean `started`?".to_owned(),
                 Some(kind) => format!("`{kind}` needs a value: `{{{kind}: …}}`"),
-                None => "it is `started`, or one of `{tcp: 80}`, `{log: REGEX}`, `{file: PATH}`, `{exit: 0}`"
+                None => "write `started`, or one of `{tcp: 80}`, `{log: REGEX}`, `{file: PATH}`, `{exit: 0}`"
                     .to_owned(),
             };
             let message = format!("`ready` cannot be `{value}`");
@@ -256,7 +255,7 @@ impl Reader<'_, '_> {
                 let message = format!("`{}` cannot be the name of a variable", entry.key);
                 self.sink
                     .error(Code::OutOfRange, entry.key_span, message)
-                    .hint("variables have letters, digits and `_`, and begin with no digit");
+                    .hint("the name of a variable has letters, digits and `_`, and does not start with a digit");
             }
             let value = match &entry.value.kind {
                 // A value that looks like a number is taken as written.
@@ -273,7 +272,7 @@ impl Reader<'_, '_> {
     fn flag(&mut self, node: &Node, what: &str) -> Option<bool> {
         match node.kind {
             Kind::Bool(value) if node.tag.is_none() => Some(value),
-            _ => reader::wrong_type(self.sink, node, &format!("{what} is true or false")),
+            _ => reader::wrong_type(self.sink, node, &format!("{what} must be true or false")),
         }
     }
 
@@ -348,7 +347,7 @@ impl Reader<'_, '_> {
         let found = Signal::ALL.iter().find(|(name, _)| *name == bare);
         if found.is_none() {
             let names = Signal::ALL.iter().map(|(name, _)| *name);
-            let message = format!("no signal that ends a service is called `{}`", text.value);
+            let message = format!("`{}` is not a signal that can stop a service", text.value);
             self.sink
                 .error(Code::UnknownVariant, text.span, message)
                 .hint(format!("write one of {}", enumerate_names(names)));

@@ -1,4 +1,4 @@
-//! A workload without programs of ours.
+//! A workload without programs that weir starts.
 
 use super::RawWorkload;
 use crate::diagnostic::Sink;

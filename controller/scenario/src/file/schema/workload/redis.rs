@@ -89,7 +89,7 @@ fn redis_client(
             reader::quantity(sink, node, "`value_size`", Dimension::Size)
         });
     if let Some(size) = value_bytes.filter(|size| size.value > 1 << 20) {
-        sink.error(Code::OutOfRange, size.span, "values are at most 1MiB");
+        sink.error(Code::OutOfRange, size.span, "a value is at most 1MiB");
     }
     let pause = fields.get("pause").map_or(Some(0), |node| {
         reader::quantity(sink, node, "`pause`", Dimension::Duration).map(|pause| pause.value)
@@ -107,7 +107,7 @@ fn redis_client(
             sink.error(
                 Code::OutOfRange,
                 text.span,
-                "a command has at least one word",
+                "a command needs at least one word",
             );
         }
         commands.push(words);
@@ -116,9 +116,9 @@ fn redis_client(
         sink.error(
             Code::OutOfRange,
             node.span,
-            "a client has at least one command",
+            "a client needs at least one command",
         )
-        .hint("for example `[\"GET user:{n}\", \"SET cart:{n}\"]`");
+        .hint("write for example `[\"GET user:{n}\", \"SET cart:{n}\"]`");
     }
     let client = RedisClient {
         name: name.to_owned(),

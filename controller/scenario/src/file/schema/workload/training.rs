@@ -37,7 +37,11 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         Some(node) => {
             let window = reader::integer(sink, node, "`window`", 1..=32_768);
             if window.is_some_and(|window| !window.is_power_of_two()) {
-                sink.error(Code::OutOfRange, node.span, "`window` is a power of two");
+                sink.error(
+                    Code::OutOfRange,
+                    node.span,
+                    "`window` must be a power of two",
+                );
             }
             window
         }
@@ -50,7 +54,10 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
         sink.error(
             Code::OutOfRange,
             node.span,
-            format!("a job has 1 to 32 workers; found {}", workers.len()),
+            format!(
+                "a training must have 1 to 32 workers; found {}",
+                workers.len()
+            ),
         );
     }
     for (i, worker) in workers.iter().enumerate() {
@@ -62,7 +69,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
             sink.error(
                 Code::Duplicate,
                 worker.span,
-                format!("host `{}` has two parts in the job", worker.value),
+                format!("host `{}` has two roles in the training", worker.value),
             );
         }
     }

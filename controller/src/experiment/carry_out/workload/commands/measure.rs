@@ -77,7 +77,7 @@ pub(super) fn finish(mut job: CommandsLoad) -> Result<Measured, CommandError> {
     for service in job.services.iter_mut().rev() {
         if !service.stop()? {
             measured.remarks.push(format!(
-                "service `{}` did not end when it was asked to, and was killed",
+                "service `{}` did not end after its stop signal, and was killed",
                 service.prepared.name()
             ));
         }
@@ -125,7 +125,7 @@ pub(super) fn finish(mut job: CommandsLoad) -> Result<Measured, CommandError> {
 fn failure(prepared: &Prepared, runs: &Runs, count: u64) -> String {
     let how = service::describe(runs.exit);
     let how = match runs.exit {
-        127 => format!("{how}, a program that the shell did not find"),
+        127 => format!("{how}: the shell did not find a program"),
         _ => how,
     };
     let said = prepared.output.last_words(LAST_WORDS);
@@ -193,9 +193,9 @@ fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
         format!(
             "command `{name}`: metric `{series}` found {times} {}, the first `{first}`",
             if times == 1 {
-                "text that is no number"
+                "text that is not a number"
             } else {
-                "texts that are no numbers"
+                "texts that are not numbers"
             }
         )
     })

@@ -27,7 +27,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 const LAST_WORDS: usize = 3;
 
 /// Remark on a program that a fault had to kill.
-pub(super) const DISOBEYED: &str = "it did not end when it was asked to, and was killed";
+pub(super) const DISOBEYED: &str = "it did not end after its stop signal, and was killed";
 
 /// The effect of a fault on a service.
 #[derive(Debug)]
@@ -142,8 +142,7 @@ impl Service {
     fn what_is_missing(&self, when: &When) -> String {
         let missing = match when {
             When::Tcp(port) if self.accepts(Ipv4Addr::LOCALHOST, *port) => format!(
-                "it accepts connections at 127.0.0.1:{port} alone, and not at {}:{port}, where other hosts \
-                 would find it",
+                "it accepts connections only at 127.0.0.1:{port}, not at {}:{port}, where other hosts connect",
                 self.prepared.ip
             ),
             When::Tcp(port) => {
@@ -156,7 +155,7 @@ impl Service {
             When::File(path) => {
                 format!("there is no file {}", self.prepared.expand(path, 1))
             }
-            When::Exit(code) => format!("it has not ended with exit code {code}"),
+            When::Exit(code) => format!("it has not exited with code {code}"),
             When::Started => String::new(),
         };
         match self.prepared.output.last_words(LAST_WORDS) {
@@ -183,7 +182,7 @@ impl Service {
         }
         let hint = self.after_its_probe();
         let hint = hint.map_or_else(String::new, |hint| format!(" ({hint})"));
-        Err(self.has_ended("in mid-run", code, hint))
+        Err(self.has_ended("during the run", code, hint))
     }
 
     fn has_ended(&self, when: &'static str, code: i32, hint: String) -> CommandError {
@@ -207,8 +206,7 @@ impl Service {
         let is_at_once = lived < AT_ONCE && matches!(self.faulted, Faulted::No);
         is_at_once.then(|| {
             format!(
-                "`ready: {{tcp: {port}}}` connects to see whether it is ready; if it serves one connection and ends, write \
-                 `ready: {{log: REGEX}}` or `ready: started`"
+                "`ready: {{tcp: {port}}}` makes weir connect to check whether the service is ready; if the service ends after one connection, write `ready: {{log: REGEX}}` or `ready: started`"
             )
         })
     }
@@ -220,8 +218,7 @@ impl Service {
             return None;
         };
         Some(format!(
-            "`ready: {{tcp: {port}}}` has connected to service `{}`: if that serves one connection alone, write \
-             `ready: {{log: REGEX}}` or `ready: started`",
+            "`ready: {{tcp: {port}}}` has connected to service `{}`: if the service serves only one connection, write `ready: {{log: REGEX}}` or `ready: started`",
             self.prepared.name()
         ))
     }

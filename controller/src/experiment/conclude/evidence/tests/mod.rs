@@ -390,7 +390,7 @@ fn a_boundary_of_thousands_of_frames_is_followed_or_refused() {
         if is_followed {
             assert_proved(&fault);
         } else {
-            let why = "too many frames arrived while an epoch was written";
+            let why = "not judged: more frames arrived while an epoch was written";
             told(&fault, why);
         }
     }
@@ -508,7 +508,7 @@ fn any_loss_makes_the_run_unproved() {
         (
             None,
             Loser::Queue,
-            "1 frame met a full queue within switch sw",
+            "1 frame was lost in a full queue of switch sw",
         ),
     ] {
         bench.losses = vec![Loss {
@@ -558,22 +558,22 @@ fn a_fault_that_hits_nothing_fails_with_the_reason() {
         (
             "{id: x, flows: first, effect: !drop , select: !nth 30}",
             "",
-            "it selects packet 30 of a flow, and met 20 in all",
+            "it selects packet 30 of a flow, but saw only 20 in all",
         ),
         (
             "{id: x, flows: second, effect: !drop }",
             "",
-            "no packet of its flows came while it was armed",
+            "no packet of its flows arrived while it was armed",
         ),
         (
             "{id: x, flows: first, effect: !drop , select: {probability: 0.0001}}",
             "",
-            "none of the 20 packets that it met was drawn, where 0.00 are to be expected",
+            "it selected none of the 20 packets that it saw; on average it would have selected 0.00",
         ),
         (
             "{id: x, flows: first, effect: !drop , during: late}",
             "timeline: [{name: late, at: 10s}]\n",
-            "the run was over before its step began, 10s after the start",
+            "the run ended before its step started, 10s after the start",
         ),
     ];
     for (fault, timeline, why) in cases {

@@ -72,7 +72,7 @@ expect: [fault.loss.fired == 0]
     let faults = Bench::new(rest, evenly(20, MS)).conclude().faults;
     told(
         &faults[1],
-        "no packet of its flows came while trigger `lost` was on",
+        "no packet of its flows arrived while trigger `lost` was on",
     );
 }
 

@@ -40,9 +40,9 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a metric");
     let mut taken = CommandMetric::words().chain([DURATION]);
     if taken.any(|word| word == entry.key) {
-        let message = format!("every command has a metric `{}` already", entry.key);
+        let message = format!("`{}` is a built-in metric of every command", entry.key);
         sink.error(Code::Duplicate, entry.key_span, message)
-            .hint("give this one another name");
+            .hint("give this metric another name");
     }
     let fields = reader::fields(sink, &entry.value, &SERIES)?;
     let source = match (fields.get("regex"), fields.get("json")) {
@@ -74,7 +74,7 @@ pub(super) fn pattern(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<St
     match Regex::new(&text.value) {
         Ok(_) => Some(text.value),
         Err(error) => {
-            let message = format!("{what} is no regular expression: {error}");
+            let message = format!("{what} is not a valid regular expression: {error}");
             sink.error(Code::OutOfRange, text.span, message)
                 .hint("the syntax is Rust's, without Unicode classes: https://docs.rs/regex-lite/latest/regex_lite/#syntax");
             None
@@ -89,9 +89,9 @@ fn with_group(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
         sink.error(
             Code::OutOfRange,
             node.span,
-            "`regex` has no group, and its first group has to be the number",
+            "`regex` has no group, but its first group must match the number",
         )
-        .hint(r"write for example `'Requests per second: +([0-9.]+)'`");
+        .hint(r"put the number in parentheses, for example `'Requests per second: +([0-9.]+)'`");
         return None;
     }
     Some(text)
@@ -104,7 +104,7 @@ fn pointer(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
         sink.error(
             Code::OutOfRange,
             text.span,
-            format!("`{}` is no JSON pointer", text.value),
+            format!("`{}` is not a JSON pointer", text.value),
         )
         .hint(format!("write `/{}`", text.value.replace('.', "/")));
         return None;

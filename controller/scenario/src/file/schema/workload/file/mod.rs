@@ -143,7 +143,7 @@ fn with(
     let place = beside("commands").map_or(name.span, |node| node.span);
     if commands.iter().all(Command::is_service) {
         commands::report_no_driver(sink, place)
-            .hint("the file has services alone: give drivers in `commands:` beside `file:`");
+            .hint("the workload file has only services: add drivers in `commands:` beside `file:`");
     }
     Some(RawWorkload {
         workload: Workload::Commands(Commands { commands }),
@@ -166,7 +166,10 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
                 .hint("the path is relative to the scenario");
         }
         None => {
-            let message = format!("workload file `{}` was not given", name.value);
+            let message = format!(
+                "workload file `{}` is missing from the given files",
+                name.value
+            );
             sink.error(Code::Workload, name.span, message);
         }
     }
@@ -194,9 +197,9 @@ fn from_source(
 ) -> Option<File> {
     let root = yaml::parse(file)?;
     if root.get("weir").is_some() && root.get("weir-workload").is_none() {
-        let message = format!("`{}` is a scenario, and no workload file", name.value);
+        let message = format!("`{}` is a scenario, not a workload file", name.value);
         sink.error(Code::Workload, name.span, message)
-            .hint("a workload file begins with `weir-workload: 1`, and has `hosts` and `commands`");
+            .hint("a workload file starts with `weir-workload: 1`, and has `hosts` and `commands`");
         return None;
     }
     let fields = reader::fields(file, &root, &WORKLOAD_FILE)?;
@@ -279,7 +282,7 @@ fn roles(file: &mut Sink<'_>, node: &Node) -> Option<Vec<Spanned<String>>> {
     let roles = reader::names(file, node, "a role")?;
     if roles.is_empty() || roles.len() > MAX_ROLES {
         let message = format!(
-            "a workload has 1 to {MAX_ROLES} roles; found {}",
+            "a workload must have 1 to {MAX_ROLES} roles; found {}",
             roles.len()
         );
         file.error(Code::OutOfRange, node.span, message);
@@ -318,7 +321,7 @@ fn players(
             unknown(sink, "role of the workload file", &role, names).related(
                 &file,
                 place,
-                "its roles",
+                "its roles are declared here",
             );
         }
         if let Some(host) = reader::name(sink, value, "a host") {
@@ -344,7 +347,7 @@ fn check_roles(
     }
     for role in roles {
         if all_are_known && named.iter().all(|name| name.value != role.value) {
-            let message = format!("no command and no probe names role `{}`", role.value);
+            let message = format!("no command and no probe uses role `{}`", role.value);
             file.error(Code::UnknownName, role.span, message)
                 .hint("leave it out");
         }

@@ -52,9 +52,9 @@ impl Parameters {
         for entry in entries {
             let is_good = reader::check_name(file, &entry.key, entry.key_span, "a parameter");
             if TAKEN.contains(&entry.key.as_str()) {
-                let message = format!("`{{{}}}` has a meaning already", entry.key);
+                let message = format!("`{{{}}}` is a built-in variable", entry.key);
                 file.error(Code::Duplicate, entry.key_span, message)
-                    .hint("call the parameter otherwise");
+                    .hint("give the parameter another name");
                 continue;
             }
             let Some((is_number, written)) = value(file, &entry.value) else {
@@ -94,7 +94,7 @@ impl Parameters {
             };
             if parameter.is_number && !is_number {
                 let message = format!(
-                    "parameter `{}` is a number; found {}",
+                    "parameter `{}` must be a number; found {}",
                     entry.key,
                     entry.value.describe()
                 );
@@ -124,10 +124,11 @@ impl Parameters {
                     && entry.value.kind == Kind::Null
                     && self.by_name.contains_key(&entry.key)
                 {
-                    let message = format!("`{{{}}}` is a mapping in YAML", entry.key);
+                    let message =
+                        format!("YAML reads `{{{}}}` without quotes as a mapping", entry.key);
                     file.error(Code::WrongType, node.span, message)
                         .hint(format!(
-                            "in quotes it is the parameter: `\"{{{}}}\"`",
+                            "write the parameter in quotes: `\"{{{}}}\"`",
                             entry.key
                         ));
                     return;
@@ -144,7 +145,7 @@ impl Parameters {
                 if self.filled > MAX_FILLED && !self.is_full {
                     self.is_full = true;
                     let message = format!(
-                        "with the parameters in them, texts have more than {MAX_FILLED} bytes"
+                        "with all parameters filled in, the texts of this file are longer than {MAX_FILLED} bytes"
                     );
                     file.error(Code::Capacity, node.span, message);
                 }
@@ -187,7 +188,7 @@ impl Parameters {
     /// Reports parameters that no text contains.
     pub fn check_used(&self, file: &mut Sink<'_>) {
         for (name, parameter) in self.by_name.iter().filter(|(_, of)| !of.is_used) {
-            let message = format!("no text of a command or probe has `{{{name}}}` in it");
+            let message = format!("no command and no probe uses parameter `{{{name}}}`");
             file.error(Code::UnknownName, parameter.declared, message)
                 .hint("leave the parameter out");
         }
@@ -199,10 +200,10 @@ fn value(sink: &mut Sink<'_>, node: &Node) -> Option<(bool, String)> {
     let (is_number, written) = match &node.kind {
         Kind::Text { value, .. } if node.tag.is_none() => (false, value.clone()),
         Kind::Number { .. } if node.tag.is_none() => (true, reader::written(sink, node)),
-        _ => return reader::wrong_type(sink, node, "a parameter is a number or text"),
+        _ => return reader::wrong_type(sink, node, "a parameter must be a number or text"),
     };
     if written.chars().count() > MAX_VALUE {
-        let message = format!("a parameter has at most {MAX_VALUE} characters");
+        let message = format!("the value of a parameter has at most {MAX_VALUE} characters");
         sink.error(Code::Capacity, node.span, message);
         return None;
     }
