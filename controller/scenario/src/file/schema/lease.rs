@@ -64,15 +64,12 @@ pub(super) fn read(sink: &mut Sink<'_>, sections: &Fields<'_>) -> LeaseRequest {
 
 fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
     let fields = reader::fields(sink, node, &WITH_REFRESH)?;
-    let (length, refresh) = (
-        fields.number(sink, "for"),
-        fields.optional_number(sink, "refresh"),
-    );
-    let (length, refresh) = (length?, refresh?);
-    let lease = Lease::with_duration(length.value);
-    let refresh_ns = refresh.map_or(lease.refresh_ns, |refresh| refresh.value);
-    Some(Lease {
-        refresh_ns,
-        ..lease
-    })
+    let length = fields.number(sink, "for");
+    let refresh = fields.optional_number(sink, "refresh");
+    let for_ns: u64 = length?.value;
+    let refresh_ns = match refresh? {
+        Some(refresh) => refresh.value,
+        None => Lease::with_duration(for_ns).refresh_ns,
+    };
+    Some(Lease { for_ns, refresh_ns })
 }
