@@ -58,11 +58,7 @@ static FAULT: Object = Object {
             Shape::At(&EFFECT),
             "what happens to those that it selects",
         ),
-        may(
-            "select",
-            Shape::At(&selection::SELECTION),
-            "which of them; `always`",
-        ),
+        may("select", Shape::At(&selection::SELECTION), "which of them").or_word("always"),
         may(
             "per",
             Shape::At(&per::PER),

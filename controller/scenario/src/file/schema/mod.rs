@@ -185,8 +185,9 @@ pub(crate) static SCENARIO: Object = Object {
         may(
             "routing",
             routing::ROUTING,
-            "which paths packets take where there are several; shortest",
-        ),
+            "which paths packets take where there are several",
+        )
+        .or_word("shortest"),
         may("description", Shape::Text, "for people"),
         may(
             "seed",

@@ -32,7 +32,7 @@ pub(crate) enum Literal {
     Number(u64),
     Probability(f64),
     Flag(bool),
-    /// A word or a name.
+    /// A word, name, text or alternative.
     Word(&'static str),
 }
 
@@ -139,9 +139,14 @@ impl Key {
         self.with_default(Literal::Flag(flag))
     }
 
-    pub const fn or_name(self, name: &'static str) -> Key {
-        assert!(matches!(self.shape, Shape::Name(_)));
-        self.with_default(Literal::Word(name))
+    /// The key with a default name, text or alternative.
+    pub const fn or_word(self, word: &'static str) -> Key {
+        let shape = self.shape.first();
+        assert!(matches!(
+            shape,
+            Shape::Name(_) | Shape::Text | Shape::Variant(_)
+        ));
+        self.with_default(Literal::Word(word))
     }
 
     /// The key with the first of its words as the default.

@@ -36,8 +36,9 @@ pub(super) static FROM_FILE: Object = Object {
         may(
             "hosts",
             Shape::Either(&[Shape::Word(&BY_WORD), Shape::Object(&ATTACHED)]),
-            "hosts among nodes without a kind: none, those with one link, or a number for each switch; none",
-        ),
+            "hosts among nodes without a kind: none, those with one link, or a number for each switch",
+        )
+        .or_first(),
         may(
             "names",
             Shape::Word(&NAMES),

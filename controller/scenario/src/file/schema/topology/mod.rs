@@ -45,7 +45,7 @@ static STAR: Object = Object {
     what: "a star",
     keys: &[
         needed("hosts", explicit::HOSTS, "names, or `{name, ip, mac}`"),
-        may("switch", Shape::Name("a switch"), "its name").or_name("sw"),
+        may("switch", Shape::Name("a switch"), "its name").or_word("sw"),
         LINK_RATE,
         LATENCY,
         ECN,

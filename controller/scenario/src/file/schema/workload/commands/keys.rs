@@ -41,8 +41,9 @@ pub(in crate::file::schema::workload) static COMMAND: Object = Object {
         may(
             "stop",
             Shape::Either(&[Shape::Text, Shape::Object(&STOP)]),
-            "the signal that ends a service; TERM",
-        ),
+            "the signal that ends a service",
+        )
+        .or_word("TERM"),
         may(
             "metrics",
             Shape::Map(&Shape::Object(&metrics::SERIES)),
