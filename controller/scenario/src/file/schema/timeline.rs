@@ -144,8 +144,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     let errors = sink.errors();
     let name = fields.name(sink, "name");
     let at = begins(sink, &fields);
-    let on = fields.get("on");
-    let on = on.filter(|node| condition(sink, node) && fields.text(sink, "on").is_some());
+    let on = condition(sink, &fields);
     let mut length = fields.number(sink, "for");
     let until = fields.number::<u64>(sink, "until");
     let mut every = fields.number::<u64>(sink, "every");
@@ -230,8 +229,9 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     })
 }
 
-/// Whether `on` contains the text of a condition; reports other values.
-fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
+/// The condition at `on`, which is a text; reports other values.
+fn condition<'n>(sink: &mut Sink<'_>, fields: &Fields<'n>) -> Option<&'n Node> {
+    let node = fields.get("on")?;
     if let Kind::Map(_) = node.kind {
         sink.error(
             Code::WrongType,
@@ -239,9 +239,9 @@ fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
             "`on` is a condition; found a mapping",
         )
         .hint("write a comparison: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`");
-        return false;
+        return None;
     }
-    true
+    fields.text(sink, "on").map(|_| node)
 }
 
 /// The start of a step: `at` a time, or, with `on`, when a condition holds.

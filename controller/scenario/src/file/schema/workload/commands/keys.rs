@@ -80,7 +80,7 @@ pub(super) static READY: Object = Object {
 };
 
 /// How often a driver runs.
-pub(super) const TIMES: Shape = Shape::Integer(1, 1_000_000);
+const TIMES: Shape = Shape::Integer(1, 1_000_000);
 
 pub(super) static REPEAT: Object = Object {
     what: "`repeat`",
