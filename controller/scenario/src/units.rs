@@ -61,7 +61,7 @@ impl Dimension {
         match self {
             Self::Duration => show_duration(value),
             Self::Rate => show_rate(value),
-            Self::Size => show_size(value),
+            Self::Size => show_binary(value).unwrap_or_else(|| show_size(value)),
         }
     }
 
@@ -350,6 +350,14 @@ pub fn show_size(bytes: u64) -> String {
         _ => (1, "B"),
     };
     show(bytes, factor, unit)
+}
+
+/// A size that is a whole number of KiB, MiB or GiB, and of no kB.
+fn show_binary(bytes: u64) -> Option<String> {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let mut units = units.into_iter().filter(|_| !bytes.is_multiple_of(1000));
+    let (factor, unit) = units.find(|(factor, _)| bytes.is_multiple_of(*factor))?;
+    Some(format!("{}{unit}", bytes / factor))
 }
 
 fn show(value: u64, factor: u64, unit: &str) -> String {

@@ -38,11 +38,14 @@ pub struct Lease {
 
 impl Default for Lease {
     fn default() -> Lease {
-        Lease::with_duration(2_000_000_000)
+        Lease::with_duration(Lease::DEFAULT_NS)
     }
 }
 
 impl Lease {
+    /// Duration of the lease of a scenario that declares none, in nanoseconds.
+    pub const DEFAULT_NS: u64 = 2_000_000_000;
+
     /// A lease that is refreshed four times per duration.
     #[must_use]
     pub fn with_duration(for_ns: u64) -> Lease {

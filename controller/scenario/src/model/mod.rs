@@ -419,18 +419,14 @@ pub struct Limits {
 impl Limits {
     /// The smallest `limits.disk`, in bytes: the largest frame fits, with its metadata.
     pub const LEAST_DISK_BYTES: u64 = 1 << 20;
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            time_ns: 60_000_000_000,
-            time_span: None,
-            disk_bytes: 1 << 30,
-            disk_span: None,
-            hits: None,
-        }
-    }
+    /// The limits of a file that sets none.
+    pub const DEFAULT: Limits = Limits {
+        time_ns: 60_000_000_000,
+        time_span: None,
+        disk_bytes: 1 << 30,
+        disk_span: None,
+        hits: None,
+    };
 }
 
 /// The limits that a file sets on the reach of its faults; a limit that is `None` does not bound anything.

@@ -1,6 +1,6 @@
 //! `blast_radius`: how far the faults of a file may reach.
 
-use crate::diagnostic::{Code, Sink, Spanned};
+use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;
 use crate::file::schema::shape::{Object, Shape, may};
 use crate::file::yaml::Node;
@@ -9,7 +9,7 @@ use crate::model::{BlastRadius, MAX_FLOWS};
 pub(super) static RADIUS: Object = Object {
     what: "`blast_radius`",
     keys: &[
-        may("hosts", Shape::Names, "whose packets may be hit"),
+        may("hosts", Shape::Names("a host"), "whose packets may be hit"),
         may(
             "flows",
             Shape::Integer(0, MAX_FLOWS as u64),
@@ -21,20 +21,14 @@ pub(super) static RADIUS: Object = Object {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<BlastRadius> {
     let fields = reader::fields(sink, node, &RADIUS)?;
-    let mut radius = BlastRadius {
+    let radius = BlastRadius {
+        hosts: fields
+            .get("hosts")
+            .and_then(|_| fields.names(sink, "hosts")),
+        flows: fields.number(sink, "flows"),
+        share: fields.probability(sink, "share"),
         span: node.span,
-        ..BlastRadius::default()
     };
-    if let Some(node) = fields.get("hosts") {
-        radius.hosts = reader::names(sink, node, "a host");
-    }
-    if let Some(node) = fields.get("flows") {
-        let most = reader::integer(sink, node, "`flows`", 0..=MAX_FLOWS as u64);
-        radius.flows = most.map(|most| Spanned::new(most, node.span));
-    }
-    if let Some(node) = fields.get("share") {
-        radius.share = reader::probability(sink, node, "`share`");
-    }
     if ["hosts", "flows", "share"]
         .iter()
         .all(|key| fields.get(key).is_none())

@@ -1,11 +1,10 @@
 //! Faults of programs and switches, among `faults`: `{id: freeze, effect: {pause: primary}, during: frozen}`.
 
 use super::reader::{self, Variant};
-use super::shape::{DURATION, Object, Shape, may, needed};
+use super::shape::{Object, Shape, duration, may, needed};
 use crate::diagnostic::{Sink, Spanned};
 use crate::file::yaml::{Kind, Node};
 use crate::model::disruption::Does;
-use crate::units::Dimension;
 
 /// Minimum downtime of a switch, in nanoseconds: a process takes milliseconds to stop and to start.
 const SHORTEST_NS: u64 = 1_000_000;
@@ -15,7 +14,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 pub(super) static DISRUPTION: Object = Object {
     what: "a fault of a program or a switch",
     keys: &[
-        needed("id", Shape::Name, "its name"),
+        needed("id", Shape::Name("a fault"), "its name"),
         needed(
             "effect",
             Shape::Object(&DOES),
@@ -23,7 +22,7 @@ pub(super) static DISRUPTION: Object = Object {
         ),
         may(
             "during",
-            Shape::Names,
+            Shape::Names("a step"),
             "steps of the timeline; the whole run",
         ),
     ],
@@ -35,44 +34,45 @@ static DOES: Object = Object {
     keys: &[
         may(
             "pause",
-            Shape::Name,
-            "a command: all its processes are stopped until the step ends",
+            Shape::Name("a command"),
+            "all its processes are stopped until the step ends",
         ),
-        may("kill", ENDED, "a command: all its processes are killed"),
+        may("kill", ENDED, "all its processes are killed"),
         may(
             "stop",
             ENDED,
-            "a command: it is asked to end by its own `stop`, else killed",
+            "it is asked to end by its own `stop`, else killed",
         ),
         may(
             "restart",
-            Shape::Either(&[Shape::Name, Shape::Object(&RESTART)]),
-            "a switch: its process is killed, and started again",
+            Shape::Either(&[Shape::Name("a switch"), Shape::Object(&RESTART)]),
+            "its process is killed, and started again",
         ),
     ],
 };
 
-const ENDED: Shape = Shape::Either(&[Shape::Name, Shape::Object(&END)]);
+const ENDED: Shape = Shape::Either(&[Shape::Name("a command"), Shape::Object(&END)]);
 
 static END: Object = Object {
     what: "how a command ends",
     keys: &[
-        needed("command", Shape::Name, "which"),
+        needed("command", Shape::Name("a command"), "which"),
         may(
             "restart",
             Shape::Bool,
-            "whether it is restarted when the step ends; false",
-        ),
+            "whether it is restarted when the step ends",
+        )
+        .or_flag(false),
     ],
 };
 
 static RESTART: Object = Object {
     what: "a restart",
     keys: &[
-        needed("switch", Shape::Name, "which"),
+        needed("switch", Shape::Name("a switch"), "which"),
         may(
             "after",
-            DURATION,
+            duration(SHORTEST_NS, LONGEST_NS),
             "for how long it is down; until the step ends",
         ),
     ],
@@ -107,14 +107,12 @@ pub(super) fn is_one(fault: &Node) -> bool {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawDisruption> {
     let fields = reader::fields(sink, node, &DISRUPTION)?;
-    let id = fields.read("id", |node| reader::name(sink, node, "a fault"));
+    let id = fields.name(sink, "id");
     let effect = fields.read("effect", |node| {
         let written = reader::variant(sink, node, "an effect", &Does::WORDS)?;
         does(sink, &written)
     });
-    let during = fields
-        .read("during", |node| reader::names(sink, node, "a step"))
-        .unwrap_or_default();
+    let during = fields.names(sink, "during").unwrap_or_default();
     let (does, on) = effect?;
     Some(RawDisruption {
         id: id?,
@@ -157,12 +155,8 @@ fn ended(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, bool)> {
         return Some((reader::name(sink, node, "a command")?, false));
     }
     let fields = reader::fields(sink, node, &END)?;
-    let restart = match fields.get("restart") {
-        None => false,
-        Some(node) => reader::truth(sink, node, "`restart`")?,
-    };
-    let command = reader::name(sink, fields.get("command")?, "a command")?;
-    Some((command, restart))
+    let restart = fields.flag(sink, "restart")?;
+    Some((fields.name(sink, "command")?, restart))
 }
 
 /// `sw` or `{switch: sw, after: 200ms}`
@@ -171,10 +165,7 @@ fn restart(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, Option<
         return Some((reader::name(sink, node, "a switch")?, None));
     }
     let fields = reader::fields(sink, node, &RESTART)?;
-    let after = fields.optional("after", |node| {
-        let range = SHORTEST_NS..=LONGEST_NS;
-        reader::quantity_within(sink, node, "`after`", Dimension::Duration, range)
-    })?;
-    let switch = reader::name(sink, fields.get("switch")?, "a switch")?;
+    let after = fields.optional_number(sink, "after")?;
+    let switch = fields.name(sink, "switch")?;
     Some((switch, after.map(|after| after.value)))
 }

@@ -30,11 +30,15 @@ static FLOW_FIELDS: Object = Object {
         ),
         may(
             "from",
-            Shape::Names,
+            Shape::Names("a host"),
             "hosts; of several, each has a flow of its own",
         ),
-        may("to", Shape::Names, "the same"),
-        may("on", Shape::Name, "the switch at which it is identified"),
+        may("to", Shape::Names("a host"), "the same"),
+        may(
+            "on",
+            Shape::Name("a switch"),
+            "the switch at which it is identified",
+        ),
     ],
 };
 
@@ -47,52 +51,58 @@ pub(super) static FAULT_OR_PARTITION: Shape = Shape::Either(&[
 static FAULT: Object = Object {
     what: "a fault",
     keys: &[
-        needed("id", Shape::Name, "its name"),
-        needed("flows", Shape::Names, "whose packets it looks at"),
+        needed("id", Shape::Name("a fault"), "its name"),
+        needed("flows", Shape::Names("a flow"), "whose packets it looks at"),
         needed(
             "effect",
             Shape::At(&EFFECT),
             "what happens to those that it selects",
         ),
-        may(
-            "select",
-            Shape::At(&selection::SELECTION),
-            "which of them; `always`",
-        ),
+        may("select", Shape::At(&selection::SELECTION), "which of them").or_word("always"),
         may(
             "per",
             Shape::At(&per::PER),
-            "by what packets are numbered and drawn; `flow`",
-        ),
+            "by what packets are numbered and drawn",
+        )
+        .or_first(),
         may(
             "keys",
             Shape::Integer(1, per::MAX_KEYS),
-            "capacity for keys of `per`; 10000",
+            "capacity for keys of `per`",
+        )
+        .or(per::KEYS),
+        may(
+            "where",
+            Shape::At(&PLACE),
+            "where it acts; the plan chooses",
         ),
-        may("where", Shape::At(&PLACE), "a switch; the plan chooses"),
-        may("when", Shape::Name, "the trigger that it waits for"),
+        may(
+            "when",
+            Shape::Name("a trigger"),
+            "the trigger that it waits for",
+        ),
         may(
             "during",
-            Shape::Names,
+            Shape::Names("a step"),
             "steps of the timeline; the whole run",
         ),
     ],
 };
 
-static PLACE: Shape = Shape::Either(&[Shape::Name, Shape::Object(&HALF)]);
+static PLACE: Shape = Shape::Either(&[Shape::Name("a switch"), Shape::Object(&HALF)]);
 
 static HALF: Object = Object {
     what: "a place",
     keys: &[
-        may("ingress", Shape::Name, "a switch: where packets come in"),
-        may("egress", Shape::Name, "a switch: where copies go out"),
+        may("ingress", Shape::Name("a switch"), "where packets come in"),
+        may("egress", Shape::Name("a switch"), "where copies go out"),
     ],
 };
 
 static PARTITIONING: Object = Object {
     what: "a partition",
     keys: &[
-        needed("id", Shape::Name, "its name"),
+        needed("id", Shape::Name("a fault"), "its name"),
         needed(
             "partition",
             Shape::Object(&partition::PARTITION),
@@ -100,7 +110,7 @@ static PARTITIONING: Object = Object {
         ),
         may(
             "during",
-            Shape::Names,
+            Shape::Names("a step"),
             "steps of the timeline; the whole run",
         ),
     ],
@@ -150,12 +160,10 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
     let fields = reader::fields(sink, node, &FLOW_FIELDS)?;
     let filter = fields
         .get("filter")
-        .filter(|node| reader::text(sink, node, "a filter").is_some())
+        .filter(|_| fields.text(sink, "filter").is_some())
         .cloned();
     let hosts = |sink: &mut Sink<'_>, key: &str| {
-        let node = fields.get(key);
-        let named = node.and_then(|node| reader::names(sink, node, "a host"));
-        let named = named.unwrap_or_default();
+        let named = fields.names(sink, key).unwrap_or_default();
         let mut seen = BTreeSet::new();
         for host in &named {
             if !seen.insert(&host.value) {
@@ -177,7 +185,7 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
         )
         .hint("write for example `{from: a, to: b}`, or `filter: eth` for all packets");
     }
-    let on = fields.read("on", |node| reader::name(sink, node, "a switch"));
+    let on = fields.name(sink, "on");
     Some(RawFlow {
         name,
         from,
@@ -235,9 +243,9 @@ fn partitioning(
     partition: &Node,
 ) -> Option<(RawFault, Vec<RawFlow>)> {
     let fields = reader::fields(sink, node, &PARTITIONING)?;
-    let id = reader::name(sink, fields.get("id")?, "a fault")?;
+    let id = fields.name(sink, "id")?;
     let made = partition::flows(sink, &id, partition)?;
-    let during = fields.read("during", |node| reader::names(sink, node, "a step"));
+    let during = fields.names(sink, "during");
     let fault = RawFault {
         id,
         flows: made.iter().map(|flow| flow.name.clone()).collect(),
@@ -254,12 +262,11 @@ fn partitioning(
 
 fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawFault> {
     let fields = reader::fields(sink, node, &FAULT)?;
-    let id = fields.read("id", |node| reader::name(sink, node, "a fault"));
-    let flows = fields.read("flows", |node| reader::names(sink, node, "a flow"));
+    let id = fields.name(sink, "id");
+    let flows = fields.names(sink, "flows");
     let effect = fields.read("effect", |node| {
         effect(sink, protocols, node).map(|effect| Spanned::new(effect, node.span))
     });
-    let per_node = fields.get("per");
     let per = fields.optional("per", |node| per(sink, protocols, node))?;
     let per = per.flatten();
     let selection = match fields.get("select") {
@@ -273,18 +280,16 @@ fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawF
         (Some(selection), Some(effect)) => numbered(
             sink,
             protocols,
-            (per_node, per),
-            fields.get("keys"),
+            &fields,
+            per,
             (&selection.value, selection.span),
             &effect.value,
         ),
         _ => None,
     };
     let place = fields.optional("where", |node| place(sink, node))?;
-    let when = fields.optional("when", |node| reader::name(sink, node, "a trigger"))?;
-    let during = fields
-        .read("during", |node| reader::names(sink, node, "a step"))
-        .unwrap_or_default();
+    let when = fields.optional("when", |_| fields.name(sink, "when"))?;
+    let during = fields.names(sink, "during").unwrap_or_default();
     if let (Some(node), Some(flows)) = (fields.get("flows"), &flows)
         && flows.is_empty()
     {

@@ -3,35 +3,34 @@
 use parser_gen::FrameValues;
 
 use super::reader::{self, Fields};
-use super::shape::{DURATION, Object, RATE, Shape, may, needed};
+use super::shape::{Object, Shape, duration, may, needed, rate};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::yaml::{Entry, Node};
 use crate::model::job::{
     Late, MAX_DEADLINE_NS, MAX_JOBS, MAX_RANKS, MIN_RATE_BPS, SLOTS, Transport,
 };
-use crate::units::{Dimension, show_rate};
-
-const WINDOW: u32 = 256;
 
 pub(super) static JOB: Object = Object {
     what: "a job",
     keys: &[
-        needed("ranks", Shape::Names, "hosts, 1 to 1024, by rank"),
+        needed("ranks", Shape::Names("a host"), "hosts, 1 to 1024, by rank"),
         may(
             "on",
-            Shape::Names,
+            Shape::Names("a switch"),
             "switches that sum, the topmost first; the only one there is",
         ),
         may(
             "window",
             Shape::Integer(1, SLOTS as u64),
-            "chunks that a rank may have in flight, a power of two; 256",
-        ),
+            "chunks that a rank may have in flight, a power of two",
+        )
+        .or(256),
         may(
             "rate",
-            RATE,
+            rate(MIN_RATE_BPS, u64::MAX),
             "what all frames of its ranks together may be; what is more is dropped",
-        ),
+        )
+        .beyond("at a lower rate no frame passes"),
         may(
             "values",
             Shape::Integer(32, 2048),
@@ -40,12 +39,13 @@ pub(super) static JOB: Object = Object {
         may(
             "transport",
             Shape::Word(&["udp", "rdma"]),
-            "what carries values to the switch and sums back; udp",
-        ),
+            "what carries values to the switch and sums back",
+        )
+        .or_first(),
         may(
             "deadline",
-            DURATION,
-            "time after which a sum completes without the missing ranks, up to 1m; it waits for all ranks",
+            duration(0, MAX_DEADLINE_NS),
+            "time after which a sum completes without the missing ranks; it waits for all ranks",
         ),
         may(
             "quorum",
@@ -55,8 +55,9 @@ pub(super) static JOB: Object = Object {
         may(
             "late",
             Shape::Word(&["drop", "next"]),
-            "late values are dropped, or join the next sum; drop",
-        ),
+            "late values are dropped, or join the next sum",
+        )
+        .or_first(),
     ],
 };
 
@@ -100,49 +101,26 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawJob> {
 fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a job");
     let fields = reader::fields(sink, &entry.value, &JOB)?;
-    let ranks = fields.read("ranks", |node| reader::names(sink, node, "a host"));
-    let on = fields.get("on");
-    let on = on.map(|node| reader::names(sink, node, "a switch"));
-    let window = match fields.get("window") {
-        Some(node) => {
-            let window = reader::integer(sink, node, "`window`", 1..=u64::from(SLOTS))?;
-            if !window.is_power_of_two() {
-                let message = format!("`window` must be a power of two; found {window}");
-                let below = 1_u64 << window.ilog2();
-                sink.error(Code::OutOfRange, node.span, message)
-                    .hint(format!("write {below} or {}", 2 * below));
-                return None;
-            }
-            Spanned::new(u32::try_from(window).ok()?, node.span)
-        }
-        None => Spanned::new(WINDOW, entry.key_span),
+    let ranks = fields.names(sink, "ranks");
+    let on = fields.names(sink, "on");
+    let window = fields.number::<u32>(sink, "window")?;
+    if !window.value.is_power_of_two() {
+        let message = format!("`window` must be a power of two; found {}", window.value);
+        let below = 1_u32 << window.value.ilog2();
+        sink.error(Code::OutOfRange, window.span, message)
+            .hint(format!("write {below} or {}", 2 * below));
+        return None;
+    }
+    let rate = fields.optional_number(sink, "rate")?;
+    let values = fields.optional("values", |_| frame_values(sink, &fields))?;
+    let transport = match fields.word(sink, "transport")? {
+        "rdma" => Transport::Rdma,
+        _ => Transport::Udp,
     };
-    let rate = match fields.get("rate") {
-        Some(node) => {
-            let rate = reader::quantity(sink, node, "`rate`", Dimension::Rate)?;
-            if rate.value < MIN_RATE_BPS {
-                let least = show_rate(MIN_RATE_BPS);
-                let message =
-                    format!("`rate` must be at least {least}: below that, no frame passes");
-                sink.error(Code::OutOfRange, node.span, message);
-                return None;
-            }
-            Some(rate)
-        }
-        None => None,
-    };
-    let read = |node: &Node| Some(Spanned::new(frame_values(sink, node)?, node.span));
-    let values = fields.optional("values", read)?;
-    let transport = match fields.get("transport") {
-        None => Spanned::new(Transport::Udp, entry.key_span),
-        Some(node) => {
-            let transport = match reader::choice(sink, node, "`transport`", &["udp", "rdma"])? {
-                "rdma" => Transport::Rdma,
-                _ => Transport::Udp,
-            };
-            Spanned::new(transport, node.span)
-        }
-    };
+    let span = fields
+        .get("transport")
+        .map_or(entry.key_span, |node| node.span);
+    let transport = Spanned::new(transport, span);
     let ranks = ranks?;
     if ranks.is_empty() || ranks.len() > MAX_RANKS {
         let node = fields.get("ranks")?;
@@ -153,11 +131,8 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
         sink.error(Code::OutOfRange, node.span, message);
         return None;
     }
-    let on = match on {
-        None => Vec::new(),
-        // An invalid name has been reported already.
-        Some(on) => on?,
-    };
+    // An invalid name has been reported already.
+    let on = on?;
     let deadline = deadline(sink, &fields)?;
     is_good.then(|| RawJob {
         name: Spanned::new(entry.key.clone(), entry.key_span),
@@ -171,15 +146,16 @@ fn job(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawJob> {
     })
 }
 
-fn frame_values(sink: &mut Sink<'_>, node: &Node) -> Option<FrameValues> {
-    let said = reader::integer(sink, node, "`values`", 32..=2048)?;
-    let mut all = FrameValues::ALL.into_iter();
-    let found = all.find(|values| u64::from(values.count()) == said);
+fn frame_values(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<FrameValues>> {
+    let count = fields.number::<u16>(sink, "values")?;
+    let found = FrameValues::ALL
+        .into_iter()
+        .find(|values| values.count() == count.value);
     if found.is_none() {
         let message = "`values` must be 32, 64, 256 or 2048";
-        sink.error(Code::OutOfRange, node.span, message);
+        sink.error(Code::OutOfRange, count.span, message);
     }
-    found
+    Some(Spanned::new(found?, count.span))
 }
 
 /// Reads the deadline: `Some(None)` if the file has none, `None` if it was refused.
@@ -197,19 +173,11 @@ fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<R
         }
         return Some(None);
     };
-    let range = 0..=MAX_DEADLINE_NS;
-    let after = reader::quantity_within(sink, node, "`deadline`", Dimension::Duration, range)?;
-    let quorum = fields.optional("quorum", |node| {
-        let most = MAX_RANKS as u64 - 1;
-        let quorum = reader::integer(sink, node, "`quorum`", 1..=most)?;
-        Some(Spanned::new(u16::try_from(quorum).ok()?, node.span))
-    })?;
-    let late = match fields.get("late") {
-        None => Late::Drop,
-        Some(node) => match reader::choice(sink, node, "`late`", &["drop", "next"])? {
-            "next" => Late::Next,
-            _ => Late::Drop,
-        },
+    let after = fields.number(sink, "deadline")?;
+    let quorum = fields.optional_number(sink, "quorum")?;
+    let late = match fields.word(sink, "late")? {
+        "next" => Late::Next,
+        _ => Late::Drop,
     };
     let deadline = RawDeadline {
         after_ns: after.value,

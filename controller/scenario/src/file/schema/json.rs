@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Alternative, Object, Shape};
+use super::shape::{Alternative, Key, Literal, Object, Shape};
 use super::{SCENARIO, workload};
 use crate::units::Dimension;
 
@@ -53,6 +53,9 @@ impl Writer {
             let mut of_key = self.shape(&key.shape);
             if let Value::Object(of_key) = &mut of_key {
                 of_key.insert("description".into(), key.about.into());
+                if let Some(default) = default(key) {
+                    of_key.insert("default".into(), default);
+                }
             }
             properties.insert(key.name.into(), of_key);
         }
@@ -72,11 +75,11 @@ impl Writer {
         let written = self.plain(shape);
         let may_be_text = matches!(
             shape,
-            Shape::Name
+            Shape::Name(_)
                 | Shape::Integer(..)
-                | Shape::Quantity(_)
+                | Shape::Quantity(..)
                 | Shape::Probability
-                | Shape::Number
+                | Shape::Number(..)
                 | Shape::Word(_)
         );
         match self.has_parameters && may_be_text {
@@ -88,8 +91,8 @@ impl Writer {
     fn plain(&mut self, shape: &Shape) -> Value {
         match shape {
             Shape::Text => json!({"type": "string"}),
-            Shape::Name => json!({"type": "string", "pattern": NAME}),
-            Shape::Names => {
+            Shape::Name(_) => json!({"type": "string", "pattern": NAME}),
+            Shape::Names(_) => {
                 let one = json!({"type": "string", "pattern": NAME});
                 json!({"anyOf": [one, {"type": "array", "items": one}]})
             }
@@ -97,12 +100,14 @@ impl Writer {
             Shape::Integer(low, high) => {
                 json!({"type": "integer", "minimum": low, "maximum": high})
             }
-            Shape::Quantity(dimension) => quantity(*dimension),
+            Shape::Quantity(dimension, ..) => quantity(*dimension),
             Shape::Probability => json!({"anyOf": [
                 {"type": "number", "minimum": 0, "maximum": 1},
                 {"type": "string", "pattern": r"^\s*\+?[0-9.][0-9.eE+-]*\s*%$"},
             ]}),
-            Shape::Number => json!({"type": "number"}),
+            Shape::Number(f64::MIN, f64::MAX) => json!({"type": "number"}),
+            Shape::Number(low, f64::MAX) => json!({"type": "number", "minimum": low}),
+            Shape::Number(low, high) => json!({"type": "number", "minimum": low, "maximum": high}),
             Shape::Value => json!({"type": ["number", "string"]}),
             Shape::Word(words) => json!({"enum": words}),
             Shape::Object(object) => {
@@ -146,6 +151,16 @@ impl Writer {
         }
         json!({"anyOf": shapes})
     }
+}
+
+/// The default of a key, as a value of its type.
+fn default(key: &Key) -> Option<Value> {
+    Some(match (key.default?, key.shape.first()) {
+        (Literal::Number(number), Shape::Integer(..)) => number.into(),
+        (Literal::Probability(probability), _) => probability.into(),
+        (Literal::Flag(flag), _) => flag.into(),
+        _ => key.written_default()?.into(),
+    })
 }
 
 /// `a star as a topology` → `a-star-as-a-topology`.

@@ -1,80 +1,55 @@
 //! `lease`: how soon faults end without a refresh by the controller.
 
 use crate::diagnostic::{Code, Sink};
-use crate::file::schema::reader;
-use crate::file::schema::shape::{DURATION, Object, Shape, may, needed};
+use crate::file::schema::reader::{self, Fields};
+use crate::file::schema::shape::{Object, Shape, duration, may, needed};
 use crate::file::yaml::{Kind, Node};
 use crate::model::lease::{Lease, LeaseRequest, SHORTEST_REFRESH_NS};
-use crate::units::{Dimension, show_duration};
+use crate::units::show_duration;
 
 /// The longest lease, in nanoseconds: a day, so that no switch clock wraps meanwhile.
 const LONGEST_NS: u64 = 86_400_000_000_000;
 
-pub(super) static LEASE: Shape = Shape::Either(&[
-    DURATION,
-    Shape::Word(&["off"]),
-    Shape::Object(&WITH_REFRESH),
-]);
+const FOR: Shape = duration(0, LONGEST_NS);
+/// The hint for a longer one.
+pub(super) const LONGER: &str = "write `lease: off`: faults then hold until they are disarmed";
+
+pub(super) static LEASE: Shape =
+    Shape::Either(&[FOR, Shape::Word(&["off"]), Shape::Object(&WITH_REFRESH)]);
 
 static WITH_REFRESH: Object = Object {
     what: "`lease`",
     keys: &[
         needed(
             "for",
-            DURATION,
+            FOR,
             "how long faults hold after the controller's last word",
-        ),
+        )
+        .beyond(LONGER),
         may(
             "refresh",
-            DURATION,
+            duration(SHORTEST_REFRESH_NS, u64::MAX),
             "period of refreshes; a quarter of `for`",
-        ),
+        )
+        .beyond("write a longer `refresh`: each refresh reads from every switch and writes to it"),
     ],
 };
 
-pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> LeaseRequest {
+pub(super) fn read(sink: &mut Sink<'_>, sections: &Fields<'_>) -> LeaseRequest {
+    let Some(node) = sections.get("lease") else {
+        return LeaseRequest::default();
+    };
     let span = Some(node.span);
     if matches!(&node.kind, Kind::Text { value, .. } if value == "off") {
         return LeaseRequest { lease: None, span };
     }
     let lease = match node.kind {
         Kind::Map(_) => mapping(sink, node),
-        _ => reader::quantity(sink, node, "`lease`", Dimension::Duration)
-            .map(|length| Lease::with_duration(length.value)),
+        _ => (sections.number(sink, "lease")).map(|time| Lease::with_duration(time.value)),
     };
-    if let Some(lease) = lease {
-        check(sink, node, lease);
-    }
-    LeaseRequest { lease, span }
-}
-
-fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
-    let fields = reader::fields(sink, node, &WITH_REFRESH)?;
-    let mut duration = |key: &str| {
-        let node = fields.get(key)?;
-        reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
-    };
-    let (length, refresh) = (duration("for")?, duration("refresh"));
-    let lease = Lease::with_duration(length.value);
-    let refresh_ns = refresh.map_or(lease.refresh_ns, |refresh| refresh.value);
-    Some(Lease {
-        refresh_ns,
-        ..lease
-    })
-}
-
-fn check(sink: &mut Sink<'_>, node: &Node, lease: Lease) {
-    let Lease { for_ns, refresh_ns } = lease;
-    if refresh_ns < SHORTEST_REFRESH_NS {
-        let message = format!(
-            "`refresh` must be at least {}; found {}",
-            show_duration(SHORTEST_REFRESH_NS),
-            show_duration(refresh_ns)
-        );
-        sink.error(Code::OutOfRange, node.span, message).hint(
-            "write a longer `refresh`: each refresh reads from every switch and writes to it",
-        );
-    } else if for_ns < refresh_ns.saturating_mul(2) {
+    if let Some(Lease { for_ns, refresh_ns }) = lease
+        && for_ns < refresh_ns.saturating_mul(2)
+    {
         let message = format!(
             "a lease must be at least twice as long as its refresh; found {}, and a refresh of {}",
             show_duration(for_ns),
@@ -83,12 +58,18 @@ fn check(sink: &mut Sink<'_>, node: &Node, lease: Lease) {
         sink.error(Code::OutOfRange, node.span, message).hint(
             "write a longer `for`: otherwise one late refresh ends the faults in the middle of the run",
         );
-    } else if for_ns > LONGEST_NS {
-        let message = format!(
-            "a lease can last at most a day; found {}",
-            show_duration(for_ns)
-        );
-        sink.error(Code::OutOfRange, node.span, message)
-            .hint("write `lease: off`: faults then hold until they are disarmed");
     }
+    LeaseRequest { lease, span }
+}
+
+fn mapping(sink: &mut Sink<'_>, node: &Node) -> Option<Lease> {
+    let fields = reader::fields(sink, node, &WITH_REFRESH)?;
+    let length = fields.number(sink, "for");
+    let refresh = fields.optional_number(sink, "refresh");
+    let for_ns: u64 = length?.value;
+    let refresh_ns = match refresh? {
+        Some(refresh) => refresh.value,
+        None => Lease::with_duration(for_ns).refresh_ns,
+    };
+    Some(Lease { for_ns, refresh_ns })
 }

@@ -1,20 +1,23 @@
 //! Section `limits`: bounds of a run.
 
 use super::reader;
-use super::shape::{DURATION, Object, SIZE, Shape, may};
-use crate::diagnostic::{Code, Sink, Spanned};
+use super::shape::{DURATION, Object, Shape, may, size};
+use crate::diagnostic::Sink;
 use crate::file::yaml::Node;
 use crate::model::Limits;
-use crate::units::{Dimension, show_size};
 
 pub(super) static LIMITS: Object = Object {
     what: "`limits`",
     keys: &[
-        may("time", DURATION, "the run fails when it takes longer; 60s"),
+        may("time", DURATION, "the run fails when it takes longer").or(Limits::DEFAULT.time_ns),
         may(
             "disk",
-            SIZE,
-            "bytes of frames that the run writes, at least 1MiB; beyond, it keeps no more frames; 1GiB",
+            size(Limits::LEAST_DISK_BYTES, u64::MAX),
+            "bytes of frames that the run writes; beyond, it keeps no more frames",
+        )
+        .or(Limits::DEFAULT.disk_bytes)
+        .beyond(
+            "the largest frame must fit; to keep no frame, write `captures: none` in the scenario",
         ),
         may(
             "hits",
@@ -25,39 +28,16 @@ pub(super) static LIMITS: Object = Object {
 };
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Limits {
-    let mut limits = Limits::default();
     let Some(fields) = reader::fields(sink, node, &LIMITS) else {
-        return limits;
+        return Limits::DEFAULT;
     };
-    if let Some(time) = fields.read("time", |node| {
-        reader::quantity(sink, node, "`time`", Dimension::Duration)
-    }) {
-        limits.time_ns = time.value;
-        limits.time_span = Some(time.span);
+    let (time, disk) = (fields.number(sink, "time"), fields.number(sink, "disk"));
+    let span = |key: &str| fields.get(key).map(|node| node.span);
+    Limits {
+        time_ns: time.map_or(Limits::DEFAULT.time_ns, |time| time.value),
+        time_span: span("time"),
+        disk_bytes: disk.map_or(Limits::DEFAULT.disk_bytes, |disk| disk.value),
+        disk_span: span("disk"),
+        hits: fields.number(sink, "hits"),
     }
-    if let Some(disk) = fields.read("disk", |node| disk(sink, node)) {
-        limits.disk_bytes = disk.value;
-        limits.disk_span = Some(disk.span);
-    }
-    if let Some(node) = fields.get("hits")
-        && let Some(hits) = reader::integer(sink, node, "`hits`", 1..=u64::from(u32::MAX))
-    {
-        limits.hits = Some(Spanned::new(hits, node.span));
-    }
-    limits
-}
-
-fn disk(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<u64>> {
-    let least = Limits::LEAST_DISK_BYTES;
-    let disk = reader::quantity_near(sink, node, "`disk`", Dimension::Size, &(least..=u64::MAX))?;
-    if disk.value >= least {
-        return Some(disk);
-    }
-    let message = format!(
-        "`disk` is {}; it must be at least 1MiB, so that the largest frame fits",
-        show_size(disk.value)
-    );
-    sink.error(Code::OutOfRange, node.span, message)
-        .hint("write `1MiB` or more; to keep no frame, write `captures: none` in the scenario");
-    None
 }

@@ -38,7 +38,7 @@ use shape::{Object, Shape, may, needed};
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::yaml::{self, Kind, Node};
 use crate::model::effect::Effect;
-use crate::model::lease::LeaseRequest;
+use crate::model::lease::{Lease, LeaseRequest};
 use crate::model::protocols::Protocols;
 use crate::model::selection::Selection;
 use crate::model::topology::{Topology, TopologySource};
@@ -180,19 +180,21 @@ pub(crate) static SCENARIO: Object = Object {
             Shape::Integer(VERSION, VERSION),
             "the version of the schema",
         ),
-        needed("name", Shape::Name, "short"),
+        needed("name", Shape::Name("a scenario"), "short"),
         needed("topology", Shape::At(&topology::TOPOLOGY), "the network"),
         may(
             "routing",
             routing::ROUTING,
-            "which paths packets take where there are several; shortest",
-        ),
+            "which paths packets take where there are several",
+        )
+        .or_word("shortest"),
         may("description", Shape::Text, "for people"),
         may(
             "seed",
             Shape::Integer(0, u64::MAX),
-            "what everything random derives from; 0",
-        ),
+            "seed of every random decision of the run",
+        )
+        .or(0),
         may(
             "protocols",
             Shape::List(&Shape::Text),
@@ -219,7 +221,11 @@ pub(crate) static SCENARIO: Object = Object {
             "the planner that chooses where gradients are summed",
         ),
         may("flows", Shape::Map(&faults::FLOW), "sets of packets"),
-        may("protect", Shape::Names, "flows that no fault may touch"),
+        may(
+            "protect",
+            Shape::Names("a flow"),
+            "flows that no fault may touch",
+        ),
         may(
             "faults",
             Shape::List(&faults::FAULT_OR_PARTITION),
@@ -248,13 +254,16 @@ pub(crate) static SCENARIO: Object = Object {
         may(
             "captures",
             Shape::Word(&Captures::WORDS),
-            "which frames the run keeps; hits",
-        ),
+            "which frames the run keeps",
+        )
+        .or_first(),
         may(
             "lease",
             Shape::At(&lease::LEASE),
-            "how long faults hold without the controller; 2s",
-        ),
+            "how long faults hold without the controller",
+        )
+        .or(Lease::DEFAULT_NS)
+        .beyond(lease::LONGER),
         may(
             "abort_if",
             Shape::List(&Shape::Text),
@@ -291,13 +300,9 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         return None;
     }
     let protocols = protocols?;
-    let name = sections.read("name", |node| reader::name(sink, node, "a scenario"));
-    let description = sections.read("description", |node| {
-        reader::text(sink, node, "the description")
-    });
-    let seed = sections.read("seed", |node| {
-        reader::integer(sink, node, "the seed", 0..=u64::MAX)
-    });
+    let name = sections.name(sink, "name");
+    let description = sections.text(sink, "description");
+    let seed = sections.number(sink, "seed");
     let topology = sections.read("topology", |node| topology::read(sink, node, given));
     let errors = sink.errors();
     let workload = sections.read("workload", |node| workload::read(sink, node, given));
@@ -324,7 +329,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         probes_are_refused: workload_is_refused || sink.errors() > errors,
     };
     let mut flows = sections.read_or_default("flows", |node| faults::flows(sink, node));
-    let protect = sections.read("protect", |node| reader::names(sink, node, "a flow"));
+    let protect = sections.names(sink, "protect");
     let faults::ReadFaults {
         faults,
         flows: made,
@@ -343,9 +348,13 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         declared.flows.push(name.value.clone());
         flows.push(flow);
     }
-    let limits = sections.read_or_default("limits", |node| limits::read(sink, node));
-    let captures = sections.read("captures", |node| captures(sink, node));
-    let lease = sections.read_or_default("lease", |node| lease::read(sink, node));
+    let limits = sections.read("limits", |node| Some(limits::read(sink, node)));
+    let limits = limits.unwrap_or(Limits::DEFAULT);
+    let captures = sections.read("captures", |node| {
+        let captures = sections.word(sink, "captures")?.parse().ok()?;
+        Some(Spanned::new(captures, node.span))
+    });
+    let lease = lease::read(sink, &sections);
     let triggers = sections.read_or_default("triggers", |node| {
         triggers::read(sink, &protocols, node, &declared)
     });
@@ -382,7 +391,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
         protocols,
         name: name.map(|name| name.value).unwrap_or_default(),
         description: description.map(|text| text.value).unwrap_or_default(),
-        seed: seed.unwrap_or(0),
+        seed: seed.map_or(0, |seed| seed.value),
         topology,
         topology_file,
         workload,
@@ -448,9 +457,4 @@ fn comparisons(sink: &mut Sink<'_>, node: &Node, section: &str, what: &str) -> V
         .filter(|item| reader::text(sink, item, what).is_some())
         .cloned()
         .collect()
-}
-
-fn captures(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Captures>> {
-    let word = reader::word(sink, node, "`captures`", &Captures::WORDS)?;
-    Some(Spanned::new(word.parse().ok()?, node.span))
 }

@@ -16,21 +16,30 @@ pub(super) static PARTITION: Object = Object {
     keys: &[
         may(
             "groups",
-            Shape::List(&Shape::Names),
+            Shape::List(&Shape::Names("a host")),
             "each hears only its own",
         ),
-        may("halves", Shape::Names, "two groups of these, in order"),
+        may(
+            "halves",
+            Shape::Names("a host"),
+            "two groups of these, in order",
+        ),
         may(
             "bridge",
-            Shape::Names,
+            Shape::Names("a host"),
             "two halves, and one between them that hears both",
         ),
-        may("ring", Shape::Names, "each hears its two neighbours"),
+        may(
+            "ring",
+            Shape::Names("a host"),
+            "each hears its two neighbours",
+        ),
         may(
             "direction",
             Shape::Word(&["both", "one_way"]),
-            "`one_way`: the first group is not heard; both",
-        ),
+            "`one_way`: the first group is not heard",
+        )
+        .or_first(),
     ],
 };
 
@@ -77,19 +86,14 @@ pub(super) fn flows(
             .hint("write for example `{partition: {groups: [[a, b], [s]]}}`");
         return None;
     };
-    let both_ways = match fields.get("direction") {
-        None => true,
-        Some(node) => {
-            let direction = reader::choice(sink, node, "`direction`", &["both", "one_way"])?;
-            if shape == "ring" && direction == "one_way" {
-                let message = "`direction: one_way` needs two sides, but a `ring` has none";
-                sink.error(Code::Effect, node.span, message)
-                    .hint("leave `direction` out, or write `groups: [[a], [b]]`");
-                return None;
-            }
-            direction == "both"
-        }
-    };
+    let direction = fields.word(sink, "direction")?;
+    if let (Some(node), "ring", "one_way") = (fields.get("direction"), shape, direction) {
+        let message = "`direction: one_way` needs two sides, but a `ring` has none";
+        sink.error(Code::Effect, node.span, message)
+            .hint("leave `direction` out, or write `groups: [[a], [b]]`");
+        return None;
+    }
+    let both_ways = direction == "both";
     let cuts = match shape {
         "groups" => {
             let groups = reader::list(sink, hosts, "`groups`")?;
@@ -108,7 +112,7 @@ pub(super) fn flows(
                     ));
                 return None;
             }
-            let hosts = reader::names(sink, hosts, "a host")?;
+            let hosts = fields.names(sink, shape)?;
             match shape {
                 "halves" => {
                     let (first, second) = hosts.split_at(hosts.len() / 2);

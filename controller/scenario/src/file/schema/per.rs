@@ -3,7 +3,7 @@
 use parser_gen::key::{KeyError, PacketKey};
 use parser_gen::psn;
 
-use super::reader;
+use super::reader::{self, Fields};
 use super::shape::{Object, Shape, needed};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::filter::hint_for_field;
@@ -175,7 +175,7 @@ fn fields(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node, items: &[Node
 }
 
 /// Default capacity for keys.
-const KEYS: u32 = 10_000;
+pub(super) const KEYS: u64 = 10_000;
 /// Maximum capacity for keys: a switch finds a key by 16 bits in each hash table.
 pub(super) const MAX_KEYS: u64 = 65_536;
 
@@ -184,11 +184,12 @@ pub(super) const MAX_KEYS: u64 = 65_536;
 pub(super) fn numbered(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
-    (at, per): (Option<&Node>, Option<Per>),
-    most: Option<&Node>,
+    fields: &Fields<'_>,
+    per: Option<Per>,
     (selection, select): (&Selection, Span),
     effect: &Effect,
 ) -> Option<Keys> {
+    let at = fields.get("per");
     if let Selection::Psn(_) = selection {
         if let Some(node) = at {
             let message = "`per` has no effect on `psn`, which always counts per RDMA connection";
@@ -197,25 +198,19 @@ pub(super) fn numbered(
             );
             return None;
         }
-        let most = match most {
-            Some(node) => room(sink, node)?,
-            None => KEYS,
-        };
+        let most = fields.number(sink, "keys")?.value;
         return Some(keys(rdma_connection(protocols)?, most, select));
     }
     let per = at.zip(per);
     let is_share = matches!(selection, Selection::Share(_));
-    if let Some(node) = most.filter(|_| is_share || per.is_none()) {
+    if let Some(node) = fields.get("keys").filter(|_| is_share || per.is_none()) {
         let message = "`keys` has no effect here: the switch stores nothing per key";
         sink.error(Code::Suspicious, node.span, message)
             .hint("`keys` sets how many keys of `per` a switch can store to count packets or draw random numbers");
     }
     // A share uses the selection's own key.
     let (node, per) = per.filter(|_| !is_share && *selection != Selection::Never)?;
-    let most = match most {
-        Some(node) => room(sink, node)?,
-        None => KEYS,
-    };
+    let most = fields.number(sink, "keys")?.value;
     if *selection == Selection::Always && !effect.draws() {
         let message = "`per` has no effect here: all packets are selected, whatever their key";
         sink.error(Code::Suspicious, node.span, message).hint(
@@ -239,11 +234,10 @@ pub(super) fn numbered(
 pub(super) fn followed(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
-    per: Option<&Node>,
-    most: Option<&Node>,
+    fields: &Fields<'_>,
 ) -> Option<Option<Keys>> {
-    let Some(node) = per else {
-        if let Some(most) = most {
+    let Some(node) = fields.get("per") else {
+        if let Some(most) = fields.get("keys") {
             let message = "`keys` has no effect here: all packets share this trigger";
             sink.error(Code::Suspicious, most.span, message)
                 .hint("`keys` sets how many keys of `per` a switch can store");
@@ -252,16 +246,8 @@ pub(super) fn followed(
         return Some(None);
     };
     let per = per_of_trigger(sink, protocols, node)?;
-    let most = match most {
-        Some(node) => room(sink, node)?,
-        None => KEYS,
-    };
+    let most = fields.number(sink, "keys")?.value;
     Some(Some(keys(per, most, node.span)))
-}
-
-fn room(sink: &mut Sink<'_>, node: &Node) -> Option<u32> {
-    let most = reader::integer(sink, node, "`keys`", 1..=MAX_KEYS)?;
-    u32::try_from(most).ok()
 }
 
 fn keys(per: Per, most: u32, span: Span) -> Keys {

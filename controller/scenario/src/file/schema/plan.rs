@@ -18,7 +18,6 @@ pub(super) static PLAN: Object = Object {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Spanned<Method>> {
     let fields = reader::fields(sink, node, &PLAN)?;
-    let node = fields.get("by")?;
-    let planner = Method::from_name(reader::choice(sink, node, "`by`", &Method::INSTALLED)?)?;
-    Some(Spanned::new(planner, node.span))
+    let planner = Method::from_name(fields.word(sink, "by")?)?;
+    Some(Spanned::new(planner, fields.get("by")?.span))
 }

@@ -1,20 +1,18 @@
 //! Section `probes`.
 
 use super::reader::{self, Fields};
-use super::shape::{DURATION, Object, Shape, may, needed};
+use super::shape::{Object, Shape, duration, may, needed};
 use super::templates::{self, RUN};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names};
 use crate::file::yaml::{Entry, Kind, Node, locate};
 use crate::model::probe::{Ask, Endpoint, MAX_PROGRAMS, Probe};
-use crate::units::Dimension;
 
 const MAX_PROBES: usize = 32;
 const KINDS: [&str; 4] = ["tcp", "udp", "http", "run"];
-const EVERY_NS: u64 = 100_000_000;
-const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Shortest period, in nanoseconds; below it, the probe would measure itself.
 const SHORTEST_NS: u64 = 1_000_000;
 const LONGEST_NS: u64 = 60_000_000_000;
+const TIME: Shape = duration(SHORTEST_NS, LONGEST_NS);
 /// Maximum number of a probe's requests that wait for an answer.
 const MAX_WAITING: u64 = 1_000;
 /// Payload of a UDP datagram in one Ethernet frame, in bytes.
@@ -23,7 +21,7 @@ const MAX_DATAGRAM: usize = 1_472;
 pub(super) static PROBE: Object = Object {
     what: "a probe",
     keys: &[
-        needed("from", Shape::Name, "the host that asks"),
+        needed("from", Shape::Name("a host"), "the host that asks"),
         may(
             "tcp",
             Shape::Text,
@@ -45,8 +43,8 @@ pub(super) static PROBE: Object = Object {
             "a line for the shell, or words: how long the program takes to end with exit code 0",
         ),
         may("send", Shape::Text, "what `udp` sends: text, or `0x…`"),
-        may("every", DURATION, "from one question to the next; 100ms"),
-        may("timeout", DURATION, "how long it waits for an answer; 1s"),
+        may("every", TIME, "from one question to the next").or(100_000_000),
+        may("timeout", TIME, "how long it waits for an answer").or(1_000_000_000),
     ],
 };
 
@@ -119,11 +117,10 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Vec<RawProbe> {
 fn probe(sink: &mut Sink<'_>, entry: &Entry) -> Option<RawProbe> {
     let is_good = reader::check_name(sink, &entry.key, entry.key_span, "a probe");
     let fields = reader::fields(sink, &entry.value, &PROBE)?;
-    let from = fields.read("from", |node| reader::name(sink, node, "a host"));
+    let from = fields.name(sink, "from");
     let asked = question(sink, &fields);
-    let every_ns = duration(sink, &fields, "every", EVERY_NS);
-    let timeout_ns = duration(sink, &fields, "timeout", TIMEOUT_NS);
-    let (every_ns, timeout_ns) = (every_ns?, timeout_ns?);
+    let (every, timeout) = (fields.number(sink, "every"), fields.number(sink, "timeout"));
+    let (every_ns, timeout_ns): (u64, u64) = (every?.value, timeout?.value);
     let (most, what) = match fields.get("run") {
         Some(_) => (MAX_PROGRAMS, "programs of this probe could run"),
         None => (MAX_WAITING, "requests of this probe could wait for a reply"),
@@ -194,7 +191,7 @@ fn question(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Question> {
             .hint(format!("write the host as well: `HOST:{port}`"));
         return None;
     }
-    let text = reader::text(sink, node, &format!("`{kind}`"))?;
+    let text = fields.text(sink, kind)?;
     let (ask, span) = match kind {
         "http" => http(sink, node, &text.value)?,
         "tcp" => {
@@ -286,7 +283,7 @@ fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
             .hint("write a request that the service answers: text, or bytes as `\"0x01ff\"`");
         return None;
     };
-    let text = reader::text(sink, node, "`send`")?;
+    let text = fields.text(sink, "send")?;
     let bytes = match text.value.strip_prefix("0x") {
         None => text.value.into_bytes(),
         Some(digits) => {
@@ -326,13 +323,4 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
             .map(|pair| pair[0] << 4 | pair[1])
             .collect(),
     )
-}
-
-fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str, default: u64) -> Option<u64> {
-    let Some(node) = fields.get(key) else {
-        return Some(default);
-    };
-    let range = SHORTEST_NS..=LONGEST_NS;
-    let what = format!("`{key}`");
-    Some(reader::quantity_within(sink, node, &what, Dimension::Duration, range)?.value)
 }

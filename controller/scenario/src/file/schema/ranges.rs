@@ -55,9 +55,9 @@ impl Numbering {
 
     fn range(&self, sink: &mut Sink<'_>, node: &Node) -> Option<RangeInclusive<u32>> {
         let Kind::Text { value, .. } = &node.kind else {
-            let bounds = u64::from(*self.all.start())..=u64::from(*self.all.end());
-            let one = reader::integer(sink, node, self.one, bounds)?;
-            let one = u32::try_from(one).ok()?;
+            let bounds = Shape::Integer((*self.all.start()).into(), (*self.all.end()).into());
+            let one = reader::number(sink, node, self.one, &bounds)?;
+            let one = u32::try_from(one.value).ok()?;
             return Some(one..=one);
         };
         let (first, last) = (u64::from(*self.all.start()), u64::from(*self.all.end()));

@@ -1,5 +1,6 @@
 //! Reads typed values from the YAML tree; reports all errors and continues.
 
+mod declared;
 mod hints;
 mod variant;
 
@@ -7,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use super::foreign;
-use super::shape::Object;
+use super::shape::{Key, Object, Shape};
 use crate::diagnostic::{Code, Sink, Span, Spanned, enumerate_names, nearest};
 use crate::file::yaml::{Entry, Kind, Node, Style};
 use crate::units::{self, Dimension};
@@ -27,17 +28,17 @@ pub(crate) struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     /// The value at a key of the schema.
-    pub fn get(&self, key: &str) -> Option<&'n Node> {
+    pub fn get(&self, name: &str) -> Option<&'n Node> {
+        self.declared(name)?.1
+    }
+
+    /// The declaration of a key, and its value if the mapping has it.
+    fn declared(&self, name: &str) -> Option<(&'static Key, Option<&'n Node>)> {
+        let key = self.object.keys.iter().find(|key| key.name == name);
         // A key must be in the schema before it can be read.
-        debug_assert!(
-            self.object.keys.iter().any(|known| known.name == key),
-            "{} has no key {key}",
-            self.object.what
-        );
-        let mut entries = self.entries.iter();
-        entries
-            .find(|entry| entry.key == key)
-            .map(|entry| &entry.value)
+        debug_assert!(key.is_some(), "{} has no key {name}", self.object.what);
+        let entry = self.entries.iter().find(|entry| entry.key == name);
+        Some((key?, entry.map(|entry| &entry.value)))
     }
 
     /// Reads the value at a key, if the mapping has it.
@@ -234,19 +235,57 @@ pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str
     good
 }
 
-/// Reads an integer.
-pub(crate) fn integer(
+/// Reads a whole number or a quantity in the range of its shape.
+pub(crate) fn number(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    shape: &Shape,
+) -> Option<Spanned<u64>> {
+    number_or(sink, node, what, shape, "")
+}
+
+/// Reads a number; `beyond` is the hint for one outside the range, if it is not empty.
+fn number_or(
+    sink: &mut Sink<'_>,
+    node: &Node,
+    what: &str,
+    shape: &Shape,
+    beyond: &str,
+) -> Option<Spanned<u64>> {
+    let read = match *shape {
+        Shape::Integer(low, high) => whole(sink, node, what, low..=high),
+        Shape::Quantity(dimension, low, high) => quantity(sink, node, what, dimension, low..=high),
+        _ => {
+            debug_assert!(false, "{what} is no number");
+            return None;
+        }
+    };
+    let error = match read {
+        Ok(number) => return Some(Spanned::new(number, node.span)),
+        Err(error) => error,
+    };
+    let diagnostic = sink.error(Code::OutOfRange, node.span, error?);
+    if !beyond.is_empty() {
+        diagnostic.hint(beyond);
+    }
+    None
+}
+
+/// Reads an integer; the error is the message for one outside the range, `None` if another error was reported.
+fn whole(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,
     range: RangeInclusive<u64>,
-) -> Option<u64> {
+) -> Result<u64, Option<String>> {
     no_tag(sink, node);
-    let Some((value, integer)) = number(node) else {
-        return wrong_type(sink, node, &format!("{what} must be a whole number"));
+    let Some((value, integer)) = numeric(node) else {
+        wrong_type::<()>(sink, node, &format!("{what} must be a whole number"));
+        return Err(None);
     };
     match integer.map(u64::try_from) {
-        Some(Ok(integer)) if range.contains(&integer) => return Some(integer),
+        Some(Ok(integer)) if range.contains(&integer) => Ok(integer),
         // An integer beyond YAML's integer types is read as a float and is still whole.
         None if value.fract() != 0.0 || value.abs() < u64::MAX as f64 => {
             let found = written(sink, node);
@@ -255,27 +294,19 @@ pub(crate) fn integer(
             if value.fract() == 0.0 && value >= 0.0 {
                 diagnostic.hint(format!("write {value}"));
             }
+            Err(None)
         }
         _ => {
             let (low, high) = (*range.start(), *range.end());
             let found = written(sink, node);
             // A limit near the type's maximum is omitted from the message.
-            let message = match high >= u64::from(u32::MAX) && value < low as f64 {
-                true => format!("{what} must be {low} or more; found {found}"),
-                false => format!("{what} must lie between {low} and {high}; found {found}"),
-            };
-            sink.error(Code::OutOfRange, node.span, message);
+            Err(Some(
+                match high >= u64::from(u32::MAX) && value < low as f64 {
+                    true => format!("{what} must be {low} or more; found {found}"),
+                    false => format!("{what} must lie between {low} and {high}; found {found}"),
+                },
+            ))
         }
-    }
-    None
-}
-
-/// Reads a number of any kind.
-pub(crate) fn float(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<f64> {
-    no_tag(sink, node);
-    match number(node) {
-        Some((value, _)) => Some(value),
-        None => wrong_type(sink, node, &format!("{what} must be a number")),
     }
 }
 
@@ -308,7 +339,7 @@ pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
 }
 
 /// A number, and its integer value if it is whole. A text that a parameter filled in may also be a number.
-fn number(node: &Node) -> Option<(f64, Option<i128>)> {
+fn numeric(node: &Node) -> Option<(f64, Option<i128>)> {
     match &node.kind {
         Kind::Number { value, integer } => Some((*value, *integer)),
         Kind::Text {
@@ -326,109 +357,55 @@ fn number(node: &Node) -> Option<(f64, Option<i128>)> {
     }
 }
 
-/// Reads a quantity with its unit.
-pub(crate) fn quantity(
-    sink: &mut Sink<'_>,
-    node: &Node,
-    what: &str,
-    dimension: Dimension,
-) -> Option<Spanned<u64>> {
-    quantity_near(sink, node, what, dimension, &(0..=u64::MAX))
-}
-
-/// Reads a quantity, and refuses one outside the range.
-pub(crate) fn quantity_within(
+/// Reads a quantity, with the errors of [`whole`]. The hint for a number without a unit suggests units within the range.
+fn quantity(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,
     dimension: Dimension,
     range: RangeInclusive<u64>,
-) -> Option<Spanned<u64>> {
-    let read = quantity_near(sink, node, what, dimension, &range)?;
-    if range.contains(&read.value) {
-        return Some(read);
-    }
-    let (least, most) = (*range.start(), *range.end());
-    let [from, to, found] = [least, most, read.value].map(|value| dimension.show(value));
-    let bounds = match (least, most) {
-        (0, _) => format!("must be at most {to}"),
-        (_, u64::MAX) => format!("must be at least {from}"),
-        _ => format!("must lie between {from} and {to}"),
-    };
-    let message = format!("{what} {bounds}; found {found}");
-    sink.error(Code::OutOfRange, read.span, message);
-    None
-}
-
-/// Reads any quantity: the hint for a number without a unit suggests units within the range.
-pub(crate) fn quantity_near(
-    sink: &mut Sink<'_>,
-    node: &Node,
-    what: &str,
-    dimension: Dimension,
-    range: &RangeInclusive<u64>,
-) -> Option<Spanned<u64>> {
+) -> Result<u64, Option<String>> {
     no_tag(sink, node);
     let text = match &node.kind {
         Kind::Text { value, .. } => Cow::Borrowed(value.as_str()),
         Kind::Number { .. } => Cow::Owned(written(sink, node)),
-        _ => return wrong_type(sink, node, &format!("{what} must be a {dimension}")),
+        _ => {
+            wrong_type::<()>(sink, node, &format!("{what} must be a {dimension}"));
+            return Err(None);
+        }
     };
-    match units::parse(&text, dimension) {
-        Ok(value) => Some(Spanned::new(value, node.span)),
+    let value = match units::parse(&text, dimension) {
+        Ok(value) if range.contains(&value) => return Ok(value),
+        Ok(value) => value,
         Err(error) => {
             let diagnostic = sink.error(Code::Unit, node.span, format!("{what}: {error}"));
-            if let Some(hint) = error.hint_within(range) {
+            if let Some(hint) = error.hint_within(&range) {
                 diagnostic.hint(hint);
             }
-            None
+            return Err(None);
         }
-    }
-}
-
-/// Reads `true` or `false`.
-pub(crate) fn truth(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<bool> {
-    match node.kind {
-        Kind::Bool(value) if node.tag.is_none() => Some(value),
-        _ => wrong_type(sink, node, &format!("{what} must be true or false")),
-    }
-}
-
-/// Reads one of several alternatives without values.
-pub(crate) fn choice<'n>(
-    sink: &mut Sink<'_>,
-    node: &'n Node,
-    what: &str,
-    words: &[&str],
-) -> Option<&'n str> {
-    let written = variant(sink, node, what, words)?;
-    written.nothing(sink);
-    Some(written.name)
+    };
+    let (least, most) = (*range.start(), *range.end());
+    let [from, to, found] = [least, most, value].map(|value| dimension.show(value));
+    let bounds = match (least, most) {
+        (0, _) => format!("must be at most {to}"),
+        (1, u64::MAX) => format!("must be more than {}", dimension.show(0)),
+        (_, u64::MAX) => format!("must be at least {from}"),
+        _ => format!("must lie between {from} and {to}"),
+    };
+    Err(Some(format!("{what} {bounds}; found {found}")))
 }
 
 /// Reads one of several words.
-pub(crate) fn word(
+pub(crate) fn choice(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,
     words: &[&'static str],
 ) -> Option<&'static str> {
-    no_tag(sink, node);
-    let written = scalars(sink, node).into_iter().next();
-    let Some(written) = written.filter(|_| !matches!(node.kind, Kind::Map(_))) else {
-        return wrong_type(sink, node, &format!("{what} must be a word"));
-    };
-    let found = words.iter().find(|word| **word == written);
-    if found.is_none() {
-        let message = format!("{what} cannot be `{written}`");
-        let hint = match nearest(&written, words.iter().copied()) {
-            Some(word) => format!("did you mean `{word}`?"),
-            None => format!("write one of {}", enumerate_names(words.iter().copied())),
-        };
-        sink.error(Code::UnknownVariant, node.span, message)
-            .hint(hint);
-    }
-    found.copied()
+    let written = variant(sink, node, what, words)?;
+    written.nothing(sink);
+    words.iter().copied().find(|word| *word == written.name)
 }
 
 /// Reads a probability: `0.01` or `1%`.

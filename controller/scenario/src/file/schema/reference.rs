@@ -58,7 +58,10 @@ impl Section {
                 for key in object.keys {
                     let mark = if key.is_needed { " (needed)" } else { "" };
                     let is = written(key.name, &key.shape, &mut found);
-                    let _ = writeln!(page, "| `{}`{mark} | {is} | {} |", key.name, key.about);
+                    let default = key.written_default();
+                    let default = default.map_or_else(String::new, |value| format!("; `{value}`"));
+                    let (name, about) = (key.name, key.about);
+                    let _ = writeln!(page, "| `{name}`{mark} | {is} | {about}{default} |");
                 }
             }
             Section::Alternatives(_, ways) => {
@@ -84,15 +87,38 @@ impl Section {
 fn written(key: &'static str, shape: &Shape, found: &mut Vec<Section>) -> String {
     match shape {
         Shape::Text => "text".to_owned(),
-        Shape::Name => "a name".to_owned(),
-        Shape::Names => "a name, or a list of names".to_owned(),
+        Shape::Name(what) => format!("the name of {what}"),
+        Shape::Names(what) => format!("the name of {what}, or a list of names"),
         Shape::Bool => "true or false".to_owned(),
         Shape::Integer(low, high) if low == high => low.to_string(),
         Shape::Integer(low, u64::MAX) => format!("a whole number from {low}"),
         Shape::Integer(low, high) => format!("a whole number, {low} to {high}"),
-        Shape::Quantity(dimension) => format!("a {dimension}, such as `{}`", dimension.example()),
+        Shape::Quantity(dimension, 0, u64::MAX) => {
+            format!("a {dimension}, such as `{}`", dimension.example())
+        }
+        Shape::Quantity(dimension, low, high) => {
+            // Bounds beyond a thousand seconds are shown in whole seconds.
+            let whole = |end: u64| {
+                end - if end > 1_000_000_000_000 {
+                    end % 1_000_000_000
+                } else {
+                    0
+                }
+            };
+            let [zero, from, to] = [0, *low, whole(*high)].map(|end| dimension.show(end));
+            match (low, high) {
+                (0, _) => format!("a {dimension}, at most {to}"),
+                (1, &u64::MAX) => format!("a {dimension}, more than {zero}"),
+                (1, _) => format!("a {dimension}, more than {zero} and at most {to}"),
+                (_, &u64::MAX) => format!("a {dimension}, at least {from}"),
+                _ => format!("a {dimension}, {from} to {to}"),
+            }
+        }
         Shape::Probability => "a probability: `0.01`, `1%`".to_owned(),
-        Shape::Number => "a number".to_owned(),
+        Shape::Number(f64::MIN, f64::MAX) => "a number".to_owned(),
+        Shape::Number(f64::MIN_POSITIVE, f64::MAX) => "a number above 0".to_owned(),
+        Shape::Number(low, f64::MAX) => format!("a number from {low}"),
+        Shape::Number(low, high) => format!("a number, {low} to {high}"),
         Shape::Value => "a number or text".to_owned(),
         Shape::Word(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -6,6 +6,8 @@ use crate::diagnostic::{Code, Sink};
 use crate::file::yaml::Node;
 use crate::model::topology::{Routing, Topology};
 
+const WAYS: Shape = Shape::Integer(2, Routing::MOST_WAYS as u64);
+
 pub(super) const ROUTING: Shape = Shape::Variant(|| {
     vec![
         Alternative::alone("shortest", "one shortest path, over the lowest ports"),
@@ -15,7 +17,7 @@ pub(super) const ROUTING: Shape = Shape::Variant(|| {
         ),
         Alternative::with(
             "k_shortest",
-            Shape::Integer(2, Routing::MOST_WAYS as u64),
+            WAYS,
             "this number of the shortest paths, including longer ones",
         ),
     ]
@@ -32,9 +34,8 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, topology: &mut Topology) {
             let Some(node) = written.needed(sink, "4") else {
                 return;
             };
-            let most = u64::from(Routing::MOST_WAYS);
-            match reader::integer(sink, node, "`k_shortest`", 2..=most) {
-                Some(ways) => Routing::KShortest(ways as u32),
+            match reader::number(sink, node, "`k_shortest`", &WAYS) {
+                Some(ways) => Routing::KShortest(ways.value as u32),
                 None => return,
             }
         }

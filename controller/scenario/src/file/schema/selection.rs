@@ -113,21 +113,9 @@ static ROUND: Numbering = Numbering {
 static BURST: Object = Object {
     what: "`burst`",
     keys: &[
-        needed(
-            "length",
-            Shape::Integer(1, u32::MAX as u64),
-            "packets in a row",
-        ),
-        may(
-            "start",
-            Shape::Integer(1, u32::MAX as u64),
-            "the first of them; 1",
-        ),
-        may(
-            "every",
-            Shape::Integer(1, u32::MAX as u64),
-            "from one burst to the next; once",
-        ),
+        needed("length", ORDINAL, "packets in a row"),
+        may("start", ORDINAL, "the first of them").or(1),
+        may("every", ORDINAL, "from one burst to the next; once"),
     ],
 };
 
@@ -143,13 +131,10 @@ static GILBERT_ELLIOTT: Object = Object {
         may(
             "loss_bad",
             Shape::Probability,
-            "that a packet is selected while it is bad; 1",
-        ),
-        may(
-            "loss_good",
-            Shape::Probability,
-            "the same while it is good; 0",
-        ),
+            "that a packet is selected while it is bad",
+        )
+        .or_probability(1.0),
+        may("loss_good", Shape::Probability, "the same while it is good").or_probability(0.0),
     ],
 };
 
@@ -228,8 +213,7 @@ pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> 
 }
 
 fn ordinal(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u32> {
-    let found = reader::integer(sink, node, what, 1..=u64::from(u32::MAX))?;
-    u32::try_from(found).ok()
+    u32::try_from(reader::number(sink, node, what, &ORDINAL)?.value).ok()
 }
 
 fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selection> {
@@ -268,17 +252,10 @@ fn psn(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Selection
 }
 
 fn burst(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Counted> {
-    let mut read = |key: &str| {
-        let what = format!("`{key}`");
-        fields.get(key).map(|node| ordinal(sink, node, &what))
-    };
-    let (start, length, every) = (read("start"), read("length"), read("every"));
-    // An invalid value has been reported.
-    let start = match start {
-        Some(start) => start?,
-        None => 1,
-    };
-    let (length, every) = (length??, every.unwrap_or(Some(0))?);
+    let (start, length) = (fields.number(sink, "start"), fields.number(sink, "length"));
+    let every = fields.optional_number(sink, "every")?;
+    let (start, length): (u32, u32) = (start?.value, length?.value);
+    let every = every.map_or(0, |every| every.value);
     let end = u64::from(start) + u64::from(length) - 1;
     if end > u64::from(u32::MAX) || (every != 0 && end > u64::from(every)) {
         let message = format!(
@@ -361,14 +338,12 @@ fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selectio
 }
 
 fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection> {
-    // A missing key without a default has been reported.
-    let read = |sink: &mut Sink<'_>, key: &str, default: Option<f64>| match fields.get(key) {
-        Some(node) => reader::probability(sink, node, &format!("`{key}`")),
-        None => default.map(|value| Spanned::new(value, fields.span)),
-    };
-    let (to_bad, to_good) = (read(sink, "to_bad", None), read(sink, "to_good", None));
-    let loss_bad = read(sink, "loss_bad", Some(1.0));
-    let loss_good = read(sink, "loss_good", Some(0.0));
+    let (to_bad, to_good) = (
+        fields.probability(sink, "to_bad"),
+        fields.probability(sink, "to_good"),
+    );
+    let loss_bad = fields.probability(sink, "loss_bad");
+    let loss_good = fields.probability(sink, "loss_good");
     let positive = |sink: &mut Sink<'_>, p: Option<Spanned<f64>>, why: &str| {
         let p = p?;
         if p.value == 0.0 {

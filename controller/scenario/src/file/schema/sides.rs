@@ -10,7 +10,7 @@ use crate::model::topology::{HostAt, NamespaceOf, Side};
 pub(super) static SIDE: Object = Object {
     what: "a side",
     keys: &[
-        needed("name", Shape::Name, "what flows call it"),
+        needed("name", Shape::Name("a side"), "what flows call it"),
         may("interface", Shape::Text, "an interface of this machine"),
         may(
             "netns",
@@ -45,7 +45,7 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<WrittenSide> {
         return Some((reader::name(sink, node, "a side")?, None));
     }
     let fields = reader::fields(sink, node, &SIDE)?;
-    let name = reader::name(sink, fields.get("name")?, "a side")?;
+    let name = fields.name(sink, "name")?;
     let said: Vec<&str> = ["interface", "netns", "pid"]
         .into_iter()
         .filter(|key| fields.get(key).is_some())
@@ -72,20 +72,20 @@ fn side(sink: &mut Sink<'_>, node: &Node) -> Option<WrittenSide> {
         return Some((name, Some(Side::Interface(interface(sink, node)?))));
     }
     let namespace = match (fields.get("netns"), fields.get("pid")) {
-        (Some(node), _) => NamespaceOf::Netns(netns(sink, node)?),
-        (None, pid) => {
-            let pid = reader::integer(sink, pid?, "`pid`", 1..=i32::MAX as u64)?;
-            NamespaceOf::Pid(u32::try_from(pid).ok()?)
+        (Some(_), _) => {
+            let name = fields.text(sink, "netns")?;
+            NamespaceOf::Netns(netns(sink, name)?)
         }
+        (None, _) => NamespaceOf::Pid(fields.number(sink, "pid")?.value),
     };
     Some((name, Some(Side::Host(HostAt { namespace, link }))))
 }
 
-fn netns(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
-    let name = reader::text(sink, node, "`netns`")?.value;
+fn netns(sink: &mut Sink<'_>, name: Spanned<String>) -> Option<String> {
+    let Spanned { value: name, span } = name;
     if name.is_empty() || name == "." || name == ".." || name.contains('\0') {
         let message = format!("`{name}` cannot be the name of a network namespace");
-        sink.error(Code::Topology, node.span, message)
+        sink.error(Code::Topology, span, message)
             .hint("write a name that `ip netns` lists, or a path that contains a slash");
         return None;
     }

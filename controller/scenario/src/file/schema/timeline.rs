@@ -2,10 +2,10 @@
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::schema::reader::{self, Fields};
-use crate::file::schema::shape::{DURATION, Object, Shape, may, needed};
+use crate::file::schema::shape::{DURATION, Object, Shape, duration, may, needed};
 use crate::file::yaml::{Kind, Node};
 use crate::model::Limits;
-use crate::units::{Dimension, show_duration};
+use crate::units::show_duration;
 
 /// Maximum number of occurrences of steps. Each occurrence and each gap after it is an epoch; a switch distinguishes 2^16
 /// epochs.
@@ -50,10 +50,12 @@ struct WrittenStep {
     span: Span,
 }
 
+const LENGTH: Shape = duration(1, u64::MAX);
+
 pub(super) static STEP: Object = Object {
     what: "a step",
     keys: &[
-        needed("name", Shape::Name, "what `during` names"),
+        needed("name", Shape::Name("a step"), "what `during` names"),
         may(
             "at",
             DURATION,
@@ -66,9 +68,10 @@ pub(super) static STEP: Object = Object {
         ),
         may(
             "for",
-            DURATION,
+            LENGTH,
             "how long it lasts; until the next step, or the end",
-        ),
+        )
+        .beyond("leave `for` out for a step that lasts until the next one"),
         may("until", DURATION, "its end, since the start"),
         may("every", DURATION, "period, from one start to the next"),
         may(
@@ -83,7 +86,7 @@ pub(super) static STEP: Object = Object {
 static FLAP: Object = Object {
     what: "`flap`",
     keys: &[
-        needed("down", DURATION, "how long it is in force"),
+        needed("down", LENGTH, "how long it is in force"),
         needed("up", DURATION, "how long it then is not"),
     ],
 };
@@ -139,24 +142,17 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, limits: &Limits) -> Vec<Raw
 fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     let fields = reader::fields(sink, item, &STEP)?;
     let errors = sink.errors();
-    let name = fields.read("name", |node| reader::name(sink, node, "a step"));
-    let duration = |sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str| {
-        let node = fields.get(key)?;
-        reader::quantity(sink, node, &format!("`{key}`"), Dimension::Duration)
-    };
+    let name = fields.name(sink, "name");
     let at = begins(sink, &fields);
-    let on = fields.get("on");
-    let on = on.filter(|node| condition(sink, node));
-    let mut length = duration(sink, &fields, "for");
-    let until = duration(sink, &fields, "until");
-    let mut every = duration(sink, &fields, "every");
-    let times = fields.read("times", |node| {
-        reader::integer(sink, node, "`times`", 1..=MAX_TIMES as u64)
-    });
+    let on = condition(sink, &fields);
+    let mut length = fields.number(sink, "for");
+    let until = fields.number::<u64>(sink, "until");
+    let mut every = fields.number::<u64>(sink, "every");
+    let times = fields.number(sink, "times");
     if let Some(node) = fields.get("flap") {
         let flap = reader::fields(sink, node, &FLAP);
-        let down = flap.and_then(|flap| duration(sink, &flap, "down"));
-        let up = flap.and_then(|flap| duration(sink, &flap, "up"));
+        let down = flap.and_then(|flap| flap.number(sink, "down"));
+        let up = flap.and_then(|flap| flap.number::<u64>(sink, "up"));
         if length.is_some() || every.is_some() {
             let message = "`flap` already sets how long the step lasts and how often it repeats";
             sink.error(Code::Contradiction, node.span, message)
@@ -165,11 +161,6 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         let period = up.zip(down);
         every = period.map(|(up, down)| up.map(|up| up.saturating_add(down.value)));
         length = down;
-    }
-    if let Some(zero) = length.filter(|length| length.value == 0) {
-        let message = "`for` must be longer than 0s; found 0s";
-        sink.error(Code::OutOfRange, zero.span, message)
-            .hint("leave `for` out for a step that lasts until the next one");
     }
     let (name, at) = (name?, at?);
     if let (Some(until), Some(_)) = (&until, on) {
@@ -190,7 +181,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         .hint("both count from the start of the workload; `for` counts from `at`");
     }
     match (length, every) {
-        (None, Some(every)) => {
+        (None, Some(every)) if fields.get("for").is_none() => {
             sink.error(
                 Code::MissingKey,
                 every.span,
@@ -232,14 +223,15 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
         on: on.cloned(),
         length: length.map(|length| length.value),
         every: every.map(|every| every.value),
-        times,
+        times: times.map(|times| times.value),
         until,
         span: item.span,
     })
 }
 
-/// Whether `on` contains the text of a condition; reports other values.
-fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
+/// The condition at `on`, which is a text; reports other values.
+fn condition<'n>(sink: &mut Sink<'_>, fields: &Fields<'n>) -> Option<&'n Node> {
+    let node = fields.get("on")?;
     if let Kind::Map(_) = node.kind {
         sink.error(
             Code::WrongType,
@@ -247,15 +239,15 @@ fn condition(sink: &mut Sink<'_>, node: &Node) -> bool {
             "`on` must be a condition; found a mapping",
         )
         .hint("write a comparison: `on: trigger.NAME.on >= 1`, `on: fault.loss.fired >= 3`");
-        return false;
+        return None;
     }
-    reader::text(sink, node, "`on`").is_some()
+    fields.text(sink, "on").map(|_| node)
 }
 
 /// The start of a step: `at` a time, or, with `on`, when a condition holds.
 fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
     match (fields.get("at"), fields.get("on")) {
-        (Some(at), None) => reader::quantity(sink, at, "`at`", Dimension::Duration),
+        (Some(_), None) => fields.number(sink, "at"),
         (None, Some(on)) => Some(Spanned::new(0, on.span)),
         (None, None) => {
             sink.error(

@@ -3,12 +3,11 @@
 use super::Declared;
 use super::per::{self, followed};
 use super::reader::{self, Fields};
-use super::shape::{DURATION, Object, Shape, may, needed};
+use super::shape::{Object, Shape, duration, may, needed};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::yaml::{Kind, Node};
 use crate::model::Keys;
 use crate::model::protocols::Protocols;
-use crate::units::Dimension;
 
 /// Maximum number of stages of a trigger: a packet's events are a word of 16 bits, one of which is the reset.
 const MAX_STAGES: usize = 15;
@@ -29,7 +28,7 @@ pub(super) static TRIGGER: Object = Object {
         ),
         may(
             "for",
-            DURATION,
+            TIME,
             "for how long it is then on; until `reset`, or the end",
         ),
         may(
@@ -45,31 +44,33 @@ pub(super) static TRIGGER: Object = Object {
         may(
             "keys",
             Shape::Integer(1, per::MAX_KEYS),
-            "capacity for keys of `per`; 10000",
-        ),
+            "capacity for keys of `per`",
+        )
+        .or(per::KEYS),
     ],
 };
 
+const TIME: Shape = duration(1, MAX_NS);
 const AFTER: Shape = Shape::Either(&[Shape::Object(&STAGE), Shape::List(&Shape::Object(&STAGE))]);
 
 static RESET: Object = Object {
     what: "`reset`",
     keys: &[
-        may("flow", Shape::Name, "a packet of it"),
-        may("fault", Shape::Name, "a hit of it"),
+        may("flow", Shape::Name("a flow"), "a packet of it"),
+        may("fault", Shape::Name("a fault"), "a hit of it"),
     ],
 };
 
 static STAGE: Object = Object {
     what: "what a trigger waits for",
     keys: &[
-        may("flow", Shape::Name, "whose packets are counted"),
-        may("packets", Shape::Integer(1, MAX_COUNT), "how many; 1"),
-        may("fault", Shape::Name, "whose hits are counted"),
-        may("hits", Shape::Integer(1, MAX_COUNT), "how many; 1"),
+        may("flow", Shape::Name("a flow"), "whose packets are counted"),
+        may("packets", Shape::Integer(1, MAX_COUNT), "how many").or(1),
+        may("fault", Shape::Name("a fault"), "whose hits are counted"),
+        may("hits", Shape::Integer(1, MAX_COUNT), "how many").or(1),
         may(
             "within",
-            DURATION,
+            TIME,
             "of all but the first: how long after the one before it, at most",
         ),
     ],
@@ -130,12 +131,12 @@ fn trigger(
     declared: &Declared,
 ) -> Option<RawTrigger> {
     let fields = reader::fields(sink, node, &TRIGGER)?;
-    let on_for_ns = duration(sink, &fields, "for")?;
+    let on_for_ns = fields.optional_number(sink, "for")?;
     let reset = fields.optional("reset", |node| {
         let fields = reader::fields(sink, node, &RESET)?;
         event(sink, &fields, "`reset`")
     })?;
-    let keys = followed(sink, protocols, fields.get("per"), fields.get("keys"))?;
+    let keys = followed(sink, protocols, &fields)?;
     let after = fields.get("after")?;
     let one = std::slice::from_ref(after);
     let items = match &after.kind {
@@ -180,7 +181,7 @@ fn trigger(
     Some(RawTrigger {
         name,
         stages,
-        on_for_ns,
+        on_for_ns: on_for_ns.map(|time| time.value),
         reset,
         keys,
     })
@@ -212,11 +213,8 @@ fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
             ));
         return None;
     }
-    let count = match fields.get(own) {
-        Some(node) => reader::integer(sink, node, &format!("`{own}`"), 1..=MAX_COUNT)?,
-        None => 1,
-    };
-    let within_ns = duration(sink, &fields, "within")?;
+    let count = fields.number(sink, own)?.value;
+    let within_ns = fields.optional_number(sink, "within")?;
     if let Some(node) = fields.get("within").filter(|_| is_first) {
         let message = "`within` counts from the previous event, but this event is the first";
         sink.error(Code::Contradiction, node.span, message)
@@ -225,15 +223,15 @@ fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
     }
     Some(RawStage {
         event,
-        count: u32::try_from(count).ok()?,
-        within_ns,
+        count,
+        within_ns: within_ns.map(|time| time.value),
     })
 }
 
 fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEvent> {
     match (fields.get("flow"), fields.get("fault")) {
-        (Some(flow), None) => reader::name(sink, flow, "a flow").map(RawEvent::Flow),
-        (None, Some(fault)) => reader::name(sink, fault, "a fault").map(RawEvent::Fault),
+        (Some(_), None) => fields.name(sink, "flow").map(RawEvent::Flow),
+        (None, Some(_)) => fields.name(sink, "fault").map(RawEvent::Fault),
         (None, None) => {
             let message = format!("{what} must be a `flow` or a `fault`");
             sink.error(Code::MissingKey, fields.span, message)
@@ -247,11 +245,4 @@ fn event(sink: &mut Sink<'_>, fields: &Fields<'_>, what: &str) -> Option<RawEven
             None
         }
     }
-}
-
-/// Reads an optional duration: `Some(None)` if it is absent, `None` if it was refused.
-fn duration(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str) -> Option<Option<u64>> {
-    let what = format!("`{key}`");
-    let read = |node| reader::quantity_within(sink, node, &what, Dimension::Duration, 1..=MAX_NS);
-    Some(fields.optional(key, read)?.map(|time| time.value))
 }

@@ -216,11 +216,10 @@ impl Default for Repeat {
     }
 }
 
-impl Default for Stop {
-    fn default() -> Self {
-        Stop {
-            signal: Signal::Term,
-            within_ns: 2_000_000_000,
-        }
-    }
+impl Stop {
+    /// How a service without `stop` is stopped.
+    pub const DEFAULT: Stop = Stop {
+        signal: Signal::Term,
+        within_ns: 2_000_000_000,
+    };
 }

@@ -3,7 +3,7 @@
 use parser_gen::rewrite::{NewValue, Rewrite, RewriteError};
 
 use super::EffectSyntax;
-use super::set::{are_mended, report, value};
+use super::set::{report, value};
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;
 use crate::file::schema::shape::{Object, Shape, may, needed};
@@ -30,7 +30,12 @@ static CORRUPT: Object = Object {
             Shape::Integer(1, 16),
             "this many, drawn for each packet",
         ),
-        may("checksums", Shape::Word(&["mended", "left"]), "`left`"),
+        may(
+            "checksums",
+            Shape::Word(&["left", "mended"]),
+            "whether they fit the changed bytes",
+        )
+        .or_first(),
     ],
 };
 
@@ -41,7 +46,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     example: EXAMPLE,
     read: |sink, protocols, written| {
         let (node, fields) = written.mapping(sink, &CORRUPT, EXAMPLE)?;
-        let field = reader::text(sink, fields.get("field")?, "`field`")?;
+        let field = fields.text(sink, "field")?;
         let mut ways = WAYS.iter().filter_map(|way| Some((*way, fields.get(way)?)));
         let (Some((way, by)), None) = (ways.next(), ways.next()) else {
             let message = "`corrupt` needs one of `xor`, `bits` and `bytes`";
@@ -53,10 +58,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
             "xor" => NewValue::Xor(value(sink, protocols, by, "xor")?),
             _ => NewValue::Drawn,
         };
-        let mends = match fields.get("checksums") {
-            Some(node) => are_mended(sink, node)?,
-            None => false,
-        };
+        let mends = fields.word(sink, "checksums")? == "mended";
         let change = [(field.value.as_str(), to)];
         let rewrite = match Rewrite::new(protocols, &change, mends) {
             Ok(rewrite) => rewrite,
@@ -96,7 +98,8 @@ fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(Str
     }
     let unit = if is_bytes { 8 } else { 1 };
     let most = (width / unit) as u64;
-    let count = reader::integer(sink, by, &format!("`{way}`"), 1..=most)? as usize;
+    let what = format!("`{way}`");
+    let count = reader::number(sink, by, &what, &Shape::Integer(1, most))?.value as usize;
     let what = way.trim_end_matches('s');
     let told = match count {
         1 => format!("by a random {what}"),

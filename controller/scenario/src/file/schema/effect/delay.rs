@@ -4,31 +4,41 @@ use super::EffectSyntax;
 use super::distribution;
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;
-use crate::file::schema::shape::{DURATION, Object, Shape, may};
+use crate::file::schema::shape::{DURATION, Object, Shape, duration, may};
 use crate::file::yaml::{Kind, Node};
 use crate::model::effect::{Delay, DelayTime, Effect, MAX_DELAY_NS};
 use crate::units::{self, Dimension, mended};
 
 const LATENCY: &str = "latency";
 
-static DELAY: Shape = Shape::Either(&[DURATION, Shape::Object(&BY_CHANCE)]);
+/// The delay of all packets.
+const FIXED: Shape = duration(1, MAX_DELAY_NS);
+
+static DELAY: Shape = Shape::Either(&[FIXED, Shape::Object(&BY_CHANCE)]);
 
 static BY_CHANCE: Object = Object {
     what: "`delay`",
     keys: &[
         may(LATENCY, DURATION, "the delay of all packets"),
-        may("jitter", DURATION, "by how much it varies"),
+        may("jitter", duration(1, u64::MAX), "by how much it varies")
+            .beyond("leave `jitter` out for a fixed delay"),
         may(
             "distribution",
             Shape::Word(&distribution::JITTERS),
-            "what `jitter` is distributed like; `uniform`",
-        ),
+            "what `jitter` is distributed like",
+        )
+        .or_first(),
         may(
             "order",
-            Shape::Word(&["kept", "free"]),
-            "whether packets keep their order; `free`",
+            Shape::Word(&["free", "kept"]),
+            "whether packets keep their order",
+        )
+        .or_first(),
+        may(
+            "uniform",
+            Shape::List(&distribution::TIME),
+            "between the two",
         ),
-        may("uniform", Shape::List(&DURATION), "between the two"),
         may(
             "normal",
             Shape::Object(&distribution::NORMAL),
@@ -41,7 +51,7 @@ static BY_CHANCE: Object = Object {
         ),
         may(
             "quantiles",
-            Shape::List(&DURATION),
+            Shape::List(&distribution::TIME),
             "through these, evenly spaced from the least to the most",
         ),
     ],
@@ -68,7 +78,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
             return None;
         }
         Some(Effect::Delay(Delay {
-            time: DelayTime::Fixed(fixed(sink, node, "`delay`")?),
+            time: DelayTime::Fixed(reader::number(sink, node, "`delay`", &FIXED)?.value),
             keeps_order: false,
         }))
     },
@@ -101,11 +111,6 @@ fn range(node: &Node) -> Option<String> {
     };
     let [low, high] = units::ends(value, Dimension::Duration)?;
     Some(format!("write `{{delay: {{uniform: [{low}, {high}]}}}}`"))
-}
-
-fn fixed(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<u64> {
-    let range = 1..=MAX_DELAY_NS;
-    Some(reader::quantity_within(sink, node, what, Dimension::Duration, range)?.value)
 }
 
 /// `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
@@ -142,22 +147,18 @@ fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
     }
     let time = match (shape, fields.get(LATENCY), fields.get("jitter")) {
         (Some((name, node)), ..) => DelayTime::Drawn(distribution::read(sink, name, node)?),
-        (None, Some(latency), Some(jitter)) => {
-            let shape = fields.get("distribution");
-            DelayTime::Drawn(distribution::read_jitter(sink, latency, jitter, shape)?)
+        (None, Some(_), Some(_)) => DelayTime::Drawn(distribution::read_jitter(sink, &fields)?),
+        (None, latency, None) => {
+            DelayTime::Fixed(reader::number(sink, latency?, "`latency`", &FIXED)?.value)
         }
-        (None, latency, None) => DelayTime::Fixed(fixed(sink, latency?, "`latency`")?),
         (None, None, Some(_)) => return None,
     };
-    let keeps_order = match fields.get("order") {
-        None => false,
-        Some(order) if matches!(time, DelayTime::Fixed(_)) => {
-            let message = "`order` has no effect: packets with the same delay keep their order";
-            sink.error(Code::Effect, order.span, message)
-                .hint("leave `order` out, or let the delay vary: `jitter: 10ms`");
-            return None;
-        }
-        Some(order) => reader::choice(sink, order, "`order`", &["kept", "free"])? == "kept",
-    };
+    if let (Some(order), DelayTime::Fixed(_)) = (fields.get("order"), &time) {
+        let message = "`order` has no effect: packets with the same delay keep their order";
+        sink.error(Code::Effect, order.span, message)
+            .hint("leave `order` out, or let the delay vary: `jitter: 10ms`");
+        return None;
+    }
+    let keeps_order = fields.word(sink, "order")? == "kept";
     Some(Delay { time, keeps_order })
 }

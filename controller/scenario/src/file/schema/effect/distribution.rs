@@ -1,32 +1,34 @@
 //! The distributions of `delay`.
 
 use crate::diagnostic::{Code, Sink};
-use crate::file::schema::reader;
-use crate::file::schema::shape::{DURATION, Object, Shape, needed};
-use crate::file::yaml::{Kind, Node};
+use crate::file::schema::reader::{self, Fields};
+use crate::file::schema::shape::{Object, Shape, duration, needed};
+use crate::file::yaml::Node;
 use crate::model::effect::{Distribution, MAX_DELAY_NS, QUANTILES};
-use crate::units::{Dimension, show_duration};
+use crate::units::show_duration;
 
 /// The keys of the distributions' shapes.
 pub(super) const SHAPES: [&str; 4] = ["uniform", "normal", "pareto", "quantiles"];
 /// netem's words for the distribution of `jitter`.
 pub(super) const JITTERS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+pub(super) const TIME: Shape = duration(0, MAX_DELAY_NS);
+
 pub(super) static NORMAL: Object = Object {
     what: "`normal`",
     keys: &[
-        needed("mean", DURATION, "in the middle"),
-        needed("sd", DURATION, "the standard deviation"),
+        needed("mean", TIME, "in the middle"),
+        needed("sd", TIME, "the standard deviation"),
     ],
 };
 
 pub(super) static PARETO: Object = Object {
     what: "`pareto`",
     keys: &[
-        needed("scale", DURATION, "the least"),
+        needed("scale", TIME, "the least"),
         needed(
             "shape",
-            Shape::Number,
-            "0.5 to 100: the less, the heavier the tail",
+            Shape::Number(0.5, 100.0),
+            "the less, the heavier the tail",
         ),
     ],
 };
@@ -35,15 +37,15 @@ pub(super) static PARETO: Object = Object {
 const MAX_POINTS: usize = QUANTILES;
 /// Reads the keys beside `order` in `{delay: …}`: one of the shapes, or netem's words.
 pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distribution> {
-    let time = |sink: &mut Sink<'_>, node: &Node, what: &str| {
-        let range = 0..=MAX_DELAY_NS;
-        Some(reader::quantity_within(sink, node, what, Dimension::Duration, range)?.value)
-    };
     let times = |sink: &mut Sink<'_>, node: &Node, what: &str| -> Option<Vec<u64>> {
         let items = reader::list(sink, node, what)?;
-        let times = items.iter().map(|item| time(sink, item, what));
-        let times: Vec<Option<u64>> = times.collect();
-        let times: Vec<u64> = times.into_iter().collect::<Option<_>>()?;
+        let times = items
+            .iter()
+            .map(|item| reader::number(sink, item, what, &TIME));
+        // Reads all of them, so that errors of all are reported.
+        let times: Vec<_> = times.collect();
+        let times = times.into_iter().map(|time| Some(time?.value));
+        let times: Vec<u64> = times.collect::<Option<_>>()?;
         if times.windows(2).any(|pair| pair[0] > pair[1]) {
             let message = format!("{what} must be in ascending order");
             sink.error(Code::OutOfRange, node.span, message);
@@ -64,15 +66,14 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
         }
         "normal" => {
             let fields = reader::fields(sink, node, &NORMAL)?;
-            let mean = time(sink, fields.get("mean")?, "`mean`")?;
-            let sd = time(sink, fields.get("sd")?, "`sd`")?;
-            Distribution::normal(mean, sd)
+            let (mean, sd) = (fields.number(sink, "mean"), fields.number(sink, "sd"));
+            Distribution::normal(mean?.value, sd?.value)
         }
         "pareto" => {
             let fields = reader::fields(sink, node, &PARETO)?;
-            let scale = time(sink, fields.get("scale")?, "`scale`")?;
-            let shape = number(sink, fields.get("shape")?, "`shape`", 0.5..=100.0)?;
-            Distribution::pareto(scale, shape)
+            let scale = fields.number(sink, "scale");
+            let shape = fields.float(sink, "shape");
+            Distribution::pareto(scale?.value, shape?)
         }
         _ => {
             let points = times(sink, node, "`quantiles`")?;
@@ -91,32 +92,15 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
 }
 
 /// Reads netem's words: `{latency: 100ms, jitter: 10ms, distribution: normal}`.
-pub(super) fn read_jitter(
-    sink: &mut Sink<'_>,
-    latency: &Node,
-    jitter: &Node,
-    shape: Option<&Node>,
-) -> Option<Distribution> {
-    let latency_ns = reader::quantity(sink, latency, "`latency`", Dimension::Duration)?.value;
-    let jitter_ns = reader::quantity(sink, jitter, "`jitter`", Dimension::Duration)?.value;
-    let shape = match shape {
-        None => "uniform".to_owned(),
-        Some(node) => reader::choice(sink, node, "`distribution`", &JITTERS)?.to_owned(),
-    };
-    if jitter_ns == 0 {
-        sink.error(
-            Code::OutOfRange,
-            jitter.span,
-            "`jitter` must be longer than 0s; found 0s",
-        )
-        .hint("leave `jitter` out for a fixed delay");
-        return None;
-    }
-    is_some_delay(
-        sink,
-        latency,
-        Distribution::jittered(latency_ns, jitter_ns, &shape),
-    )
+pub(super) fn read_jitter(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Distribution> {
+    let (latency, jitter) = (
+        fields.number(sink, "latency"),
+        fields.number(sink, "jitter"),
+    );
+    let shape = fields.word(sink, "distribution")?;
+    let (latency, jitter) = (latency?, jitter?);
+    let distribution = Distribution::jittered(latency.value, jitter.value, shape);
+    is_some_delay(sink, fields.get("latency")?, distribution)
 }
 
 fn is_some_delay(
@@ -142,26 +126,4 @@ fn is_some_delay(
         return None;
     }
     Some(distribution)
-}
-
-/// Reads a number within bounds.
-fn number(
-    sink: &mut Sink<'_>,
-    node: &Node,
-    what: &str,
-    range: std::ops::RangeInclusive<f64>,
-) -> Option<f64> {
-    let Kind::Number { value, .. } = node.kind else {
-        return reader::wrong_type(sink, node, &format!("{what} must be a number"));
-    };
-    if !range.contains(&value) {
-        let message = format!(
-            "{what} must lie between {} and {}; found {value}",
-            range.start(),
-            range.end()
-        );
-        sink.error(Code::OutOfRange, node.span, message);
-        return None;
-    }
-    Some(value)
 }

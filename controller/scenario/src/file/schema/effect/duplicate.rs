@@ -1,10 +1,8 @@
 //! `duplicate: {copies: 3, spaced: 5ms}`.
 
 use super::EffectSyntax;
-use crate::file::schema::reader;
-use crate::file::schema::shape::{DURATION, Object, Shape, may};
+use crate::file::schema::shape::{Object, Shape, duration, may};
 use crate::model::effect::{Duplicate, Effect, MAX_DELAY_NS};
-use crate::units::Dimension;
 
 /// Each copy is a replica of a multicast group.
 const MAX_COPIES: u64 = 15;
@@ -17,9 +15,15 @@ static DUPLICATE: Object = Object {
         may(
             "copies",
             Shape::Integer(1, MAX_COPIES),
-            "copies besides the packet itself; 1",
-        ),
-        may("spaced", DURATION, "time from one copy to the next; 0s"),
+            "copies besides the packet itself",
+        )
+        .or(Duplicate::ONCE.copies as u64),
+        may(
+            "spaced",
+            duration(0, MAX_SPACED_NS),
+            "time from one copy to the next",
+        )
+        .or(Duplicate::ONCE.spaced_ns),
     ],
 };
 
@@ -33,16 +37,9 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
             return Some(Effect::Duplicate(Duplicate::ONCE));
         }
         let (_, fields) = written.mapping(sink, &DUPLICATE, "{copies: 3}")?;
-        let mut duplicate = Duplicate::ONCE;
-        if let Some(node) = fields.get("copies") {
-            duplicate.copies = reader::integer(sink, node, "`copies`", 1..=MAX_COPIES)? as u32;
-        }
-        if let Some(node) = fields.get("spaced") {
-            let range = 0..=MAX_SPACED_NS;
-            let spaced =
-                reader::quantity_within(sink, node, "`spaced`", Dimension::Duration, range)?;
-            duplicate.spaced_ns = spaced.value;
-        }
-        Some(Effect::Duplicate(duplicate))
+        Some(Effect::Duplicate(Duplicate {
+            copies: fields.number(sink, "copies")?.value,
+            spaced_ns: fields.number(sink, "spaced")?.value,
+        }))
     },
 };

@@ -5,13 +5,13 @@ use parser_gen::pace::Pace;
 use super::EffectSyntax;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::schema::reader;
-use crate::file::schema::shape::{self, DURATION, Object, SIZE, Shape, needed};
+use crate::file::schema::shape::{DURATION, Object, SIZE, Shape, needed, rate};
 use crate::file::yaml::Node;
 use crate::model::effect::{Effect, Rate};
 use crate::units::{self, Dimension, show_duration, show_rate};
 
 /// Rates in bits per second that the switch's fixed-point numbers represent well: a byte takes 8 ms to 0.08 ns.
-const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
+const RATES: Shape = rate(1_000, 100_000_000_000);
 /// Maximum queueing time, in nanoseconds.
 const MAX_NS: u64 = 3_600_000_000_000;
 /// A full Ethernet frame. A shorter queue would never pass one.
@@ -20,7 +20,7 @@ const FRAME_BYTES: u32 = 1514;
 static OF_RATE: Object = Object {
     what: "`rate`",
     keys: &[
-        needed("limit", shape::RATE, "how much leaves"),
+        needed("limit", RATES, "how much leaves"),
         needed(
             "queue",
             Shape::Either(&[SIZE, DURATION]),
@@ -32,7 +32,7 @@ static OF_RATE: Object = Object {
 static OF_POLICE: Object = Object {
     what: "`police`",
     keys: &[
-        needed("rate", shape::RATE, "how much passes"),
+        needed("rate", RATES, "how much passes"),
         needed("burst", SIZE, "what passes at once"),
     ],
 };
@@ -47,7 +47,8 @@ pub(super) const RATE: EffectSyntax = EffectSyntax {
     example: RATE_EXAMPLE,
     read: |sink, _, written| {
         let (_, fields) = written.mapping(sink, &OF_RATE, RATE_EXAMPLE)?;
-        read(sink, fields.get("limit")?, fields.get("queue")?, true).map(Effect::Rate)
+        let rate = fields.number(sink, "limit")?;
+        read(sink, rate, fields.get("queue")?, true).map(Effect::Rate)
     },
 };
 
@@ -58,13 +59,12 @@ pub(super) const POLICE: EffectSyntax = EffectSyntax {
     example: POLICE_EXAMPLE,
     read: |sink, _, written| {
         let (_, fields) = written.mapping(sink, &OF_POLICE, POLICE_EXAMPLE)?;
-        read(sink, fields.get("rate")?, fields.get("burst")?, false).map(Effect::Police)
+        let rate = fields.number(sink, "rate")?;
+        read(sink, rate, fields.get("burst")?, false).map(Effect::Police)
     },
 };
 
-fn read(sink: &mut Sink<'_>, rate: &Node, queue: &Node, holds: bool) -> Option<Rate> {
-    let what = if holds { "`limit`" } else { "`rate`" };
-    let rate = reader::quantity_within(sink, rate, what, Dimension::Rate, RATES)?;
+fn read(sink: &mut Sink<'_>, rate: Spanned<u64>, queue: &Node, holds: bool) -> Option<Rate> {
     let mut pace = Pace {
         step: ((8_000_000_000_u128 << 16) / u128::from(rate.value)) as u64,
         most_ns: 0,
@@ -108,7 +108,7 @@ fn most_ns(sink: &mut Sink<'_>, node: &Node, pace: &Pace) -> Option<Spanned<u64>
         return Some(Spanned::new(ns, node.span));
     }
     let what = if pace.holds { "`queue`" } else { "`burst`" };
-    let size = reader::quantity(sink, node, what, Dimension::Size)?;
+    let size = reader::number(sink, node, what, &SIZE)?;
     let ns = pace.cost_ns(u32::try_from(size.value).unwrap_or(u32::MAX));
     Some(Spanned::new(ns, size.span))
 }

@@ -1,10 +1,8 @@
 //! `reorder: {distance: 3, within: 50ms}`.
 
 use super::EffectSyntax;
-use crate::file::schema::reader;
-use crate::file::schema::shape::{DURATION, Object, Shape, needed};
+use crate::file::schema::shape::{Object, Shape, duration, needed};
 use crate::model::effect::{Effect, Reorder};
-use crate::units::Dimension;
 
 /// Larger than any window that TCP keeps open for long.
 const MAX_DISTANCE: u64 = 10_000;
@@ -19,7 +17,11 @@ static REORDER: Object = Object {
             Shape::Integer(1, MAX_DISTANCE),
             "number of later packets that pass it",
         ),
-        needed("within", DURATION, "but for no longer than this"),
+        needed(
+            "within",
+            duration(1, MAX_WITHIN_NS),
+            "but for no longer than this",
+        ),
     ],
 };
 
@@ -32,17 +34,11 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     example: EXAMPLE,
     read: |sink, _, written| {
         let (_, fields) = written.mapping(sink, &REORDER, EXAMPLE)?;
-        let distance = fields.read("distance", |node| {
-            let what = "`distance`";
-            reader::integer(sink, node, what, 1..=MAX_DISTANCE)
-        });
-        let within = fields.read("within", |node| {
-            let range = 1..=MAX_WITHIN_NS;
-            reader::quantity_within(sink, node, "`within`", Dimension::Duration, range)
-        })?;
+        let distance = fields.number(sink, "distance");
+        let within = fields.number(sink, "within");
         Some(Effect::Reorder(Reorder {
-            distance: distance? as u32,
-            within_ns: within.value,
+            distance: distance?.value,
+            within_ns: within?.value,
         }))
     },
 };

@@ -38,7 +38,10 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
         }
         let entries = reader::map(sink, node, "`set`")?;
         let mends = match entries.iter().find(|entry| entry.key == CHECKSUMS) {
-            Some(entry) => are_mended(sink, &entry.value)?,
+            Some(entry) => {
+                let words = ["mended", "left"];
+                reader::choice(sink, &entry.value, "`checksums`", &words)? == "mended"
+            }
             None => true,
         };
         let fields = || entries.iter().filter(|entry| entry.key != CHECKSUMS);
@@ -82,11 +85,6 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     },
 };
 
-/// `mended` or `left`.
-pub(super) fn are_mended(sink: &mut Sink<'_>, node: &Node) -> Option<bool> {
-    Some(reader::choice(sink, node, "`checksums`", &["mended", "left"])? == "mended")
-}
-
 /// A number, or an address.
 pub(super) fn value(
     sink: &mut Sink<'_>,
@@ -95,8 +93,9 @@ pub(super) fn value(
     field: &str,
 ) -> Option<u128> {
     let Kind::Text { value, .. } = &node.kind else {
-        let number = reader::integer(sink, node, &format!("`{field}`"), 0..=u64::MAX)?;
-        return Some(u128::from(number));
+        let what = format!("`{field}`");
+        let number = reader::number(sink, node, &what, &Shape::Integer(0, u64::MAX))?;
+        return Some(u128::from(number.value));
     };
     let mac = || {
         let bytes: Option<Vec<u8>> = value

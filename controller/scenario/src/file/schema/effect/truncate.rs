@@ -2,26 +2,26 @@
 
 use super::EffectSyntax;
 use crate::file::schema::reader;
-use crate::file::schema::shape::SIZE;
+use crate::file::schema::shape::{Shape, size};
 use crate::model::effect::{Effect, Truncate};
-use crate::units::Dimension;
 
 /// Length of an Ethernet header. A host does not accept anything shorter as a frame.
 const LEAST: u64 = 14;
 /// The largest clone session number, which equals the length in bytes, less the header in front of a held packet.
 const MOST: u64 = 32_000;
 
+static TO: Shape = size(LEAST, MOST);
+
 const EXAMPLE: &str = "64B";
 
 pub(super) const KIND: EffectSyntax = EffectSyntax {
     word: "truncate",
     about: "it is cut to this length",
-    shape: Some(&SIZE),
+    shape: Some(&TO),
     example: EXAMPLE,
     read: |sink, _, written| {
         let node = written.needed(sink, EXAMPLE)?;
-        let size =
-            reader::quantity_within(sink, node, "`truncate`", Dimension::Size, LEAST..=MOST)?;
+        let size = reader::number(sink, node, "`truncate`", &TO)?;
         Some(Effect::Truncate(Truncate {
             to_bytes: size.value as u16,
         }))

@@ -61,7 +61,7 @@ pub(super) fn is_example(shape: &Shape) -> bool {
 /// An example value of a shape, if one shows the meaning.
 fn example(shape: &Shape) -> Option<String> {
     Some(match shape {
-        Shape::Quantity(dimension) => dimension.example().to_owned(),
+        Shape::Quantity(dimension, ..) => dimension.example().to_owned(),
         Shape::Integer(low, _) => low.to_string(),
         Shape::Probability => "1%".to_owned(),
         Shape::At(shape) => return example(shape),
@@ -171,7 +171,7 @@ pub(super) fn with_values(
 fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
     let certain = || (value.to_owned(), None);
     match shape {
-        Shape::Quantity(dimension) => units::mended(value, *dimension),
+        Shape::Quantity(dimension, ..) => units::mended(value, *dimension),
         Shape::Integer(low, high) => {
             let number = value.parse::<u64>().ok()?;
             (*low..=*high).contains(&number).then(certain)
@@ -181,7 +181,7 @@ fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
         Shape::Text => value
             .starts_with(|c: char| c.is_ascii_alphabetic())
             .then(certain),
-        Shape::Name => is_name(value).then(certain),
+        Shape::Name(_) => is_name(value).then(certain),
         Shape::At(shape) => takes(shape, value),
         Shape::Either(shapes) => shapes.iter().find_map(|shape| takes(shape, value)),
         _ => None,

@@ -215,7 +215,7 @@ impl Variant<'_> {
 /// Whether a shape, or its first key, is a quantity.
 fn begins_with_quantity(shape: &Shape) -> bool {
     match shape {
-        Shape::Quantity(_) => true,
+        Shape::Quantity(..) => true,
         Shape::At(shape) => begins_with_quantity(shape),
         Shape::Either(shapes) => shapes.iter().any(begins_with_quantity),
         Shape::Object(object) => {

@@ -1,66 +1,78 @@
 //! Attributes of a topology's links, hosts and switches.
 
-use super::super::shape::{DURATION, Key, Object, RATE, SIZE, Shape, may, needed};
+use super::super::shape::{Key, Object, RATE, Shape, duration, may, needed, rate, size};
 use super::super::{reader, reader::Fields};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::yaml::{Kind, Node};
-use crate::model::topology::{Capacity, Link, MAX_LATENCY_NS, MOST_MARK_AT, Machine};
-use crate::units::Dimension;
+use crate::model::topology::{
+    Capacity, DEFAULT_LATENCY_NS, DEFAULT_MTU, DEFAULT_RATE_BPS, Link, MAX_LATENCY_NS,
+    MOST_MARK_AT, Machine,
+};
 
-const MTU_RANGE: Shape = Shape::Integer(576, 65_535);
-const FRAMES: Shape = Shape::Integer(1, MOST_MARK_AT as u64);
+pub(super) const POSITIVE_RATE: Shape = rate(1, u64::MAX);
+pub(super) const MTU_RANGE: Shape = Shape::Integer(576, 65_535);
+pub(super) const FRAMES: Shape = Shape::Integer(1, MOST_MARK_AT as u64);
+const STAGE_COUNT: Shape = Shape::Integer(1, 1_000);
 const COUNT: Shape = Shape::Integer(0, u32::MAX as u64);
 const LOAD: Shape = Shape::Either(&[RATE, Shape::List(&RATE)]);
 
+/// The key for the latency of links.
+pub(super) const fn latency(about: &'static str) -> Key {
+    may("latency", duration(0, MAX_LATENCY_NS), about)
+        .beyond("it counts one way: a round trip takes twice as long")
+}
+
 /// Keys of a generated shape that apply to all its links.
-pub(super) const LATENCY: Key = may("latency", DURATION, "of each link, one way; 0s");
+pub(super) const LINK_RATE: Key = may("rate", POSITIVE_RATE, "of each link").or(DEFAULT_RATE_BPS);
+pub(super) const LATENCY: Key = latency("of each link, one way").or(DEFAULT_LATENCY_NS);
 pub(super) const ECN: Key = may("ecn", FRAMES, MARKS);
-pub(super) const MTU: Key = may("mtu", MTU_RANGE, "of each link; 1500");
+pub(super) const MTU: Key = may("mtu", MTU_RANGE, "of each link").or(DEFAULT_MTU as u64);
 pub(super) const MARKS: &str =
     "queue length at a switch's port, in frames, from which it marks (ECN) further frames";
 
 /// Keys of a generated shape that apply to all its hosts and switches.
-pub(super) const GPUS: Key = may("gpus", COUNT, "of each host; 0");
+pub(super) const GPUS: Key = may("gpus", COUNT, "of each host").or(0);
 pub(super) const THROUGHPUT: Key = may(
     "throughput",
-    RATE,
+    POSITIVE_RATE,
     "what each switch can sum; it does not bind",
 );
 pub(super) const MEMORY: Key = may(
     "memory",
-    SIZE,
+    size(1, u64::MAX),
     "that each switch has for sums; it does not bind",
 );
 pub(super) const STAGES: Key = may(
     "stages",
-    Shape::Integer(1, 1_000),
+    STAGE_COUNT,
     "of each switch's pipeline; they do not bind",
 );
 
 pub(super) static SWITCH: Object = Object {
     what: "a switch",
     keys: &[
-        needed("name", Shape::Name, "its name"),
+        needed("name", Shape::Name("a switch"), "its name"),
+        may("programmable", Shape::Bool, "whether it can sum and inject").or_flag(true),
         may(
-            "programmable",
-            Shape::Bool,
-            "whether it can sum and inject; true",
+            "throughput",
+            POSITIVE_RATE,
+            "what it can sum; it does not bind",
         ),
-        may("throughput", RATE, "what it can sum; it does not bind"),
-        may("memory", SIZE, "that it has for sums; it does not bind"),
         may(
-            "stages",
-            Shape::Integer(1, 1_000),
-            "of its pipeline; they do not bind",
+            "memory",
+            size(1, u64::MAX),
+            "that it has for sums; it does not bind",
         ),
-        may("load", RATE, "what it sums already for others; 0bit/s"),
+        may("stages", STAGE_COUNT, "of its pipeline; they do not bind"),
+        may("load", RATE, "what it sums already for others").or(0),
     ],
 };
 
 /// Keys of a host.
-pub(super) const HOST_GPUS: Key = may("gpus", COUNT, "graphics processors; 0");
+pub(super) const HOST_GPUS: Key = may("gpus", COUNT, "graphics processors").or(0);
 pub(super) const HOST_SLOTS: Key = may("slots", COUNT, "capacity for workers");
-pub(super) const HOST_BUSY: Key = may("busy", Shape::Bool, "whether it runs something; false");
+pub(super) const HOST_BUSY: Key =
+    may("busy", Shape::Bool, "whether it runs something").or_flag(false);
 /// Keys of a link.
 pub(super) const LINK_LOAD: Key = may(
     "load",
@@ -105,34 +117,24 @@ impl Attributes {
     pub(super) fn read(self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> Self {
         let mut read = self.read_rate(sink, fields);
         if let Some(node) = fields.get("latency")
-            && let Some(latency) = reader::quantity_within(
-                sink,
-                node,
-                "`latency` (one way)",
-                Dimension::Duration,
-                0..=MAX_LATENCY_NS,
-            )
+            && let Some(latency) = fields.number(sink, "latency")
         {
             read.latency_ns = latency.value;
-            read.latency_span = latency.span;
+            read.latency_span = node.span;
         }
-        if let Some(node) = fields.get("ecn")
-            && let Some(frames) = reader::integer(sink, node, "`ecn`", 1..=u64::from(MOST_MARK_AT))
-        {
-            read.mark_at = Some(frames as u32);
-            read.mark_span = node.span;
+        if let Some(frames) = fields.number(sink, "ecn") {
+            read.mark_at = Some(frames.value);
+            read.mark_span = frames.span;
         }
-        if let Some(mtu) = fields.read("mtu", |node| {
-            reader::integer(sink, node, "`mtu`", 576..=65_535)
-        }) {
-            read.mtu = mtu as u32;
+        if let Some(mtu) = fields.number(sink, "mtu") {
+            read.mtu = mtu.value;
         }
         read
     }
 
     pub(super) fn read_rate(mut self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> Self {
-        if let Some(rate) = fields.read("rate", |node| above_zero(sink, node, "`rate`")) {
-            self.rate_bps = rate;
+        if let Some(rate) = fields.number(sink, "rate") {
+            self.rate_bps = rate.value;
         }
         self
     }
@@ -151,20 +153,10 @@ impl Attributes {
     }
 }
 
-/// Reads a rate, and refuses 0.
-pub(super) fn above_zero(sink: &mut Sink<'_>, node: &Node, key: &str) -> Option<u64> {
-    let rate = reader::quantity(sink, node, key, Dimension::Rate)?;
-    if rate.value == 0 {
-        let message = format!("{key} must be more than 0bit/s; found 0bit/s");
-        sink.error(Code::OutOfRange, rate.span, message);
-    }
-    Some(rate.value)
-}
-
 /// Reads a link's `load`, which must not exceed its rate: `1Gbit/s`, `[1Gbit/s, 0bit/s]`.
 pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u64; 2]> {
     let mut read = |node: &Node| {
-        let load = reader::quantity(sink, node, "`load`", Dimension::Rate)?;
+        let load = reader::number(sink, node, "`load`", &RATE)?;
         if load.value > rate_bps {
             let message = "`load` is more than the link's `rate`";
             sink.error(Code::OutOfRange, load.span, message);
@@ -191,63 +183,38 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
 
 /// Reads the capacity of a switch from the keys of its mapping.
 pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
-    let mut capacity = shared_capacity(sink, fields);
-    if let Some(programmable) = fields.read("programmable", |node| {
-        reader::truth(sink, node, "`programmable`")
-    }) {
-        capacity.programmable = programmable;
+    let shared = shared_capacity(sink, fields);
+    Capacity {
+        programmable: fields.flag(sink, "programmable").unwrap_or_default(),
+        load_bps: fields.number(sink, "load").map_or(0, |load| load.value),
+        ..shared
     }
-    if let Some(load) = fields.read("load", |node| {
-        reader::quantity(sink, node, "`load`", Dimension::Rate)
-    }) {
-        capacity.load_bps = load.value;
-    }
-    capacity
 }
 
 /// Reads the capacity that a generated shape gives to all its switches.
 pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
-    let mut capacity = Capacity::default();
-    if let Some(node) = fields.get("throughput") {
-        capacity.throughput_bps = above_zero(sink, node, "`throughput`");
+    Capacity {
+        throughput_bps: count(sink, fields, "throughput"),
+        memory_bytes: count(sink, fields, "memory"),
+        stages: count(sink, fields, "stages"),
+        ..Capacity::default()
     }
-    if let Some(memory) = fields.read("memory", |node| {
-        reader::quantity(sink, node, "`memory`", Dimension::Size)
-    }) {
-        if memory.value == 0 {
-            let message = "`memory` must be more than 0B; found 0B";
-            sink.error(Code::OutOfRange, memory.span, message);
-        }
-        capacity.memory_bytes = Some(memory.value);
-    }
-    if let Some(node) = fields.get("stages") {
-        let stages = reader::integer(sink, node, "`stages`", 1..=1_000);
-        capacity.stages = stages.map(|stages| stages as u32);
-    }
-    capacity
 }
 
-/// Reads an integer of 32 bits that is at least `least`.
-pub(super) fn count(
+/// Reads a number without its position.
+pub(super) fn count<T: TryFrom<u64>>(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,
     key: &str,
-    least: u64,
-) -> Option<u32> {
-    let node = fields.get(key)?;
-    let range = least..=u64::from(u32::MAX);
-    let count = reader::integer(sink, node, &format!("`{key}`"), range)?;
-    Some(count as u32)
+) -> Option<T> {
+    Some(fields.number(sink, key)?.value)
 }
 
 /// Reads the machine of a host.
 pub(super) fn machine(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Machine {
-    let busy = fields.get("busy");
     Machine {
-        gpus: count(sink, fields, "gpus", 0).unwrap_or(0),
-        slots: count(sink, fields, "slots", 0),
-        busy: busy
-            .and_then(|node| reader::truth(sink, node, "`busy`"))
-            .unwrap_or(false),
+        gpus: count(sink, fields, "gpus").unwrap_or(0),
+        slots: count(sink, fields, "slots"),
+        busy: fields.flag(sink, "busy").unwrap_or_default(),
     }
 }

@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::super::reader;
-use super::super::shape::{DURATION, Object, RATE, Shape, may, needed};
-use super::attributes::{self, Attributes, HOST_BUSY, HOST_GPUS, HOST_SLOTS, LINK_LOAD, MARKS};
+use super::super::shape::{Object, Shape, may, needed};
+use super::attributes::{
+    self, Attributes, ECN, FRAMES, HOST_BUSY, HOST_GPUS, HOST_SLOTS, LINK_LOAD, MTU_RANGE,
+    POSITIVE_RATE, latency,
+};
 use super::{For, once, too_many};
 use crate::diagnostic::{Code, Sink, Span, Spanned, nearest};
 use crate::file::yaml::{Kind, Node};
 use crate::model::topology::{
-    Capacity, Host, Link, MOST_MARK_AT, Mac, Machine, Topology, default_ip,
+    Capacity, DEFAULT_LATENCY_NS, DEFAULT_MTU, DEFAULT_RATE_BPS, Host, Link, Mac, Machine,
+    Topology, default_ip,
 };
 
 pub(super) static EXPLICIT: Object = Object {
@@ -23,32 +27,29 @@ pub(super) static EXPLICIT: Object = Object {
             Shape::List(&LINK_OR_ENDS),
             "`[a, sw]`, or with attributes",
         ),
-        may("rate", RATE, "of links that say nothing; 1Gbit/s"),
-        may(
-            "latency",
-            DURATION,
-            "of links without `latency`, one way; 0s",
-        ),
-        may("ecn", FRAMES, MARKS),
-        may("mtu", MTU, "of links that say nothing; 1500"),
+        may("rate", POSITIVE_RATE, "of links without `rate`").or(DEFAULT_RATE_BPS),
+        latency("of links without `latency`, one way").or(DEFAULT_LATENCY_NS),
+        ECN,
+        may("mtu", MTU_RANGE, "of links without `mtu`").or(DEFAULT_MTU as u64),
     ],
 };
 
 const SWITCHES: Shape = Shape::Either(&[
-    Shape::Names,
+    Shape::Names("a switch"),
     Shape::List(&Shape::Either(&[
-        Shape::Name,
+        Shape::Name("a switch"),
         Shape::Object(&attributes::SWITCH),
     ])),
 ]);
-pub(super) const HOSTS: Shape = Shape::List(&Shape::Either(&[Shape::Name, Shape::Object(&HOST)]));
-const MTU: Shape = Shape::Integer(576, 65_535);
-const FRAMES: Shape = Shape::Integer(1, MOST_MARK_AT as u64);
+pub(super) const HOSTS: Shape = Shape::List(&Shape::Either(&[
+    Shape::Name("a host"),
+    Shape::Object(&HOST),
+]));
 
 static HOST: Object = Object {
     what: "a host",
     keys: &[
-        needed("name", Shape::Name, "its name"),
+        needed("name", Shape::Name("a host"), "its name"),
         may("ip", Shape::Text, "its IPv4 address; the n-th has 10.0.0.n"),
         may(
             "mac",
@@ -61,24 +62,29 @@ static HOST: Object = Object {
     ],
 };
 
-static LINK_OR_ENDS: Shape = Shape::Either(&[Shape::Names, Shape::Object(&LINK)]);
+static LINK_OR_ENDS: Shape =
+    Shape::Either(&[Shape::Names("an end of a link"), Shape::Object(&LINK)]);
 
 static LINK: Object = Object {
     what: "a link",
     keys: &[
-        needed("ends", Shape::Names, "a host or switch, and a switch"),
+        needed(
+            "ends",
+            Shape::Names("an end of a link"),
+            "a host or switch, and a switch",
+        ),
         may(
             "rate",
-            RATE,
+            POSITIVE_RATE,
             "what it carries in each direction; the topology's",
         ),
-        may("latency", DURATION, "one way; the topology's"),
+        latency("one way; the topology's"),
         may(
             "ecn",
             FRAMES,
             "queue length at a switch's port, in frames, from which it marks (ECN) further frames; the topology's",
         ),
-        may("mtu", MTU, "the largest packet; the topology's"),
+        may("mtu", MTU_RANGE, "the largest packet; the topology's"),
         LINK_LOAD,
     ],
 };
@@ -136,8 +142,7 @@ fn switches(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Spanned<String>, Ca
         Kind::Map(_) => {
             let fields = reader::fields(sink, item, &attributes::SWITCH)?;
             let capacity = attributes::capacity(sink, &fields);
-            let name = reader::name(sink, fields.get("name")?, "a switch")?;
-            Some((name, capacity))
+            Some((fields.name(sink, "name")?, capacity))
         }
         _ => Some((reader::name(sink, item, "a switch")?, Capacity::default())),
     };
@@ -160,11 +165,10 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<V
             let Some(fields) = reader::fields(sink, item, &HOST) else {
                 continue;
             };
-            if let Some(text) = fields.read("ip", |node| reader::text(sink, node, "an address")) {
+            if let Some(text) = fields.text(sink, "ip") {
                 ip = address(sink, &text, "an IPv4 address", "10.0.0.1").unwrap_or(ip);
             }
-            if let Some(text) = fields.read("mac", |node| reader::text(sink, node, "a MAC address"))
-            {
+            if let Some(text) = fields.text(sink, "mac") {
                 mac = address(sink, &text, "a MAC address", "02:00:00:00:00:01").unwrap_or(mac);
                 if mac.0[0] & 1 == 1 {
                     sink.error(
@@ -175,7 +179,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<V
                 }
             }
             machine = attributes::machine(sink, &fields);
-            fields.read("name", |node| reader::name(sink, node, "a host"))
+            fields.name(sink, "name")
         } else {
             reader::name(sink, item, "a host")
         };

@@ -9,13 +9,17 @@ use planner::import::{
 use planner::network::NetworkError;
 
 use super::super::reader::{self, Fields};
-use super::super::shape::{DURATION, Object, RATE, Shape, may, needed};
-use super::attributes::{self, Attributes, ECN, GPUS, MEMORY, MTU, STAGES, THROUGHPUT, above_zero};
+use super::super::shape::{Object, Shape, may, needed};
+use super::attributes::{
+    self, Attributes, ECN, GPUS, MEMORY, MTU, POSITIVE_RATE, STAGES, THROUGHPUT, latency,
+};
 use super::{For, check_made};
 use crate::diagnostic::{Code, Sink, Source, Span, Spanned};
 use crate::file::schema::Given;
 use crate::file::yaml::{Kind, Node};
-use crate::model::topology::{MAX_LATENCY_NS, Topology, TopologySource};
+use crate::model::topology::{
+    DEFAULT_LATENCY_NS, DEFAULT_RATE_BPS, MAX_LATENCY_NS, Topology, TopologySource,
+};
 use crate::units::{self, Dimension};
 
 const BY_WORD: [&str; 2] = ["declared", "leaves"];
@@ -32,19 +36,21 @@ pub(super) static FROM_FILE: Object = Object {
         may(
             "hosts",
             Shape::Either(&[Shape::Word(&BY_WORD), Shape::Object(&ATTACHED)]),
-            "hosts among nodes without a kind: none, those with one link, or a number for each switch; none",
-        ),
+            "hosts among nodes without a kind: none, those with one link, or a number for each switch",
+        )
+        .or_first(),
         may(
             "names",
             Shape::Word(&NAMES),
-            "what names a node: its label, or its identifier; its label",
-        ),
-        may("rate", RATE, "of links that say nothing; they are refused"),
+            "what names a node: its label, or its identifier",
+        )
+        .or_first(),
         may(
-            "latency",
-            DURATION,
-            "of links without `latency`, one way; 0s",
+            "rate",
+            POSITIVE_RATE,
+            "of links without `rate`; they are refused",
         ),
+        latency("of links without `latency`, one way").or(DEFAULT_LATENCY_NS),
         may(
             "rate_unit",
             Shape::Text,
@@ -68,7 +74,7 @@ static ATTACHED: Object = Object {
     what: "hosts of each switch",
     keys: &[
         needed("per_switch", Shape::Integer(1, u32::MAX as u64), "how many"),
-        may("rate", RATE, "of their links; 1Gbit/s"),
+        may("rate", POSITIVE_RATE, "of their links").or(DEFAULT_RATE_BPS),
     ],
 };
 
@@ -83,7 +89,7 @@ pub(super) fn read(
     let errors = sink.errors();
     let attributes = Attributes::default().read(sink, &fields);
     let options = options(sink, &fields, &attributes);
-    let name = reader::text(sink, fields.get("file")?, "a topology file")?;
+    let name = fields.text(sink, "file")?;
     let source = source(sink, &name, given)?;
     if sink.errors() > errors {
         return None;
@@ -115,15 +121,14 @@ fn options(sink: &mut Sink<'_>, fields: &Fields<'_>, attributes: &Attributes) ->
     let mut options = by_default();
     options.default_rate_bps = fields.get("rate").map(|_| attributes.rate_bps);
     options.default_delay_ns = attributes.latency_ns;
-    options.host.gpus = attributes::count(sink, fields, "gpus", 0).unwrap_or(0);
+    options.host.gpus = attributes::count(sink, fields, "gpus").unwrap_or(0);
     let capacity = attributes::shared_capacity(sink, fields);
     options.switch.throughput_bps = capacity.throughput_bps;
     options.switch.memory_bytes = capacity.memory_bytes;
     options.switch.stages = capacity.stages;
     options.rate_unit_bps = unit(sink, fields, "rate_unit", Dimension::Rate);
     options.delay_unit_ns = unit(sink, fields, "latency_unit", Dimension::Duration);
-    let named = fields.get("names");
-    if named.and_then(|node| reader::word(sink, node, "`names`", &NAMES)) == Some("ids") {
+    if fields.word(sink, "names") == Some("ids") {
         options.names = Names::Ids;
     }
     options.hosts = match fields.get("hosts") {
@@ -143,25 +148,22 @@ pub(super) fn by_default() -> Options {
 /// Reads `leaves`, `{per_switch: 2, rate: 10Gbit/s}`.
 fn hosts(sink: &mut Sink<'_>, node: &Node) -> Option<Hosts> {
     if !matches!(node.kind, Kind::Map(_)) {
-        let word = reader::word(sink, node, "`hosts`", &BY_WORD)?;
+        let word = reader::choice(sink, node, "`hosts`", &BY_WORD)?;
         return Some(match word {
             "leaves" => Hosts::Leaves,
             _ => Hosts::Declared,
         });
     }
     let fields = reader::fields(sink, node, &ATTACHED)?;
-    let rate_bps = match fields.get("rate") {
-        Some(node) => above_zero(sink, node, "`rate`"),
-        None => Some(crate::model::topology::DEFAULT_RATE_BPS),
-    };
+    let rate = fields.number(sink, "rate");
     Some(Hosts::Attach {
-        per_switch: attributes::count(sink, &fields, "per_switch", 1)?,
-        rate_bps: rate_bps?,
+        per_switch: fields.number(sink, "per_switch")?.value,
+        rate_bps: rate?.value,
     })
 }
 
 fn unit(sink: &mut Sink<'_>, fields: &Fields<'_>, key: &str, dimension: Dimension) -> Option<u64> {
-    let unit = reader::text(sink, fields.get(key)?, &format!("`{key}`"))?;
+    let unit = fields.text(sink, key)?;
     match units::unit(&unit.value) {
         Some((found, factor)) if found == dimension => Some(factor),
         _ => {

@@ -7,14 +7,14 @@ use planner::network::generate::{
 };
 
 use super::super::reader::{self, Fields};
-use super::super::shape::{Key, Object, RATE, Shape, may, needed};
+use super::super::shape::{Key, Object, Shape, may, needed};
 use super::attributes::{
-    self, Attributes, ECN, GPUS, LATENCY, MEMORY, MTU, STAGES, THROUGHPUT, above_zero,
+    self, Attributes, ECN, GPUS, LATENCY, LINK_RATE, MEMORY, MTU, POSITIVE_RATE, STAGES, THROUGHPUT,
 };
 use super::{For, check_made};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::yaml::Node;
-use crate::model::topology::{Capacity, Topology};
+use crate::model::topology::{Capacity, DEFAULT_RATE_BPS, Topology};
 
 const SOME: Shape = Shape::Integer(1, u32::MAX as u64);
 const ANY: Shape = Shape::Integer(0, u32::MAX as u64);
@@ -22,14 +22,15 @@ const WHICH: [&str; 3] = ["all", "racks", "none"];
 const PROGRAMMABLE: Key = may(
     "programmable",
     Shape::Word(&WHICH),
-    "which switches can sum and inject; all, or those with hosts on them; all",
-);
+    "which switches can sum and inject: all, or those with hosts on them",
+)
+.or_first();
 const UPLINK_RATE: Key = may(
     "uplink_rate",
-    RATE,
+    POSITIVE_RATE,
     "of each link between switches; the rate",
 );
-const HOST_RATE: Key = may("rate", RATE, "of each host's link; 1Gbit/s");
+const HOST_RATE: Key = may("rate", POSITIVE_RATE, "of each host's link").or(DEFAULT_RATE_BPS);
 
 pub(super) static FAT_TREE: Object = Object {
     what: "a fat tree as a topology",
@@ -49,7 +50,7 @@ static A_FAT_TREE: Object = Object {
             "ports of a switch; even",
         ),
         may("hosts_per_edge", SOME, "hosts on each edge switch; k/2"),
-        may("rate", RATE, "of each link; 1Gbit/s"),
+        LINK_RATE,
         LATENCY,
         ECN,
         MTU,
@@ -80,7 +81,7 @@ static A_LEAF_SPINE: Object = Object {
         UPLINK_RATE,
         may(
             "oversubscription",
-            Shape::Number,
+            Shape::Number(f64::MIN, f64::MAX),
             "in place of `uplink_rate`: what a leaf's hosts send, over what its uplinks carry",
         ),
         LATENCY,
@@ -114,7 +115,7 @@ static PODS_OF_RAILS: Object = Object {
             ANY,
             "switches that join the pods; 1, of one pod none",
         ),
-        may("rate", RATE, "of each card; 1Gbit/s"),
+        may("rate", POSITIVE_RATE, "of each card").or(DEFAULT_RATE_BPS),
         UPLINK_RATE,
         LATENCY,
         ECN,
@@ -142,7 +143,7 @@ static A_JELLYFISH: Object = Object {
         needed("switches", SOME, "how many"),
         needed("degree", SOME, "links of each switch to others"),
         needed("hosts_per_switch", ANY, "hosts on each"),
-        may("seed", Shape::Integer(0, u64::MAX), "which links; 0"),
+        may("seed", Shape::Integer(0, u64::MAX), "which links").or(0),
         HOST_RATE,
         UPLINK_RATE,
         LATENCY,
@@ -176,13 +177,11 @@ impl Common {
             delay_ns: attributes.latency_ns,
             ..Parts::default()
         };
-        parts.host.gpus = attributes::count(sink, fields, "gpus", 0).unwrap_or(0);
+        parts.host.gpus = attributes::count(sink, fields, "gpus").unwrap_or(0);
         parts.switch.throughput_bps = throughput_bps;
         parts.switch.memory_bytes = memory_bytes;
         parts.switch.stages = stages;
-        let said = fields.get("programmable");
-        let which = said.and_then(|node| reader::word(sink, node, "`programmable`", &WHICH));
-        let which = match which {
+        let which = match fields.word(sink, "programmable") {
             Some("none") => None,
             Some("racks") => Some(Programmable::TopsOfRacks),
             _ => Some(Programmable::All),
@@ -195,9 +194,7 @@ impl Common {
     }
 
     fn uplink_rate(&self, sink: &mut Sink<'_>, fields: &Fields<'_>) -> u64 {
-        let said = fields.get("uplink_rate");
-        let read = said.and_then(|node| above_zero(sink, node, "`uplink_rate`"));
-        read.unwrap_or(self.attributes.rate_bps)
+        attributes::count(sink, fields, "uplink_rate").unwrap_or(self.attributes.rate_bps)
     }
 }
 
@@ -262,13 +259,13 @@ fn refuse(sink: &mut Sink<'_>, span: Span, error: &NetworkError) {
 fn counts<const N: usize>(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,
-    keys: [(&str, u64); N],
+    keys: [&str; N],
 ) -> [Option<u32>; N] {
-    keys.map(|(key, least)| attributes::count(sink, fields, key, least))
+    keys.map(|key| attributes::count(sink, fields, key))
 }
 
 fn fat_tree(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Option<Built> {
-    let [k, hosts_per_edge] = counts(sink, fields, [("k", 2), ("hosts_per_edge", 1)]);
+    let [k, hosts_per_edge] = counts(sink, fields, ["k", "hosts_per_edge"]);
     let shape = FatTree {
         k: k?,
         hosts_per_edge,
@@ -282,7 +279,7 @@ fn leaf_spine(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Opti
     let uplink_rate = common.uplink_rate(sink, fields);
     let times = fields
         .get("oversubscription")
-        .map(|node| (node.span, reader::float(sink, node, "`oversubscription`")));
+        .map(|node| (node.span, fields.float(sink, "oversubscription")));
     if let Some((span, _)) = times
         && fields.get("uplink_rate").is_some()
     {
@@ -290,7 +287,7 @@ fn leaf_spine(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Opti
         sink.error(Code::Topology, span, message)
             .hint("leave one of the two out");
     }
-    let keys = [("leaves", 1), ("spines", 1), ("hosts_per_leaf", 1)];
+    let keys = ["leaves", "spines", "hosts_per_leaf"];
     let [leaves, spines, hosts_per_leaf] = counts(sink, fields, keys);
     let shape = LeafSpine {
         leaves: leaves?,
@@ -308,12 +305,7 @@ fn leaf_spine(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Opti
 
 fn rail_pods(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Option<Built> {
     let uplink_rate_bps = common.uplink_rate(sink, fields);
-    let keys = [
-        ("pods", 1),
-        ("hosts_per_pod", 1),
-        ("rails", 1),
-        ("spines", 0),
-    ];
+    let keys = ["pods", "hosts_per_pod", "rails", "spines"];
     let [pods, hosts_per_pod, rails, spines] = counts(sink, fields, keys);
     let pods = pods?;
     let gpus = common.parts.host.gpus;
@@ -332,10 +324,8 @@ fn rail_pods(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Optio
 
 fn jellyfish(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Option<Built> {
     let rate_bps = common.uplink_rate(sink, fields);
-    let seed = fields.read("seed", |node| {
-        reader::integer(sink, node, "`seed`", 0..=u64::MAX)
-    });
-    let keys = [("switches", 1), ("degree", 1), ("hosts_per_switch", 0)];
+    let seed = attributes::count(sink, fields, "seed");
+    let keys = ["switches", "degree", "hosts_per_switch"];
     let [switches, degree, hosts_per_switch] = counts(sink, fields, keys);
     let shape = Jellyfish {
         switches: switches?,
@@ -343,7 +333,7 @@ fn jellyfish(sink: &mut Sink<'_>, fields: &Fields<'_>, common: &Common) -> Optio
         hosts_per_switch: hosts_per_switch?,
         host_rate_bps: common.attributes.rate_bps,
         rate_bps,
-        seed: seed.unwrap_or(0),
+        seed: seed?,
         parts: common.parts.clone(),
     };
     Some(shape.build())

@@ -8,13 +8,13 @@ mod generated;
 
 use std::collections::BTreeSet;
 
-use super::shape::{Object, RATE, Shape, may, needed};
+use super::shape::{Object, Shape, may, needed};
 use super::{reader, sides};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::schema::Given;
 use crate::file::yaml::{Kind, Node};
-use crate::model::topology::{Topology, TopologySource};
-use attributes::{Attributes, ECN, LATENCY, MTU};
+use crate::model::topology::{DEFAULT_RATE_BPS, Topology, TopologySource};
+use attributes::{Attributes, ECN, LATENCY, LINK_RATE, MTU, POSITIVE_RATE};
 
 pub use alone::load_topology;
 
@@ -45,8 +45,8 @@ static STAR: Object = Object {
     what: "a star",
     keys: &[
         needed("hosts", explicit::HOSTS, "names, or `{name, ip, mac}`"),
-        may("switch", Shape::Name, "its name; `sw`"),
-        may("rate", RATE, "of each link; 1Gbit/s"),
+        may("switch", Shape::Name("a switch"), "its name").or_word("sw"),
+        LINK_RATE,
         LATENCY,
         ECN,
         MTU,
@@ -61,11 +61,11 @@ static WIRE: Object = Object {
             Shape::List(&SIDE_OR_NAME),
             "two sides that exist, for `weir between`",
         ),
-        may("rate", RATE, "what it carries; 1Gbit/s"),
+        may("rate", POSITIVE_RATE, "what it carries").or(DEFAULT_RATE_BPS),
     ],
 };
 
-static SIDE_OR_NAME: Shape = Shape::Either(&[Shape::Name, Shape::Object(&sides::SIDE)]);
+static SIDE_OR_NAME: Shape = Shape::Either(&[Shape::Name("a side"), Shape::Object(&sides::SIDE)]);
 
 /// The purpose for which a topology is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,10 +127,7 @@ fn section(
 /// Reads `star: {hosts: [a, b], switch: sw, rate: …}`.
 fn star(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Topology> {
     let fields = reader::fields(sink, node, &STAR)?;
-    let switch = match fields.get("switch") {
-        Some(node) => reader::name(sink, node, "a switch")?.value,
-        None => "sw".to_owned(),
-    };
+    let switch = fields.name(sink, "switch")?.value;
     let attributes = Attributes::default().read(sink, &fields);
     let hosts = explicit::hosts(sink, fields.get("hosts")?, what_for)?;
     let links = hosts

@@ -5,12 +5,12 @@ use planner::gradient::goat::fastest::Learning;
 use planner::{Network, NodeId};
 
 use super::hosts::hosts;
-use super::{MAX_WORKERS, PlacedWorkers, ReadFor, reader};
+use super::{PlacedWorkers, ReadFor, reader};
 use crate::diagnostic::{Code, Sink, Span};
 use crate::file::schema::reader::Fields;
-use crate::file::schema::shape::{Object, Shape, needed};
+use crate::file::schema::shape::{DURATION, Object, Shape, needed};
 use crate::file::yaml::Node;
-use crate::units::{Dimension, show_size};
+use crate::units::show_size;
 
 pub(super) const MAX_FRAGMENTS: u64 = 256;
 /// Larger than any gradient in practice.
@@ -29,16 +29,22 @@ const KEYS: [&str; 6] = [
 ];
 const NEEDED: [(&str, &str); 2] = [("gradient", "44MB"), ("fragments", "48")];
 
+const POSITIVE: Shape = Shape::Number(f64::MIN_POSITIVE, f64::MAX);
+
 pub(super) static LEARNING: Object = Object {
     what: "how a model learns",
     keys: &[
-        needed("loss", Shape::Number, "the loss that is still to be lost"),
+        needed("loss", POSITIVE, "the loss that is still to be lost"),
         needed(
             "epsilon",
-            Shape::Number,
+            POSITIVE,
             "how near to the optimum counts as there",
         ),
-        needed("variance", Shape::Number, "the variance of gradients"),
+        needed(
+            "variance",
+            Shape::Number(0.0, f64::MAX),
+            "the variance of gradients",
+        ),
     ],
 };
 
@@ -102,9 +108,8 @@ pub(super) fn read(
     job: &Job,
     placed: &Option<PlacedWorkers>,
 ) -> Option<CutGradient> {
-    let size = reader::quantity(sink, fields.get("gradient")?, "`gradient`", Dimension::Size)?;
-    let node = fields.get("fragments")?;
-    let fragments = reader::integer(sink, node, "`fragments`", 1..=MAX_FRAGMENTS)?;
+    let size = fields.number::<u64>(sink, "gradient")?;
+    let fragments = fields.number::<u64>(sink, "fragments")?.value;
     if !(fragments..=MAX_BYTES).contains(&size.value) {
         let message = format!(
             "`gradient` must have at least one byte for each fragment, and at most {}",
@@ -117,29 +122,24 @@ pub(super) fn read(
         Some(node) => arrivals(sink, node, network, job, placed)?,
         None => (0..job.workers.len()).collect(),
     };
-    let wait_for = match fields.get("wait_for") {
-        Some(node) => wait_for(sink, node, job)?,
-        None => job.workers.len(),
-    };
+    let senders = job.workers.len();
+    let wait_for = fields.optional_number(sink, "wait_for")?;
+    if let Some(first) = wait_for.filter(|first| first.value > senders) {
+        let message = format!(
+            "`wait_for` is {}, but only {senders} hosts send",
+            first.value
+        );
+        sink.error(Code::OutOfRange, first.span, message);
+        return None;
+    }
     let past = past_rounds(sink, fields, job)?;
     Some(CutGradient {
         fragments: fragments as usize,
         fragment_bytes: size.value.div_ceil(fragments),
         order,
-        wait_for,
+        wait_for: wait_for.map_or(senders, |first| first.value),
         past,
     })
-}
-
-fn wait_for(sink: &mut Sink<'_>, node: &Node, job: &Job) -> Option<usize> {
-    let first = reader::integer(sink, node, "`wait_for`", 1..=MAX_WORKERS)? as usize;
-    let senders = job.workers.len();
-    if first > senders {
-        let message = format!("`wait_for` is {first}, but only {senders} hosts send");
-        sink.error(Code::OutOfRange, node.span, message);
-        return None;
-    }
-    Some(first)
 }
 
 /// Reads past rounds; `None` if they are inconsistent.
@@ -156,21 +156,10 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
     };
     let senders = job.workers.len();
     let known = reader::fields(sink, learning, &LEARNING)?;
-    let mut number = |key: &str, may_be_zero: bool| {
-        let node = known.get(key)?;
-        let value = reader::float(sink, node, &format!("`{key}`"))?;
-        if value.is_finite() && (value > 0.0 || may_be_zero && value == 0.0) {
-            return Some(value);
-        }
-        let range = if may_be_zero { "0 or more" } else { "above 0" };
-        let message = format!("`{key}` must be {range}; found {value}");
-        sink.error(Code::OutOfRange, node.span, message);
-        None
-    };
     let learning = Learning {
-        loss: number("loss", false)?,
-        epsilon: number("epsilon", false)?,
-        variance: number("variance", true)?,
+        loss: known.float(sink, "loss")?,
+        epsilon: known.float(sink, "epsilon")?,
+        variance: known.float(sink, "variance")?,
         count: senders as f64,
     };
     if learning.rounds(senders).is_none() {
@@ -207,7 +196,7 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
             return None;
         }
         let times = times.iter();
-        let times = times.map(|time| reader::quantity(sink, time, "a time", Dimension::Duration));
+        let times = times.map(|time| reader::number(sink, time, "a time", &DURATION));
         times.map(|time| Some(time?.value)).collect()
     });
     let arrivals = arrivals.collect::<Option<_>>()?;

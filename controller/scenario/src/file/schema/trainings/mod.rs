@@ -15,7 +15,6 @@ use super::reader;
 use super::shape::{DURATION, Object, RATE, SIZE, Shape, may, needed};
 use crate::diagnostic::{Code, Diagnostics, Sink, Source, Span};
 use crate::file::yaml::{self, Entry, Kind, Node};
-use crate::units::Dimension;
 use hosts::{Meant, hosts};
 
 pub use gradient::{CutGradient, PastRounds};
@@ -48,12 +47,12 @@ static TRAINING: Object = Object {
     keys: &[
         needed(
             "server",
-            Shape::Names,
+            Shape::Names("a host"),
             "hosts of parameter servers, one or several",
         ),
         needed(
             "workers",
-            Shape::Either(&[Shape::Names, Shape::Object(&COUNTED)]),
+            Shape::Either(&[Shape::Names("a host"), Shape::Object(&COUNTED)]),
             "hosts, by rank; `*` matches any letters, `h*` all hosts that begin with h; or their number",
         ),
         may(
@@ -73,7 +72,7 @@ static TRAINING: Object = Object {
         ),
         may(
             "arrivals",
-            Shape::Names,
+            Shape::Names("a host"),
             "for `--by goat`: the workers, in order of arrival; by rank",
         ),
         may(
@@ -101,14 +100,15 @@ static COUNTED: Object = Object {
         needed("count", Shape::Integer(1, MAX_WORKERS), "how many"),
         may(
             "on",
-            Shape::Names,
+            Shape::Names("a host"),
             "hosts that they may run on, with `*` as above; all but the servers",
         ),
         may(
             "talk",
             Shape::Word(&racks::TALKS),
             "for `between`: which pairs talk in a step: each worker with its `server`, as a `ring`, by `halving-doubling`",
-        ),
+        )
+        .or_first(),
         may(
             "between",
             Shape::List(&Shape::Object(&racks::BETWEEN)),
@@ -188,9 +188,7 @@ fn read(
 ) -> Option<Vec<TrainingInNetwork>> {
     let root = yaml::parse(sink)?;
     let fields = reader::fields(sink, &root, &FILE)?;
-    if let Some(version) = fields.get("weir-trainings") {
-        reader::integer(sink, version, "`weir-trainings`", VERSION..=VERSION);
-    }
+    fields.number::<u64>(sink, "weir-trainings");
     let entries: &[Entry] = reader::map(sink, fields.get("trainings")?, "`trainings`")?;
     if let Some(beyond) = entries.get(MAX_TRAININGS) {
         let message = format!(
@@ -224,8 +222,8 @@ fn training(
     let fields = reader::fields(sink, &entry.value, &TRAINING)?;
     let is_for_it = gradient::belongs(sink, &fields, wanted);
     let servers = fields.read("server", |node| hosts(sink, node, network));
-    let read = |node| reader::quantity(sink, node, "`ingress`", Dimension::Rate);
-    let ingress = fields.optional("ingress", read)?.map(|rate| rate.value);
+    let ingress = fields.optional_number(sink, "ingress")?;
+    let ingress = ingress.map(|rate| rate.value);
     let node = fields.get("workers")?;
     if let Kind::Number {
         integer: Some(count),
@@ -302,7 +300,7 @@ fn counted(
 ) -> Option<(Vec<NodeId>, PlacedWorkers)> {
     let fields = reader::fields(sink, node, &COUNTED)?;
     let count = fields.get("count")?;
-    let wanted = reader::integer(sink, count, "`count`", 1..=MAX_WORKERS)?;
+    let wanted = fields.number(sink, "count")?.value;
     let on = match fields.get("on") {
         Some(node) => hosts(sink, node, network)?
             .into_iter()
@@ -316,7 +314,7 @@ fn counted(
             may_run.push(host);
         }
     }
-    let mut problem = WorkerProblem::from_network(network, wanted as usize, &may_run, taken);
+    let mut problem = WorkerProblem::from_network(network, wanted, &may_run, taken);
     racks::limit(sink, &fields, network, servers, &mut problem)?;
     let placed = match workers::place(&problem) {
         Ok(placed) => placed,

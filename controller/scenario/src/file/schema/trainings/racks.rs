@@ -22,7 +22,7 @@ pub(super) static BETWEEN: Object = Object {
     keys: &[
         needed(
             "racks",
-            Shape::Names,
+            Shape::Names("a rack"),
             "two racks, each by the name of its switch",
         ),
         needed(
@@ -41,10 +41,7 @@ pub(super) fn limit(
     servers: &[Meant],
     problem: &mut WorkerProblem,
 ) -> Option<()> {
-    let talk = match fields.get("talk") {
-        Some(node) => reader::word(sink, node, "`talk`", &TALKS)?,
-        None => TALKS[0],
-    };
+    let talk = fields.word(sink, "talk")?;
     let Some(between) = fields.get("between") else {
         if let Some(node) = fields.get("talk") {
             sink.error(
@@ -93,7 +90,7 @@ fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &WorkerProblem) -> Option<Ra
     let fields = reader::fields(sink, node, &BETWEEN)?;
     let racks = fields.get("racks")?;
     let names = reader::texts(sink, racks, "a rack")?;
-    let pairs = reader::integer(sink, fields.get("pairs")?, "`pairs`", 0..=MAX_WORKERS)?;
+    let pairs = fields.number(sink, "pairs")?;
     let [one, other] = names.as_slice() else {
         let message = format!(
             "`racks` has {} names; a limit is between two racks",
@@ -115,7 +112,7 @@ fn pairs(sink: &mut Sink<'_>, node: &Node, problem: &WorkerProblem) -> Option<Ra
     }
     Some(RackLimit {
         racks,
-        pairs: pairs as usize,
+        pairs: pairs.value,
     })
 }
 

@@ -10,7 +10,6 @@ use crate::file::schema::templates::{self, Reader};
 use crate::file::yaml::{Entry, Kind, Node, Style};
 use crate::model::workload::commands::{Command, Ready, Repeat, Signal, Stop, When};
 use crate::model::workload::{Commands, Template, Workload};
-use crate::units::Dimension;
 use keys::{READY, REPEAT, STOP};
 
 pub(super) use keys::COMMAND;
@@ -111,15 +110,15 @@ pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mu
 impl Reader<'_, '_> {
     fn command(&mut self, node: &Node) -> Option<(Spanned<String>, Command)> {
         let fields = reader::fields(self.sink, node, &COMMAND)?;
-        let name = fields.read("name", |node| reader::name(self.sink, node, "a command"));
-        let host = fields.read("host", |node| reader::name(self.sink, node, "a host"));
+        let name = fields.name(self.sink, "name");
+        let host = fields.name(self.sink, "host");
         self.hosts.extend(host.clone());
         let run = fields.read("run", |node| self.run(node));
         let ready = fields.get("ready").map(|node| self.ready(node));
         let env = fields.get("env").map(|node| self.env(node));
         let dir = fields.get("dir").map(|node| self.template(node, "`dir`"));
-        let root = fields.get("root").map(|node| self.flag(node, "`root`"));
-        let repeat = fields.get("repeat").map(|node| self.repeat(node));
+        let root = fields.flag(self.sink, "root");
+        let repeat = self.repeat(&fields);
         let stop = fields.get("stop").map(|node| self.stop(node));
         let series = fields
             .get("metrics")
@@ -138,9 +137,9 @@ impl Reader<'_, '_> {
             },
             env: env.unwrap_or_default(),
             dir: dir.flatten(),
-            root: root.flatten().unwrap_or_default(),
-            repeat: repeat.flatten().unwrap_or_default(),
-            stop: stop.flatten().unwrap_or_default(),
+            root: root.unwrap_or_default(),
+            repeat: repeat.unwrap_or_default(),
+            stop: stop.flatten().unwrap_or(Stop::DEFAULT),
             series: series.unwrap_or_default(),
         };
         Some((name, command))
@@ -225,21 +224,24 @@ impl Reader<'_, '_> {
         };
         let value = fields.get(kind)?;
         let when = match kind {
-            "tcp" => reader::integer(self.sink, value, "`tcp`", 1..=65_535)
-                .map(|port| When::Tcp(port as u16)),
+            "tcp" => fields
+                .number(self.sink, "tcp")
+                .map(|port| When::Tcp(port.value)),
             "log" => metrics::pattern(self.sink, value, "`log`").map(When::Log),
             "file" => self.template(value, "`file`").map(When::File),
-            _ => reader::integer(self.sink, value, "`exit`", 0..=255)
-                .map(|code| When::Exit(code as u8)),
+            _ => fields
+                .number(self.sink, "exit")
+                .map(|code| When::Exit(code.value)),
         };
-        let within_ns = match fields.get("within") {
-            Some(node) => self.duration(node, "`within`", 1..=3_600_000_000_000),
-            None if kind == "exit" => Some(PREPARED_WITHIN_NS),
-            None => Some(READY_WITHIN_NS),
+        let within = fields.optional_number(self.sink, "within");
+        let default_ns = if kind == "exit" {
+            PREPARED_WITHIN_NS
+        } else {
+            READY_WITHIN_NS
         };
         Some(Ready {
             when: when?,
-            within_ns: within_ns?,
+            within_ns: within?.map_or(default_ns, |within| within.value),
         })
     }
 
@@ -269,37 +271,24 @@ impl Reader<'_, '_> {
         variables
     }
 
-    fn flag(&mut self, node: &Node, what: &str) -> Option<bool> {
-        match node.kind {
-            Kind::Bool(value) if node.tag.is_none() => Some(value),
-            _ => reader::wrong_type(self.sink, node, &format!("{what} must be true or false")),
-        }
-    }
-
-    fn repeat(&mut self, node: &Node) -> Option<Repeat> {
-        const TIMES: std::ops::RangeInclusive<u64> = 1..=1_000_000;
-        let is_parameter = |kind: &Kind| {
-            let style = Style::Made;
-            matches!(kind, Kind::Text { style: found, .. } if *found == style)
+    fn repeat(&mut self, command: &Fields<'_>) -> Option<Repeat> {
+        let node = command.get("repeat");
+        let is_number = |node: &Node| match &node.kind {
+            // A parameter may be a number.
+            Kind::Text { style, .. } => *style == Style::Made,
+            kind => matches!(kind, Kind::Number { .. }),
         };
-        if matches!(node.kind, Kind::Number { .. }) || is_parameter(&node.kind) {
-            let times = reader::integer(self.sink, node, "`repeat`", TIMES)?;
+        let Some(node) = node.filter(|node| !is_number(node)) else {
             return Some(Repeat {
-                times: Some(times as u32),
+                times: Some(command.number(self.sink, "repeat")?.value),
                 ..Repeat::default()
             });
-        }
+        };
         let fields = reader::fields(self.sink, node, &REPEAT)?;
-        let times = fields
-            .get("times")
-            .map(|node| reader::integer(self.sink, node, "`times`", TIMES));
-        let for_ns = fields
-            .get("for")
-            .map(|node| self.duration(node, "`for`", 1..=u64::MAX));
-        let pause_ns = fields
-            .get("pause")
-            .map(|node| self.duration(node, "`pause`", 0..=u64::MAX));
-        if times.is_none() && for_ns.is_none() {
+        let times = fields.optional_number(self.sink, "times");
+        let length = fields.optional_number(self.sink, "for");
+        let pause = fields.number(self.sink, "pause");
+        if fields.get("times").is_none() && fields.get("for").is_none() {
             self.sink
                 .error(
                     Code::MissingKey,
@@ -310,15 +299,9 @@ impl Reader<'_, '_> {
             return None;
         }
         Some(Repeat {
-            times: match times {
-                Some(times) => Some(times? as u32),
-                None => None,
-            },
-            for_ns: match for_ns {
-                Some(length) => Some(length?),
-                None => None,
-            },
-            pause_ns: pause_ns.unwrap_or(Some(0))?,
+            times: times?.map(|times| times.value),
+            for_ns: length?.map(|length| length.value),
+            pause_ns: pause?.value,
         })
     }
 
@@ -326,18 +309,15 @@ impl Reader<'_, '_> {
         if let Kind::Text { .. } = node.kind {
             return Some(Stop {
                 signal: self.signal(node)?,
-                ..Stop::default()
+                ..Stop::DEFAULT
             });
         }
         let fields = reader::fields(self.sink, node, &STOP)?;
         let signal = fields.read("signal", |node| self.signal(node));
-        let within_ns = match fields.get("within") {
-            Some(node) => self.duration(node, "`within`", 1..=60_000_000_000),
-            None => Some(Stop::default().within_ns),
-        };
+        let within = fields.number(self.sink, "within");
         Some(Stop {
             signal: signal?,
-            within_ns: within_ns?,
+            within_ns: within?.value,
         })
     }
 
@@ -353,14 +333,5 @@ impl Reader<'_, '_> {
                 .hint(format!("write one of {}", enumerate_names(names)));
         }
         found.map(|(_, signal)| *signal)
-    }
-
-    fn duration(
-        &mut self,
-        node: &Node,
-        what: &str,
-        range: std::ops::RangeInclusive<u64>,
-    ) -> Option<u64> {
-        Some(reader::quantity_within(self.sink, node, what, Dimension::Duration, range)?.value)
     }
 }

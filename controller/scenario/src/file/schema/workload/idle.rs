@@ -6,7 +6,6 @@ use crate::file::schema::reader;
 use crate::file::schema::shape::{DURATION, Object, needed};
 use crate::file::yaml::Node;
 use crate::model::workload::Workload;
-use crate::units::Dimension;
 
 pub(super) static IDLE: Object = Object {
     what: "`idle`",
@@ -15,9 +14,8 @@ pub(super) static IDLE: Object = Object {
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &IDLE)?;
-    let length = reader::quantity(sink, fields.get("for")?, "`for`", Dimension::Duration)?;
     let workload = Workload::Idle {
-        for_ns: length.value,
+        for_ns: fields.number(sink, "for")?.value,
     };
     Some(RawWorkload {
         workload,

@@ -3,17 +3,16 @@
 use super::RawWorkload;
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::schema::reader;
-use crate::file::schema::shape::{DURATION, Object, SIZE, Shape, may, needed};
+use crate::file::schema::shape::{DURATION, Object, Shape, may, needed, size};
 use crate::file::yaml::Node;
 use crate::model::workload::{Redis, RedisClient, Workload};
-use crate::units::Dimension;
 
 pub(super) static REDIS: Object = Object {
     what: "`redis`",
     keys: &[
-        needed("server", Shape::Name, "the host of redis-server"),
+        needed("server", Shape::Name("a host"), "the host of redis-server"),
         needed("clients", Shape::Map(&Shape::Object(&CLIENT)), "by name"),
-        may("port", Shape::Integer(1, 65_535), "6379"),
+        may("port", Shape::Integer(1, 65_535), "TCP port of the server").or(6379),
     ],
 };
 
@@ -30,22 +29,15 @@ static CLIENT: Object = Object {
             Shape::List(&Shape::Text),
             "in turns, such as `GET user:{n}`",
         ),
-        may("host", Shape::Name, "where it runs; its name"),
-        may("value_size", SIZE, "of what SET writes; 64B"),
-        may(
-            "pause",
-            DURATION,
-            "between an answer and the next request; 0s",
-        ),
+        may("host", Shape::Name("a host"), "where it runs; its name"),
+        may("value_size", size(0, 1 << 20), "of what SET writes").or(64),
+        may("pause", DURATION, "between an answer and the next request").or(0),
     ],
 };
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &REDIS)?;
-    let server = fields.read("server", |node| reader::name(sink, node, "a host"));
-    let port = fields.get("port").map_or(Some(6379), |node| {
-        reader::integer(sink, node, "`port`", 1..=65_535)
-    });
+    let (server, port) = (fields.name(sink, "server"), fields.number(sink, "port"));
     let (mut clients, mut hosts) = (Vec::new(), Vec::new());
     for entry in fields
         .read("clients", |node| reader::map(sink, node, "`clients`"))
@@ -62,7 +54,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     hosts.push(server.clone());
     let workload = Workload::Redis(Redis {
         server: server.value,
-        port: port? as u16,
+        port: port?.value,
         clients,
     });
     Some(RawWorkload {
@@ -79,21 +71,10 @@ fn redis_client(
     node: &Node,
 ) -> Option<(RedisClient, Option<Spanned<String>>)> {
     let fields = reader::fields(sink, node, &CLIENT)?;
-    let host = fields.read("host", |node| reader::name(sink, node, "a host"));
-    let requests = fields.read("requests", |node| {
-        reader::integer(sink, node, "`requests`", 1..=10_000_000)
-    });
-    let value_bytes = fields
-        .get("value_size")
-        .map_or(Some(Spanned::new(64, fields.span)), |node| {
-            reader::quantity(sink, node, "`value_size`", Dimension::Size)
-        });
-    if let Some(size) = value_bytes.filter(|size| size.value > 1 << 20) {
-        sink.error(Code::OutOfRange, size.span, "a value is at most 1MiB");
-    }
-    let pause = fields.get("pause").map_or(Some(0), |node| {
-        reader::quantity(sink, node, "`pause`", Dimension::Duration).map(|pause| pause.value)
-    });
+    let host = fields.name(sink, "host");
+    let requests = fields.number(sink, "requests");
+    let value_bytes = fields.number(sink, "value_size");
+    let pause = fields.number(sink, "pause");
     let mut commands = Vec::new();
     for item in fields
         .read("commands", |node| reader::list(sink, node, "`commands`"))
@@ -125,10 +106,10 @@ fn redis_client(
         host: host
             .as_ref()
             .map_or_else(|| name.to_owned(), |host| host.value.clone()),
-        requests: requests? as u32,
+        requests: requests?.value,
         commands,
-        value_bytes: value_bytes?.value.min(u64::from(u32::MAX)) as u32,
-        pause_ns: pause?,
+        value_bytes: value_bytes?.value,
+        pause_ns: pause?.value,
     };
     Some((client, host))
 }

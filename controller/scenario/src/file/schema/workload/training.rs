@@ -10,44 +10,41 @@ use crate::model::workload::{Training, Workload};
 pub(super) static TRAINING: Object = Object {
     what: "`training`",
     keys: &[
-        needed("server", Shape::Name, "the host of the parameter server"),
-        needed("workers", Shape::Names, "hosts, 1 to 32"),
+        needed(
+            "server",
+            Shape::Name("a host"),
+            "the host of the parameter server",
+        ),
+        needed("workers", Shape::Names("a host"), "hosts, 1 to 32"),
         needed("iterations", Shape::Integer(1, 1_000_000), "how many"),
         may(
             "aggregate_on",
-            Shape::Name,
+            Shape::Name("a switch"),
             "the switch that sums; without, the server does",
         ),
         may(
             "window",
             Shape::Integer(1, 32_768),
-            "chunks in flight, a power of two; 64",
-        ),
+            "chunks in flight, a power of two",
+        )
+        .or(64),
     ],
 };
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &TRAINING)?;
-    let server = fields.read("server", |node| reader::name(sink, node, "a host"));
-    let workers = fields.read("workers", |node| reader::names(sink, node, "a host"));
-    let iterations = fields.read("iterations", |node| {
-        reader::integer(sink, node, "`iterations`", 1..=1_000_000)
-    });
-    let window = match fields.get("window") {
-        Some(node) => {
-            let window = reader::integer(sink, node, "`window`", 1..=32_768);
-            if window.is_some_and(|window| !window.is_power_of_two()) {
-                sink.error(
-                    Code::OutOfRange,
-                    node.span,
-                    "`window` must be a power of two",
-                );
-            }
-            window
-        }
-        None => Some(64),
-    };
-    let aggregate_on = fields.read("aggregate_on", |node| reader::name(sink, node, "a switch"));
+    let server = fields.name(sink, "server");
+    let workers = fields.names(sink, "workers");
+    let iterations = fields.number(sink, "iterations");
+    let window = fields.number::<u32>(sink, "window");
+    if let Some(window) = window.filter(|window| !window.value.is_power_of_two()) {
+        sink.error(
+            Code::OutOfRange,
+            window.span,
+            "`window` must be a power of two",
+        );
+    }
+    let aggregate_on = fields.name(sink, "aggregate_on");
     let (server, workers) = (server?, workers?);
     if workers.is_empty() || workers.len() > 32 {
         let node = fields.get("workers")?;
@@ -77,9 +74,9 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     let workload = Workload::Training(Training {
         server: server.value,
         workers: workers.into_iter().map(|worker| worker.value).collect(),
-        iterations: iterations? as u32,
+        iterations: iterations?.value,
         aggregate_on: aggregate_on.as_ref().map(|switch| switch.value.clone()),
-        window: window? as u32,
+        window: window?.value,
     });
     Some(RawWorkload {
         workload,

@@ -1,14 +1,15 @@
 //! The keys of a command.
 
 use super::metrics;
-use crate::file::schema::shape::{DURATION, Object, Shape, may, needed};
+use crate::file::schema::shape::{DURATION, Object, Shape, duration, may, needed};
 use crate::file::schema::templates::RUN;
+use crate::model::workload::commands::Stop;
 
 pub(in crate::file::schema::workload) static COMMAND: Object = Object {
     what: "a command",
     keys: &[
-        needed("name", Shape::Name, "its name"),
-        needed("host", Shape::Name, "where it runs"),
+        needed("name", Shape::Name("a command"), "its name"),
+        needed("host", Shape::Name("a host"), "where it runs"),
         needed("run", RUN, "a line for the shell, or words"),
         may(
             "ready",
@@ -28,18 +29,21 @@ pub(in crate::file::schema::workload) static COMMAND: Object = Object {
         may(
             "root",
             Shape::Bool,
-            "whether it runs as root of its namespace; false",
-        ),
+            "whether it runs as root of its namespace",
+        )
+        .or_flag(false),
         may(
             "repeat",
-            Shape::Either(&[Shape::Integer(1, 1_000_000), Shape::Object(&REPEAT)]),
-            "how often a driver runs; once",
-        ),
+            Shape::Either(&[TIMES, Shape::Object(&REPEAT)]),
+            "how often a driver runs",
+        )
+        .or(1),
         may(
             "stop",
             Shape::Either(&[Shape::Text, Shape::Object(&STOP)]),
-            "the signal that ends a service; TERM",
-        ),
+            "the signal that ends a service",
+        )
+        .or_word("TERM"),
         may(
             "metrics",
             Shape::Map(&Shape::Object(&metrics::SERIES)),
@@ -69,18 +73,21 @@ pub(super) static READY: Object = Object {
         ),
         may(
             "within",
-            DURATION,
+            duration(1, 3_600_000_000_000),
             "how long that may take; 10s, of a preparation 60s",
         ),
     ],
 };
 
+/// How often a driver runs.
+const TIMES: Shape = Shape::Integer(1, 1_000_000);
+
 pub(super) static REPEAT: Object = Object {
     what: "`repeat`",
     keys: &[
-        may("times", Shape::Integer(1, 1_000_000), "how often"),
-        may("for", DURATION, "until this time has passed"),
-        may("pause", DURATION, "between two runs; 0s"),
+        may("times", TIMES, "how often"),
+        may("for", duration(1, u64::MAX), "until this time has passed"),
+        may("pause", DURATION, "between two runs").or(0),
     ],
 };
 
@@ -94,8 +101,9 @@ pub(super) static STOP: Object = Object {
         ),
         may(
             "within",
-            DURATION,
-            "how long it may take to end, before it is killed; 2s",
-        ),
+            duration(1, 60_000_000_000),
+            "how long it may take to end, before it is killed",
+        )
+        .or(Stop::DEFAULT.within_ns),
     ],
 };

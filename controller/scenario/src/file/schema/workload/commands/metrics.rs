@@ -2,8 +2,8 @@
 
 use regex_lite::Regex;
 
-use crate::diagnostic::{Code, Sink, enumerate_names};
-use crate::file::schema::reader;
+use crate::diagnostic::{Code, Sink, Spanned, enumerate_names};
+use crate::file::schema::reader::{self, Fields};
 use crate::file::schema::shape::{Object, Shape, may};
 use crate::file::yaml::{Entry, Node};
 use crate::model::expect::Measure;
@@ -47,7 +47,7 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
     let fields = reader::fields(sink, &entry.value, &SERIES)?;
     let source = match (fields.get("regex"), fields.get("json")) {
         (Some(node), None) => SeriesSource::Regex(with_group(sink, node)?),
-        (None, Some(node)) => SeriesSource::Json(pointer(sink, node)?),
+        (None, Some(_)) => SeriesSource::Json(pointer(sink, &fields)?),
         (found, _) => {
             let found = if found.is_some() { "both" } else { "neither" };
             let message = format!("a metric needs one of `regex` and `json`; found {found}");
@@ -56,8 +56,8 @@ fn series(sink: &mut Sink<'_>, entry: &Entry) -> Option<Series> {
             return None;
         }
     };
-    let (measure, factor) = match fields.get("unit") {
-        Some(node) => unit(sink, node)?,
+    let (measure, factor) = match fields.optional("unit", |_| fields.text(sink, "unit"))? {
+        Some(unit) => factor(sink, &unit)?,
         None => (Measure::Number, 1.0),
     };
     is_good.then(|| Series {
@@ -98,8 +98,8 @@ fn with_group(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
 }
 
 /// Reads a JSON pointer (RFC 6901): empty, or parts that each begin with a slash.
-fn pointer(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
-    let text = reader::text(sink, node, "`json`")?;
+fn pointer(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<String> {
+    let text = fields.text(sink, "json")?;
     if !text.value.is_empty() && !text.value.starts_with('/') {
         sink.error(
             Code::OutOfRange,
@@ -112,8 +112,8 @@ fn pointer(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     Some(text.value)
 }
 
-fn unit(sink: &mut Sink<'_>, node: &Node) -> Option<(Measure, f64)> {
-    let text = reader::text(sink, node, "`unit`")?;
+/// What numbers of a unit measure, and the factor to its base unit.
+fn factor(sink: &mut Sink<'_>, text: &Spanned<String>) -> Option<(Measure, f64)> {
     if text.value == "%" {
         return Some((Measure::Number, 0.01));
     }

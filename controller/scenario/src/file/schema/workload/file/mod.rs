@@ -31,7 +31,7 @@ pub(in crate::file::schema) static FROM_FILE: Object = Object {
         needed("file", Shape::Text, "a workload file, relative to this one"),
         may(
             "hosts",
-            Shape::Map(&Shape::Name),
+            Shape::Map(&Shape::Name("a host")),
             "by its roles: the hosts that play them; those of the same name",
         ),
         may(
@@ -53,7 +53,7 @@ pub(in crate::file::schema) static WORKLOAD_FILE: Object = Object {
         ),
         needed(
             "hosts",
-            Shape::Names,
+            Shape::Names("a role"),
             "the roles in which its programs run; scenarios give them hosts",
         ),
         needed("commands", COMMANDS, "programs; `host` is a role"),
@@ -88,7 +88,7 @@ pub(super) fn is_named(section: &Node) -> bool {
 /// Reads `{file: …, hosts: …, with: …, commands: …}`.
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, given: &Given) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &FROM_FILE)?;
-    let name = reader::text(sink, fields.get("file")?, "a workload file")?;
+    let name = fields.text(sink, "file")?;
     with(sink, &name, Some(&fields), given)
 }
 
@@ -204,10 +204,8 @@ fn from_source(
     }
     let fields = reader::fields(file, &root, &WORKLOAD_FILE)?;
     version(file, fields.get("weir-workload"));
-    if let Some(node) = fields.get("description") {
-        reader::text(file, node, "the description");
-    }
-    let roles = fields.read("hosts", |node| roles(file, node))?;
+    fields.text(file, "description");
+    let roles = roles(file, &fields)?;
     let players = players(sink, file.source(), &roles, hosts);
     let mut parameters = Parameters::declared(file, fields.get("parameters"))?;
     parameters.set(sink, file.source(), values);
@@ -278,14 +276,14 @@ fn version(file: &mut Sink<'_>, node: Option<&Node>) {
     }
 }
 
-fn roles(file: &mut Sink<'_>, node: &Node) -> Option<Vec<Spanned<String>>> {
-    let roles = reader::names(file, node, "a role")?;
+fn roles(file: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<String>>> {
+    let roles = fields.names(file, "hosts")?;
     if roles.is_empty() || roles.len() > MAX_ROLES {
         let message = format!(
             "a workload must have 1 to {MAX_ROLES} roles; found {}",
             roles.len()
         );
-        file.error(Code::OutOfRange, node.span, message);
+        file.error(Code::OutOfRange, fields.get("hosts")?.span, message);
         return None;
     }
     for (index, role) in roles.iter().enumerate() {
