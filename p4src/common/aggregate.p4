@@ -289,7 +289,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = 0;
         hdr.udp.checksum = 0;
     }
-    // Sends the closed chunk's sum to one worker only: a late one, or one that probes or asks.
+    // Sends the closed chunk's sum to one worker only: the sender of a late UPDATE, a probe or a question.
     action tell_closed(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.ethernet.dst = hdr.ethernet.src;

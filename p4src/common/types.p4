@@ -15,7 +15,7 @@ typedef bit<16> class_t;
 
 typedef bit<32> chunk_t;
 
-// What happens to the packet. A control may process only a packet whose verdict is still FORWARD.
+// Decision about the packet. A control may process only a packet whose verdict is still FORWARD.
 typedef bit<8> verdict_t;
 const verdict_t VERDICT_FORWARD = 0;
 const verdict_t VERDICT_DROP = 1;

@@ -161,7 +161,7 @@ control SwitchIngress(
     action multicast() {
         ig_tm_md.mcast_grp_a = meta.multicast_group;
     }
-    // Selects what happens to the packet, by the results of all controls. Nested conditions would take a table each.
+    // Sends, drops or holds the packet, by the results of all controls. Nested conditions would take a table each.
     table leave {
         key = {
             meta.verdict: ternary;

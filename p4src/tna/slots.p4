@@ -33,7 +33,7 @@ struct owner_t {
 // A comparator of a stateful ALU does not wrap: it compares by a difference of 34 bits. So the table selects an action by the
 // half of the numbers in which the chunk lies. For each half, the owners that are older than the chunk (in serial arithmetic)
 // form an interval that two comparators test in one condition, without an operand that wraps: P4 and the chip agree. At a
-// distance of exactly 2^31, undefined in serial arithmetic, `ahead` says older, and the owner stays.
+// distance of exactly 2^31, undefined in serial arithmetic, `ahead` means older, and the owner stays.
 control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     Register<owner_t, cell_index_t>(NUM_CELLS, { 0, 0 }) owners;
     RegisterAction<owner_t, cell_index_t, bit<32>>(owners) high = {
