@@ -1,17 +1,17 @@
 // Sums gradients in slots: docs/protocol.md, "What a slot does with an UPDATE".
 //
-// cell_t, LOCATE, FIRST_STAGE, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally are what each architecture
-// defines in its slots.p4 and externs.p4. The same cell of all of them together is one version of one slot.
-// NUM_VALUES, the values of a frame, is what engine.p4 says: no more than one pass of the target sums.
+// Each architecture defines cell_t, LOCATE, FIRST_STAGE, SlotOwner, WorkerBitmap, SlotFlags, SlotScale, SlotSum and Tally in
+// its slots.p4 and externs.p4. A cell is one version of one slot: one entry of each register.
+// engine.p4 defines NUM_VALUES, the number of values in a frame: at most as many as one pass of the target sums.
 //
-// CLOSES is defined where a cell has room for what deadlines want: SlotMarks, another register. A chunk of such a job may be
-// closed before all have contributed.
+// An architecture defines CLOSES if its cells have space for SlotMarks, a register that jobs with deadlines need. A chunk of
+// such a job may be closed before all workers have contributed.
 //
-// Acts on packets whose verdict is FORWARD, and on no others.
+// Aggregate processes only packets whose verdict is FORWARD.
 //
-// Tofino has 12 stages, and 32 sums take 8 of them: what a sum waits for must be known after three (docs/tofino.md). So the
-// three tables that know a frame are looked up at once, before the verdict matters; masks come from a table and are applied
-// in its action; and what a register says is matched as it is.
+// Tofino has 12 stages, and 32 sums take 8 of them: the inputs of a sum must be known after three (docs/tofino.md). So the
+// three tables that match the header (forms, jobs, members) are applied first, before the verdict is tested; a mask is a
+// parameter of an action, and is applied there; and tables match the output of a register unchanged.
 
 #if NUM_VALUES == 32
 #include "values32.p4"
@@ -25,7 +25,7 @@
 #error NUM_VALUES is 32, 64, 256 or 2048
 #endif
 
-// 32 values of one packet against 32 values of one cell.
+// Processes 32 values of one packet with the 32 sums of one cell. `presence` selects: store, add, or read the sum.
 control SumBlock(inout values32_h values, in cell_t cell, in presence_t presence) {
     SlotSum() s0; SlotSum() s1; SlotSum() s2; SlotSum() s3;
     SlotSum() s4; SlotSum() s5; SlotSum() s6; SlotSum() s7;
@@ -87,14 +87,14 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     bit<1> is_member;
     workers_t all_workers;
     workers_t worker_bit;
-    // Who has the sum: everybody, or, in a tree, the switch above, which knows this one as its child `up_worker`.
+    // 1: a complete chunk goes to the switch above in the tree, to which this switch is child `up_worker`. 0: it becomes a SUM.
     bit<1> ascends;
     port_t up_port;
     bit<10> up_worker;
-    // What the chunk number says of slot and version.
+    // Computed from the chunk number: its slot, and `chunk & window_`, which is 0 if the slot's version must be 0.
     bit<16> slot;
     bit<32> odd_window;
-    // The frame's version of its slot.
+    // The cell of the slot and version that the frame names.
     cell_t cell;
     ahead_t ahead = AHEAD_NOTHING;
     presence_t presence = PRESENT_UNKNOWN;
@@ -102,7 +102,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     bit<8> merged = 0;
     bit<8> outcome = OUTCOME_PASSED;
 #ifdef CLOSES
-    // Whether chunks of this job may be closed, and whether those of this cell: it was opened, and not forgotten since.
+    // `closes`: chunks of this job may be closed. `opened`: this cell was opened, and no restart has cleared it since.
     bit<1> closes = 0;
     bit<1> opened = 0;
     mark_t mark = MARK_NONE;
@@ -131,8 +131,8 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         }
     }
 
-    // `window_` slots (a power of two, at most 65536; `slot_mask_` is one less) of this job start at the pair of cells `base_`;
-    // a chunk is complete when every bit of `all_workers_` is there.
+    // The job has `window_` slots (a power of two, at most 65536; `slot_mask_` is one less), from the pair of cells `base_` on.
+    // A chunk is complete when its bitmap equals `all_workers_`.
     action aggregate_job(workers_t all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_) {
         has_job = 1;
         ascends = 0;
@@ -141,8 +141,8 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         odd_window = hdr.agg.chunk & window_;
         LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
-    // The same at a switch of a tree that is not the topmost: what is complete goes on by port `up_port_`, as an UPDATE of
-    // child `up_worker_`.
+    // Like aggregate_job, at a switch of a tree that is not the topmost: a complete chunk leaves by port `up_port_`, as an
+    // UPDATE of child `up_worker_`.
     action aggregate_part(workers_t all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_,
                           port_t up_port_, bit<10> up_worker_) {
         has_job = 1;
@@ -155,7 +155,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
 #ifdef CLOSES
-    // The same of a job with deadlines.
+    // Like aggregate_job, for a job with deadlines.
     action aggregate_until(workers_t all_workers_, bit<16> base_, bit<32> window_, bit<16> slot_mask_) {
         has_job = 1;
         ascends = 0;
@@ -166,11 +166,11 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
 #endif
-    // Said by an action as well: a value that is set before the table is written a stage before it.
+    // An action sets this: a value set before the table would need an earlier stage.
     action no_job() {
         has_job = 0;
     }
-    // A job without an entry is not summed here: its frames pass, and are counted.
+    // A job without an entry is not summed here: its frames are forwarded unchanged, and counted (OUTCOME_PASSED).
     FIRST_STAGE table jobs {
         key = { hdr.agg.job: exact; }
         actions = {
@@ -192,8 +192,8 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
     action no_member() {
         is_member = 0;
     }
-    // The port is part of the key: nobody can speak for another port's worker. A probe is an update of nobody: its entry has no
-    // bit.
+    // The port is part of the key, so a frame from another port cannot name this port's worker. A probe is an update of no
+    // worker: its entry has an empty `worker_bit_`.
     FIRST_STAGE table members {
         key = {
             hdr.agg.job: exact;
@@ -210,7 +210,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         outcome = outcome_;
         meta.verdict = VERDICT_DROP;
     }
-    // The frame goes on as SUM. The payload changed; a checksum of 0 means that the sender made none (RFC 768).
+    // The frame continues as a SUM. Its payload has changed, so the UDP checksum becomes 0: none (RFC 768).
     action sum(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.agg.kind = AGG_SUM;
@@ -219,8 +219,8 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
-    // The same of a frame that is addressed to the job's sum: it goes to all. Switches that do not sum bring that address up,
-    // and this one down (docs/protocol.md, "All-reduce").
+    // Like `sum`, for an UPDATE to 02:…:5e:57:45:j: the SUM goes to 01:…:5e:57:45:j, and so to all. Switches that do not sum
+    // forward the former address up and the latter down (docs/protocol.md, "Addresses").
     action sum_to_all(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.ethernet.dst[47:40] = 0x01;
@@ -230,7 +230,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
-    // The same of a frame that asks: it goes back to who sent it.
+    // Like `sum`, for a probe or a question: the SUM goes back to the frame's sender.
     action sum_back(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -242,7 +242,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = again;
         hdr.udp.checksum = 0;
     }
-    // It goes on to the switch above, whoever it is addressed to: what that makes of it goes there.
+    // The frame continues to the switch above, whatever its destination is. The SUM made there goes to that destination.
     action ascend(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.agg.contributors = (bit<64>) all_workers;
@@ -253,7 +253,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         meta.way = WAY_PORT;
         meta.egress_port = up_port;
     }
-    // The answer to a probe of a chunk that misses others. `again` says of such an answer that the chunk is complete.
+    // Answers a probe of a chunk that lacks contributions. `again` is 0: with 1, the answer would mean a complete chunk.
     action tell() {
         outcome = OUTCOME_PROBED;
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -265,7 +265,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = 0;
         hdr.udp.checksum = 0;
     }
-    // Of a chunk that is older than what its cell holds: by how much. A probe has no values to have a scale.
+    // Answers a probe of a chunk older than its cell's owner: `contributors` is `ahead`. `scale`, unused in a probe, is 1.
     action tell_stale() {
         outcome = OUTCOME_PROBED;
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -279,7 +279,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.udp.checksum = 0;
     }
 #ifdef CLOSES
-    // Nobody is waited for any longer: the sum of those who are there goes to all.
+    // Closes the chunk without the missing workers: the SUM of the contributors so far goes to all.
     action close_to_all() {
         outcome = OUTCOME_CLOSED;
         hdr.ethernet.dst[47:40] = 0x01;
@@ -289,7 +289,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.again = 0;
         hdr.udp.checksum = 0;
     }
-    // The same sum to one who is late, or who asks.
+    // Sends the closed chunk's sum to one worker only: the sender of a late UPDATE, a probe or a question.
     action tell_closed(bit<8> outcome_, bit<1> again) {
         outcome = outcome_;
         hdr.ethernet.dst = hdr.ethernet.src;
@@ -372,7 +372,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
         members.apply();
         if (meta.verdict == VERDICT_FORWARD && form != FORM_OTHER) {
             if (has_job == 1) {
-                // The slot and its version follow from the chunk number; a frame that says otherwise is not ours.
+                // Slot and version follow from the chunk number; a frame with another slot or version is malformed.
                 if (form != FORM_UPDATE) {
                     end(OUTCOME_MALFORMED);
                 } else if (hdr.agg.slot != slot) {
@@ -415,7 +415,7 @@ control Aggregate(inout headers_t hdr, inout metadata_t meta) {
                         when_incomplete.apply();
                     }
 #ifdef CLOSES
-                    // The answer to a probe tells whether the chunk may be closed.
+                    // The answer to a probe shows by TIMED whether the cell is opened, and so whether the chunk may be closed.
                     if (hdr.agg.probe == 1 && ahead[31:31] == 0) {
                         hdr.agg.deadline = 2w0 ++ opened;
                     }

@@ -1,6 +1,6 @@
-// What the fault engine has in every program: docs/fault-engine.md. Its units are written by parser-gen (engine.p4).
+// The parts of the fault engine that every program has: docs/fault-engine.md. parser-gen generates its units (engine.p4).
 
-// Which step of the timeline is in force; 0 = no fault is. One write here starts all faults of a step together.
+// Sets the step of the timeline in force; in epoch 0 no fault is active. One write starts all faults of a step together.
 control Timeline(inout metadata_t meta) {
     action set_epoch(bit<16> epoch) {
         meta.epoch = epoch;
@@ -15,8 +15,8 @@ control Timeline(inout metadata_t meta) {
     }
 }
 
-// For how long faults hold without a word from the controller: until a deadline on the switch's own clock, and for ever if it
-// has set none. A packet that comes later meets no fault, and is counted.
+// Ends all faults at a deadline on the switch's own clock, unless the controller moves it; without a deadline, faults stay
+// active. A packet after the deadline meets no fault, and is counted.
 control Lease(inout metadata_t meta, in lease_t now) {
     lease_t left = 0;
     action unlimited() { }
@@ -31,7 +31,7 @@ control Lease(inout metadata_t meta, in lease_t now) {
     Tally() lapsed;
     apply {
         deadline.apply();
-        // The sign of the difference, so that the clock may wrap.
+        // The sign of the difference is compared, since the clock may wrap.
         if (meta.epoch != 0 && left[LEASE_SIGN:LEASE_SIGN] == 1) {
             meta.epoch = 0;
             lapsed.apply(0);
@@ -39,7 +39,7 @@ control Lease(inout metadata_t meta, in lease_t now) {
     }
 }
 
-// Turns "delay" and "duplicate" into a hold header; both copies of a duplicate go round once.
+// Adds a hold header to a packet with `detain`. Both copies of a duplicate recirculate at least once.
 control Detain(inout headers_t hdr, inout metadata_t meta) {
     apply {
         if (meta.verdict == VERDICT_FORWARD && meta.detain == 1) {
@@ -51,7 +51,7 @@ control Detain(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// A packet with a hold header goes round until its deadline, and is then as if it had just come in.
+// Recirculates a packet with a hold header until its deadline. Then the packet continues like one that has just arrived.
 control HoldGate(inout headers_t hdr, inout metadata_t meta) {
     time_ns_t late = 0;
     action compare() {
@@ -59,7 +59,7 @@ control HoldGate(inout headers_t hdr, inout metadata_t meta) {
     }
     apply {
         compare();
-        // The sign of the difference, so that the clock may wrap.
+        // The sign of the difference is compared, since the clock may wrap.
         if (late[TIME_SIGN:TIME_SIGN] == 1) {
             meta.verdict = VERDICT_HOLD;
         } else {

@@ -1,5 +1,5 @@
-// Forwarding by destination MAC, or, in a wire, by the port that a packet came in by: it need not have a destination. What the
-// table says is a matter of main.p4: Tofino looks it up beside all else.
+// Selects the output by destination MAC. In a wire, the port of arrival selects it, since a packet there needs no destination.
+// main.p4 carries the result out: on Tofino, it looks this table up in parallel with all others.
 
 control Forward(in headers_t hdr, inout metadata_t meta) {
     action unicast(port_t port) {
@@ -10,7 +10,7 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
         meta.multicast_group = group;
         meta.way = WAY_GROUP;
     }
-    // Of a frame that asks this switch: Aggregate answers it, or nobody does.
+    // For a question to this switch (address 06:…): Aggregate answers it; otherwise main.p4 drops it.
     action back() {
         meta.way = WAY_BACK;
     }
@@ -28,22 +28,22 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
         wire.apply();
     }
 #elif defined(MULTIPATH)
-    // 2^32 over the golden ratio.
+    // 2^32 divided by the golden ratio.
     const bit<32> FLOW_FACTOR = 0x9E3779B1;
-    // Several ways lead to some hosts, and all packets of a flow take one of them: docs/topologies.md says which.
+    // Several paths lead to some hosts. All packets of a flow take one of them: docs/topologies.md describes which.
     FlowHash() flow_hash;
 
-    // Of how many ways, and which list of ports; 0 ways: the port is known.
+    // The list of next hops, and the number of paths to choose from. With 0 paths, the port is already known.
     bit<16> list = 0;
     bit<16> num_ways = 0;
-    // Which bits of the hash decide.
+    // The hash is rotated right by this number of bits, so that switches decide by different bits.
     bit<8> turn = 0;
     bit<16> way = 0;
-    // The switch of the sender's host and the receiver's, numbered; 0 is none.
+    // Numbers of the switches at the sender's and at the receiver's host; 0 is none.
     bit<16> origin = 0;
     bit<16> target = 0;
 
-    // By the switches from here on: `port` is that of frames without a flow.
+    // Each switch on the path chooses the next hop (`ecmp`). `port` is for frames without a flow.
     action spread(port_t port, bit<16> list_, bit<16> num_ways_, bit<8> turn_) {
         meta.egress_port = port;
         meta.way = WAY_PORT;
@@ -51,7 +51,7 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
         num_ways = num_ways_;
         turn = turn_;
     }
-    // By whole ways between two switches: `port` is that of the shortest.
+    // A whole path between two switches is chosen (`k_shortest`). `port` is that of the shortest path.
     action between(port_t port, bit<16> target_) {
         meta.egress_port = port;
         meta.way = WAY_PORT;
@@ -85,7 +85,7 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
         const default_action = NoAction();
         size = 4096;
     }
-    // A way that does not lead past here has no entry: then the port stays that of the shortest.
+    // A path that does not cross this switch has no entry: the port stays that of the shortest path.
     table next_hops {
         key = {
             list: exact;
@@ -102,7 +102,7 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
             pairs.apply();
         }
         if (num_ways != 0) {
-            // What is no IPv4 goes the first way; so does all of the aggregation protocol, which switches on that way sum.
+            // Packets without IPv4 take the first path, and so do aggregation frames: the switches on that path sum them.
             bit<32> hash = 0;
             bit<32> ports = 0;
             bool is_flow = hdr.ethernet.ether_type == ETHERTYPE_IPV4 && hdr.ipv4.isValid();
@@ -115,7 +115,7 @@ control Forward(in headers_t hdr, inout metadata_t meta) {
             if (is_flow) {
                 flow_hash.apply(hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, ports, hash);
             }
-            // A product's upper bits depend on all bits below: as a fraction of 1, times the number of ways.
+            // The upper bits of a product depend on all lower ones. As a fraction of 1, times `num_ways`, they give the path.
             bit<64> turned = (hash ++ hash) >> turn;
             bit<32> mixed = turned[31:0] * FLOW_FACTOR;
             bit<32> part = (bit<32>) mixed[31:16] * (bit<32>) num_ways;

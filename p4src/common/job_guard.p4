@@ -1,10 +1,10 @@
-// Who may speak for a job, until when, and how much: docs/jobs.md. Stands before Aggregate in programs that have it
-// (GUARDS_JOBS): what it ends reaches no slot and nobody else.
+// Drops a job's frames that arrive at other ports than the job's, after its lease, or above its rate: docs/jobs.md. Programs
+// with GUARDS_JOBS apply it before Aggregate, so a dropped frame reaches no slot and no receiver.
 //
-// JobRate, JobTally and StrangerTally are what each architecture defines in its guard.p4. A job's cell is its number modulo
-// 256: at one switch no two jobs are equal in that (docs/protocol.md, "Frame").
+// Each architecture defines JobRate, JobTally and StrangerTally in its guard.p4. A job's cell is its number modulo 256: no two
+// jobs of a switch are equal in that (docs/protocol.md, "Frame").
 
-// Of the IPv4 header (RFC 3168): ranks send ECT(0), and what is near its rate becomes CE.
+// ECN in the IPv4 header (RFC 3168): ranks send ECT(0), and frames near the job's rate are marked CE.
 const bit<2> ECN_CAPABLE = 2;
 const bit<2> ECN_CONGESTED = 3;
 
@@ -15,10 +15,10 @@ control JobGuard(inout headers_t hdr, inout metadata_t meta, in lease_t now) {
 
     bit<1> is_guarded = 0;
     bit<1> is_sender = 0;
-    // How long the lease lasts yet, modulo the clock. Without one, for ever.
+    // Ticks until the lease ends, modulo the clock. Without a lease it stays 0, so the job never expires.
     lease_t left = 0;
     guarded_t outcome = GUARDED_PASSED;
-    // More than the rate has come of late, and is let through yet.
+    // The frame exceeds the rate, but still passes, by the burst of the meter.
     bit<1> is_near = 0;
 
     action unlimited() {
@@ -29,7 +29,7 @@ control JobGuard(inout headers_t hdr, inout metadata_t meta, in lease_t now) {
         left = deadline - now;
     }
     action not_guarded() { }
-    // An entry outlives its lease, so that late frames of a job that has ended find no other of its number.
+    // An entry outlives its lease, so that no other job takes the number while late frames of the old one may arrive.
     table leases {
         key = { hdr.agg.job: exact; }
         actions = { unlimited; until; not_guarded; }
@@ -56,7 +56,7 @@ control JobGuard(inout headers_t hdr, inout metadata_t meta, in lease_t now) {
             leases.apply();
             if (is_guarded == 1) {
                 senders.apply();
-                // A stranger's frames are not the job's: they take nothing of its rate.
+                // Strangers' frames do not count toward the job's rate.
                 if (is_sender == 0) {
                     outcome = GUARDED_STRANGER;
                     strangers.apply(meta.port);
@@ -69,7 +69,7 @@ control JobGuard(inout headers_t hdr, inout metadata_t meta, in lease_t now) {
                     meta.verdict = VERDICT_DROP;
                 } else if (is_near == 1 && hdr.ipv4.ecn == ECN_CAPABLE) {
                     hdr.ipv4.ecn = ECN_CONGESTED;
-                    // One more in the first word is one less in the checksum, in ones' complement (RFC 1624).
+                    // The first word has grown by 1, so the checksum, a ones' complement sum, shrinks by 1 (RFC 1624).
                     if (hdr.ipv4.checksum == 0) {
                         hdr.ipv4.checksum = 0xFFFE;
                     } else {

@@ -1,11 +1,11 @@
-// Sums RoCEv2: docs/rdma.md, "Sums by the switch". One packet is one message, an RDMA WRITE with immediate of an unreliable
-// connection. Between RoceIn, before Aggregate, and RoceOut, in egress, it has the form of docs/protocol.md, so that slots know
-// no other.
+// Sums RoCEv2: docs/rdma.md, "Sums by the switch". One packet is one message: an RDMA WRITE with immediate of an unreliable
+// connection. RoceIn, before Aggregate, converts it into the UDP form of docs/protocol.md, and RoceOut, in egress, converts
+// sums back. So slots know the UDP form only.
 //
-// RoceIcrc and RoceContacts are what each architecture defines in its roce.p4.
+// Each architecture defines RoceIcrc and RoceContacts in its roce.p4.
 
-// Takes what comes to the address of a job that is summed here: an update becomes one of the other form, a registration goes
-// back to where it came from, and all else ends.
+// Processes RoCEv2 packets to the address of a job that is summed here: converts an UPDATE into its UDP form, returns a
+// registration to its sender, and drops all others.
 control RoceIn(inout headers_t hdr, inout metadata_t meta) {
     RoceIcrc() icrc;
     Tally() outcomes;
@@ -37,7 +37,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
         worker = worker_;
     }
     action stranger() { }
-    // The port is part of the key: nobody can speak for another port's worker.
+    // The port is part of the key, so a packet from another port cannot name this port's worker.
     table senders {
         key = {
             hdr.roce.dest_qp: exact;
@@ -48,7 +48,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
         size = 1024;
     }
 
-    // What it is in the other form, as far as it can be said without a look at the chunk: Aggregate looks at slot and version.
+    // Builds the UDP form of an UPDATE. It does not compare slot and version with the chunk: Aggregate does.
     action update() {
         hdr.agg.setValid();
         hdr.agg.version = AGG_VERSION;
@@ -68,13 +68,13 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
         hdr.agg.scale = hdr.reth.address[49:42];
         hdr.agg.next_scale = hdr.roce_immediate.next_scale;
         hdr.agg.count = hdr.reth.length[17:2];
-        // A question: the answer goes to who asks.
+        // The top bit of the address marks a question. Bit 42 of the MAC makes it 06:…: the answer goes to the sender.
         hdr.ethernet.dst[42:42] = hdr.reth.address[63:63];
         hdr.udp.dst_port = AGG_UDP_PORT;
         hdr.udp.length = hdr.udp.length - 12;
         hdr.udp.checksum = 0;
         hdr.ipv4.total_len = hdr.ipv4.total_len - 12;
-        // Twelve less in a word is twelve more in the checksum, in ones' complement (RFC 1624).
+        // The length has shrunk by 12, so the checksum, a ones' complement sum, grows by 12 (RFC 1624).
         bit<17> mended = (1w0 ++ hdr.ipv4.checksum) + 12;
         hdr.ipv4.checksum = mended[15:0] + (15w0 ++ mended[16:16]);
         hdr.roce.setInvalid();
@@ -85,7 +85,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
 
     apply {
         meta.roce = ROCE_NONE;
-        // What has VLAN tags or IP options never becomes a WRITE.
+        // Frames with VLAN tags or IP options never become WRITEs.
         if (meta.verdict == VERDICT_FORWARD && hdr.agg.isValid() && hdr.agg.kind == AGG_UPDATE && hdr.ethernet.ether_type == ETHERTYPE_IPV4
             && hdr.ipv4.isValid() && hdr.ipv4.ihl == 5) {
             meta.roce = ROCE_UPDATE_UDP;
@@ -93,7 +93,7 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
         if (meta.verdict == VERDICT_FORWARD && hdr.udp.isValid() && hdr.udp.dst_port == ROCE_UDP_PORT) {
             jobs.apply();
             if (is_summed == 1) {
-                // Registration, values, or neither; and so many bytes in all.
+                // IPv4 length that the packet must have: with values, as a registration, or as a WRITE without values.
                 bit<16> total_len = 0;
                 if (LAST_BLOCK.isValid()) {
                     total_len = ROCE_VALUES_TOTAL;
@@ -128,9 +128,9 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
                             && hdr.reth.address[62:56] == 0 && hdr.reth.address[9:0] == 0
                             && hdr.reth.address[25:10] == hdr.roce_immediate.chunk
                             && hdr.reth.address[45:42] == hdr.roce_immediate.scale
-                            // Without values it says of an exponent or asks, and with values neither.
+                            // A WRITE without values has SCALE_ONLY or PROBE; one with values has neither.
                             && (hdr.roce_immediate.flags[1:0] == 0) == (hdr.reth.length != 0)
-                            // Only values may be no numbers.
+                            // Only a WRITE with values may have NON_FINITE.
                             && (hdr.roce_immediate.flags[3:3] == 0 || hdr.reth.length != 0)) {
                             outcome = ROCE_UPDATED;
                         }
@@ -150,8 +150,8 @@ control RoceIn(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// After Aggregate: which sums become WRITEs, and where the answer to a registration goes. A SUM that came as such is no word of
-// this switch. Who asks by UDP is answered so, whatever it has registered before.
+// Runs after Aggregate. Selects the SUMs that become WRITEs, and returns registrations to their senders. A SUM that arrived as
+// such is not this switch's; it stays UDP. A request by UDP is answered by UDP, even if its worker has registered.
 control RoceKind(inout headers_t hdr, inout metadata_t meta) {
     apply {
         bool is_sum = hdr.agg.isValid() && hdr.agg.kind == AGG_SUM;
@@ -166,14 +166,14 @@ control RoceKind(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// For each copy of a sum that was made here, and for the answer to a registration: makes of it a WRITE to the worker that it
-// goes to. A copy for one that has not registered stays as it is, and is addressed to that one.
+// Converts each copy of a SUM made here, and the answer to a registration, into a WRITE to the worker that receives it. A copy
+// for a worker that has not registered stays UDP, and is addressed to that worker.
 control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance) {
     RoceContacts() contacts;
     RoceIcrc() icrc;
 
     bit<16> job = 0;
-    // Which copy of the group, and to which address.
+    // The copy's instance in the multicast group, and the destination MAC of the frame.
     bit<16> copy = 0;
     mac_t addressed = 0;
     bit<1> is_known = 0;
@@ -192,7 +192,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         all_workers = all_workers_;
     }
     action unknown() { }
-    // A worker has two entries: the copy of its own of what goes to all, and what goes to its address.
+    // A worker has two entries: one for its copy of a SUM to all, one for a SUM to its own address.
     table workers {
         key = {
             job: exact;
@@ -212,7 +212,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.reth.length = length;
         hdr.roce_immediate.setValid();
     }
-    // The immediate of a sum, which is `behind` the beginning of its cell's place.
+    // Sets address and immediate of a sum, which is written `behind` bytes after the start of its cell's space.
     action tell_sum(bit<64> behind, bit<32> length) {
         bit<64> cell = 47w0 ++ hdr.agg.slot ++ hdr.agg.slot_version;
         to_region((cell << 10) + (cell << 4) + behind, length);
@@ -228,7 +228,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.roce_answer.transmission = transmission;
         hdr.roce_answer.zero = 0;
     }
-    // Headers around it, whose lengths are those of so many bytes in all.
+    // Sets the headers around the payload. `total_len` is the IPv4 packet's length in bytes.
     action carry(bit<16> total_len) {
         hdr.ethernet.src = 40w0x02005e5745 ++ job[7:0];
         hdr.ethernet.dst = mac;
@@ -242,7 +242,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.ipv4.protocol = PROTOCOL_UDP;
         hdr.ipv4.src = 24w0xEF5745 ++ job[7:0];
         hdr.ipv4.dst = ip;
-        // Of what is the same in all: 0x4500, flags, 0x4011 and the source address.
+        // Starts with the checksum's constant words: 0x4500, flags, 0x4011 and the source address.
         bit<32> sum = (32w0x4500 + 0x4000 + 0x4011 + 0xEF57 + 0x4500) + (24w0 ++ job[7:0])
             + (24w0 ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn) + (16w0 ++ total_len) + (16w0 ++ ip[31:16]) + (16w0 ++ ip[15:0]);
         sum = (16w0 ++ sum[31:16]) + (16w0 ++ sum[15:0]);
@@ -306,7 +306,7 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         } else if (is_known == 1 && to.qpn != 0) {
             if (hdr.agg.probe == 1) {
                 tell_sum(32w0 ++ ROCE_VALUES_LENGTH, ROCE_ANSWER_LENGTH);
-                // All four flags are what answers a registration.
+                // All four flags would mark the answer to a registration: an answer to a probe has no NON_FINITE.
                 hdr.roce_immediate.flags[3:3] = 0;
                 answer(hdr.agg.contributors, hdr.agg.worker, hdr.agg.transmission);
                 carry(ROCE_ANSWER_TOTAL);

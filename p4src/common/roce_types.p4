@@ -1,4 +1,4 @@
-// Words shared by RoceIn and RoceOut, and what of a RoCEv2 packet of theirs the ICRC covers: docs/rdma.md, "Sums by the switch".
+// Types and constants of RoceIn and RoceOut, and the fields that the ICRC covers: docs/rdma.md, "Sums by the switch".
 
 const bit<16> ROCE_UDP_PORT = 4791;
 
@@ -8,57 +8,57 @@ const bit<8> UC_WRITE_ONLY_WITH_IMMEDIATE = 0x2B;
 
 const bit<16> ROCE_PARTITION = 0xFFFF;
 
-// Of values, four bytes each, and of what answers a question. A worker's region has room for both for each cell.
+// Bytes of 256 values, and of an answer to a probe. Each cell of a worker's region has space for both.
 const bit<32> ROCE_VALUES_LENGTH = 1024;
 const bit<32> ROCE_ANSWER_LENGTH = 16;
-// What answers a registration is 16 bytes before the base that it tells.
+// Offset from the announced base to the answer to a registration: -16 bytes.
 const bit<64> ROCE_BEFORE_PLACES = 0xFFFFFFFFFFFFFFF0;
 
-// IPv4, UDP, BTH, RETH, immediate, ICRC; with values; and a registration, which has neither RETH nor immediate.
+// IPv4 lengths: with IPv4, UDP, BTH, RETH, immediate, ICRC; also values; also an answer; a registration (no RETH, immediate).
 const bit<16> ROCE_WRITE_TOTAL = 20 + 8 + 12 + 16 + 4 + 4;
 const bit<16> ROCE_VALUES_TOTAL = ROCE_WRITE_TOTAL + 1024;
 const bit<16> ROCE_ANSWER_TOTAL = ROCE_WRITE_TOTAL + 16;
 const bit<16> ROCE_HELLO_TOTAL = 20 + 8 + 12 + 32 + 4;
 
-// The upper bits of an update's rkey; below are slot and version.
+// The upper bits of an UPDATE's rkey. The lower bits are slot and version.
 const bit<15> ROCE_UPDATE_KEY = 0x2BA2;
 
 const bit<32> ROCE_HELLO_MAGIC = 0x57454952;
 const bit<8> ROCE_HELLO_VERSION = 1;
-// The upper bits of the immediate that answers a registration: no sum has all four flags.
+// The upper bits of the immediate in the answer to a registration. No sum has all four flags.
 const bit<4> ROCE_HELLO_ANSWERED = 0xF;
 
-// What a packet is to a switch that sums RoCEv2. Egress learns of the first three.
+// Classes of a packet in a program that sums RoCEv2. Ingress passes only the first three to egress.
 const bit<3> ROCE_NONE = 0;
-// A sum that was made here, for ranks that have registered.
+// A SUM made by this switch: copies for registered ranks become WRITEs.
 const bit<3> ROCE_SUM = 1;
-// A registration, which goes back to its sender.
+// A registration, which goes back to its sender with the answer.
 const bit<3> ROCE_HELLO = 2;
-// An update, by WRITE or by UDP.
+// An UPDATE that arrived as a WRITE, and one that arrived by UDP.
 const bit<3> ROCE_UPDATE = 3;
 const bit<3> ROCE_UPDATE_UDP = 4;
 
-// Indexes of Tally `outcomes`.
+// Indexes of Tally `outcomes`, which counts RoCEv2 packets by what RoceIn did with them.
 const bit<8> ROCE_UPDATED = 0;
 const bit<8> ROCE_REGISTERED = 1;
-// Its QPN is nobody's, or another port's.
+// No worker has the destination queue pair, or a worker at another port has it.
 const bit<8> ROCE_STRANGER = 2;
 const bit<8> ROCE_WRONG_ICRC = 3;
 const bit<8> ROCE_MALFORMED = 4;
-// Of another operation, such as a CNP.
+// The packet has another operation, such as a CNP.
 const bit<8> ROCE_OTHER = 5;
 
-// A worker's queue pair and region: the number `contact` of each is the plan's.
+// Queue pair and region of a worker. The plan numbers workers by `contact`, the index of the registers.
 struct roce_contact_t {
     bit<32> qpn;
-    // Told: the one to begin with. Read: the next.
+    // When RoceContacts stores: the first PSN that the worker announced. When it reads: the next PSN.
     bit<32> psn;
     bit<32> remote_key;
     bit<64> base;
 }
 
-// What of a packet the ICRC covers (IBA A17.3.3), in order: a local route header, which Ethernet has not, and what may change on
-// the way count as ones. Fields by themselves: BMv2's lists of fields hold no headers.
+// The fields that the ICRC covers, in order (IBA A17.3.3). Ones replace the local route header, which Ethernet lacks, and
+// fields that change on the path. Each field stands alone, since BMv2 accepts no headers in a list of fields.
 #define ROCE_NETWORK \
     64w0xFFFFFFFFFFFFFFFF, \
     hdr.ipv4.version, hdr.ipv4.ihl, 8w0xFF, hdr.ipv4.total_len, \

@@ -1,4 +1,4 @@
-// Frames of 32 values: one block of 32. aggregate.p4 declares and applies them by these names.
+// Frames of 32 values: one block of 32. aggregate.p4 declares and applies the blocks by these macros.
 
 const bit<16> VALUES_SUMMED = 32;
 

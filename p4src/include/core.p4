@@ -1,9 +1,9 @@
 // The core library: P4_16 1.2.5, appendix D.
-// Programs ask for the guards' names, so they are the customary ones, here and in the other files.
+// Include guards have their customary names, here and in the other files, since programs test them.
 #ifndef _CORE_P4_
 #define _CORE_P4_
 
-// Run-time errors that a parser can end with. NoError must stay first: its value is 0.
+// Errors with which a parser can end. NoError must stay first: its value is 0.
 error {
     NoError,
     PacketTooShort,
@@ -22,13 +22,13 @@ match_kind {
 
 // The packet as a parser reads it, from the current position on.
 extern packet_in {
-    // Fills a header of fixed size and moves behind it.
+    // Extracts a header of fixed size and advances past it.
     void extract<T>(out T hdr);
-    // The same for a header with one varbit field, whose length in bits is given.
+    // Extracts a header with one varbit field, which gets the given length in bits.
     void extract<T>(out T variableSizeHeader, in bit<32> variableFieldSizeInBits);
-    // Reads without moving.
+    // Reads without advancing.
     T lookahead<T>();
-    // Moves without reading.
+    // Advances without reading.
     void advance(in bit<32> sizeInBits);
     // Length of the whole packet in bytes.
     bit<32> length();
@@ -40,10 +40,10 @@ extern packet_out {
     void emit<T>(in T hdr);
 }
 
-// In a parser: goes to reject with `toSignal` unless `check` holds.
+// In a parser: if `check` is false, goes to state reject with the error `toSignal`.
 extern void verify(in bool check, in error toSignal);
 
-// At compile time: an error unless `check` holds.
+// At compile time: reports an error if `check` is false.
 extern bool static_assert(bool check, string message);
 extern bool static_assert(bool check);
 

@@ -29,7 +29,7 @@ type EgressInstanceUint_t EgressInstance_t;
 @p4runtime_translation("p4.org/psa/v1/Timestamp_t", 64)
 type TimestampUint_t Timestamp_t;
 
-// The same for fields of headers that are sent to and from the control plane.
+// The types of ports, sessions and so on in headers that are exchanged with the control plane.
 typedef bit<32> PortIdInHeaderUint_t;
 typedef bit<32> MulticastGroupInHeaderUint_t;
 typedef bit<16> CloneSessionIdInHeaderUint_t;
@@ -59,7 +59,7 @@ const PortId_t PSA_PORT_RECIRCULATE = (PortId_t) 0xfffffffa;
 const PortId_t PSA_PORT_CPU = (PortId_t) 0xfffffffd;
 const CloneSessionId_t PSA_CLONE_SESSION_TO_CPU = (CloneSessionId_t) 0;
 
-// From the form in a header to the form in metadata.
+// Conversions from the types in headers to those in metadata.
 PortId_t psa_PortId_header_to_int(in PortIdInHeader_t x) {
     return (PortId_t) (PortIdUint_t) (PortIdInHeaderUint_t) x;
 }
@@ -82,7 +82,7 @@ Timestamp_t psa_Timestamp_header_to_int(in TimestampInHeader_t x) {
     return (Timestamp_t) (TimestampUint_t) (TimestampInHeaderUint_t) x;
 }
 
-// And back.
+// Conversions from the types in metadata to those in headers.
 PortIdInHeader_t psa_PortId_int_to_header(in PortId_t x) {
     return (PortIdInHeader_t) (PortIdInHeaderUint_t) (PortIdUint_t) x;
 }
@@ -113,7 +113,7 @@ match_kind {
     optional
 }
 
-// How a packet came to the pipeline that it is in.
+// The path by which a packet reached its present pipeline.
 enum PSA_PacketPath_t {
     NORMAL,
     NORMAL_UNICAST,
@@ -141,7 +141,7 @@ struct psa_ingress_input_metadata_t {
     ParserError_t parser_error;
 }
 
-// Before ingress runs: class 0, no clone, drop, no resubmit, group 0; session and port are undefined.
+// Values before ingress runs: class 0, no clone, drop, no resubmit, group 0. Session and port are undefined.
 struct psa_ingress_output_metadata_t {
     ClassOfService_t class_of_service;
     bool clone;
@@ -165,14 +165,14 @@ struct psa_egress_deparser_input_metadata_t {
     PortId_t egress_port;
 }
 
-// Before egress runs: no clone, no drop; the session is undefined.
+// Values before egress runs: no clone, no drop. The session is undefined.
 struct psa_egress_output_metadata_t {
     bool clone;
     CloneSessionId_t clone_session_id;
     bool drop;
 }
 
-// ---- Questions of the deparsers: which metadata will be used?
+// ---- For deparsers: which metadata will be used
 
 @pure
 extern bool psa_clone_i2e(in psa_ingress_output_metadata_t istd);
@@ -186,11 +186,11 @@ extern bool psa_clone_e2e(in psa_egress_output_metadata_t istd);
 extern bool psa_recirculate(in psa_egress_output_metadata_t istd,
                             in psa_egress_deparser_input_metadata_t edstd);
 
-// BMv2's additions: check at run time; tell a verifier.
+// Additions of BMv2: `assert` checks at run time, `assume` informs a verifier.
 extern void assert(in bool check);
 extern void assume(in bool check);
 
-// ---- Common ends of a packet's way
+// ---- Actions that set the output of a pipeline
 
 @noWarn("unused")
 action send_to_port(inout psa_ingress_output_metadata_t meta, in PortId_t egress_port) {
@@ -252,7 +252,7 @@ extern Checksum<W> {
     W get();
 }
 
-// The ones' complement sum of RFC 1071, with the state for incremental updates (RFC 1624).
+// The ones' complement sum of RFC 1071. Its state permits incremental updates (RFC 1624).
 extern InternetChecksum {
     InternetChecksum();
     void clear();
@@ -297,7 +297,7 @@ enum PSA_MeterColor_t {
 
 extern Meter<S> {
     Meter(bit<32> n_meters, PSA_MeterType_t type);
-    // Colour-aware (RFC 2698), then colour-blind.
+    // The first is color-aware (RFC 2698), the second color-blind.
     PSA_MeterColor_t execute(in S index, in PSA_MeterColor_t color);
     PSA_MeterColor_t execute(in S index);
 }
@@ -317,7 +317,7 @@ extern Register<T, S> {
     void write(in S index, in T value);
 }
 
-// Uniform in min ..= max.
+// Uniformly distributed from min to max, both included.
 extern Random<T> {
     Random(T min, T max);
     T read();
@@ -343,7 +343,7 @@ enum PSA_IdleTimeout_t {
     NOTIFY_CONTROL
 }
 
-// ---- The six blocks and how they are put together
+// ---- The six blocks and the packages that combine them
 
 parser IngressParser<H, M, RESUBM, RECIRCM>(
     packet_in buffer,

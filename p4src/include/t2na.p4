@@ -20,7 +20,7 @@ header ghost_intrinsic_metadata_t {
 
 // ---- Register actions. A stateful ALU of Tofino 2 has four outputs, of one type or (…2, …3, …4) of several.
 
-// What may be asked inside `apply`: the address, four comparisons, the least and greatest of a wide value's parts.
+// Functions for `apply`: the address, four comparisons, the minimum and maximum of the parts of a wide value.
 #define WEIR_SALU_ONE_TYPE \
     U address(@optional bit<1> subword); \
     U predicate(@optional in bool cmp0, @optional in bool cmp1, @optional in bool cmp2, @optional in bool cmp3);
@@ -48,7 +48,7 @@ extern RegisterAction<T, H, U> {
     RegisterAction(Register<_, _> reg);
     U execute(@optional in H index, WEIR_RV_2_4);
     U execute_log(WEIR_RV_2_4);
-    // The register as a queue or a stack.
+    // Uses the register as a queue or as a stack.
     U enqueue(WEIR_RV_2_4);
     U dequeue(WEIR_RV_2_4);
     U push(WEIR_RV_2_4);
@@ -154,7 +154,7 @@ extern DirectRegisterAction4<T, U1, U2, U3, U4> {
     WEIR_SALU_MIN_MAX
 }
 
-// Learns a digest where it does not know it.
+// Learns a digest if the register does not have it.
 extern LearnAction<T, H, D, U> {
     LearnAction(Register<T, H> reg);
     U execute(in H index, WEIR_RV_2_4);
@@ -191,7 +191,7 @@ extern LearnAction4<T, H, D, U1, U2, U3, U4> {
     WEIR_SALU_MIN_MAX
 }
 
-// The whole 128-bit row as 16 bytes or 8 half words.
+// Compares a whole row of 128 bits, as 16 bytes or 8 half words.
 extern MinMaxAction<T, H, U> {
     MinMaxAction(Register<T, _> reg);
     U execute(@optional in H index, WEIR_RV_2_4);
@@ -278,7 +278,7 @@ control EgressDeparserT<H, M>(
     @optional in egress_intrinsic_metadata_t eg_intr_md,
     @optional in egress_intrinsic_metadata_from_parser_t eg_intr_md_from_prsr);
 
-// The ghost thread writes what the traffic manager says of its queues into registers.
+// The ghost thread writes into registers what the traffic manager reports of its queues.
 control GhostT(in ghost_intrinsic_metadata_t gh_intr_md);
 
 // ---- Pipes and the switch

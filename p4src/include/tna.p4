@@ -7,12 +7,12 @@
 #endif
 #include <tofino.p4>
 
-// One execution per packet; `rv` is what `execute` returns.
+// Executed once per packet. `execute` returns `rv`.
 @noWarn("unused")
 extern RegisterAction<T, I, U> {
     RegisterAction(Register<_, _> reg);
     U execute(in I index);
-    // Uses its own index, one higher each time.
+    // Executes at an index of its own, which grows by one each time.
     U execute_log();
     @synchronous(execute, execute_log)
     abstract void apply(inout T value, @optional out U rv);
@@ -95,7 +95,7 @@ package Switch<IH0, IM0, EH0, EM0, IH1, IM1, EH1, EM1,
     @optional Pipeline<IH2, IM2, EH2, EM2> pipe2,
     @optional Pipeline<IH3, IM3, EH3, EM3> pipe3);
 
-// A parser for each port of a pipe.
+// One parser for each port of a pipe.
 package IngressParsers<H, M>(
     IngressParserT<H, M> prsr0,
     @optional IngressParserT<H, M> prsr1,

@@ -1,4 +1,4 @@
-// What TNA and T2NA share. Included by tna.p4 and t2na.p4, which say for which Tofino (__TARGET_TOFINO__).
+// The common part of TNA and T2NA. tna.p4 and t2na.p4 include it after they have defined the chip (__TARGET_TOFINO__).
 #ifndef WEIR_TOFINO_P4
 #define WEIR_TOFINO_P4
 
@@ -38,14 +38,14 @@ typedef error ParserError_t;
 typedef MirrorType_t CloneId_t;
 #endif
 
-// Bits of port metadata that follow the ingress intrinsic metadata.
+// Number of bits of port metadata, which follow the ingress intrinsic metadata.
 #if __TARGET_TOFINO__ == 1
 const bit<32> PORT_METADATA_SIZE = 64;
 #else
 const bit<32> PORT_METADATA_SIZE = 192;
 #endif
 
-// A device port is a pipe (2 bits) and a port in it (7 bits).
+// A device port consists of a pipe (2 bits) and a port within it (7 bits).
 #define DEVPORT_PIPE_MASK 0x180
 #define DEVPORT_PIPE(port) (port)[8:7]
 #define DEVPORT_PORT_MASK 0x7f
@@ -137,7 +137,7 @@ enum MathOp_t {
 
 // ---- Intrinsic metadata
 
-// The first 8 bytes that an ingress parser sees.
+// The first 8 bytes that an ingress parser receives.
 @__intrinsic_metadata
 header ingress_intrinsic_metadata_t {
     bit<1> resubmit_flag;
@@ -155,7 +155,7 @@ struct ingress_intrinsic_metadata_from_parser_t {
     bit<16> parser_err;
 }
 
-// For the traffic manager. A field that is never assigned is invalid, not 0.
+// Metadata for the traffic manager. A field that is never assigned is invalid, not 0.
 @__intrinsic_metadata
 struct ingress_intrinsic_metadata_for_tm_t {
     PortId_t ucast_egress_port;
@@ -178,7 +178,7 @@ struct ingress_intrinsic_metadata_for_tm_t {
 }
 
 #if __TARGET_TOFINO__ != 1
-// Tofino 2 tells where and how a mirrored copy goes per packet.
+// On Tofino 2, the packet itself selects where and how its mirrored copy leaves.
 #define WEIR_MIRROR_FIELDS \
     bit<1> mirror_io_select; \
     bit<13> mirror_hash; \
@@ -195,7 +195,7 @@ struct ingress_intrinsic_metadata_for_tm_t {
 #define WEIR_MIRROR_FIELDS
 #endif
 
-// drop_ctl: bit 0 unicast and multicast, bit 1 copy to CPU, bit 2 mirror.
+// Bits of drop_ctl: 0 drops unicast and multicast, 1 the copy to the CPU, 2 the mirrored copy.
 @__intrinsic_metadata
 struct ingress_intrinsic_metadata_for_deparser_t {
     bit<3> drop_ctl;
@@ -210,7 +210,7 @@ struct ingress_intrinsic_metadata_for_deparser_t {
 #endif
 }
 
-// The bytes in front of a packet in egress.
+// The bytes that precede a packet in egress.
 @__intrinsic_metadata
 header egress_intrinsic_metadata_t {
     @padding bit<(8 - PORT_ID_WIDTH % 8)> _pad0;
@@ -258,7 +258,7 @@ struct egress_intrinsic_metadata_from_parser_t {
     bit<16> parser_err;
 }
 
-// drop_ctl: bit 0 the packet, bit 2 the mirrored copy.
+// Bits of drop_ctl: 0 drops the packet, 2 the mirrored copy.
 @__intrinsic_metadata
 struct egress_intrinsic_metadata_for_deparser_t {
     bit<3> drop_ctl;
@@ -321,7 +321,7 @@ header pktgen_pfc_header_t {
 }
 #endif
 
-// For time stamps that the MAC puts in on the way out.
+// For timestamps that the MAC inserts on departure.
 header ptp_metadata_t {
     bit<8> udp_cksum_byte_offset;
     bit<8> cf_byte_offset;
@@ -410,7 +410,7 @@ extern Hash<W> {
     W get<D>(in D data);
 }
 
-// Uniform over all values of W.
+// Uniformly distributed over all values of W.
 extern Random<W> {
     Random();
     W get();
@@ -465,7 +465,7 @@ extern DirectMeter {
     bit<8> execute(@optional in bit<32> adjust_byte_count);
 }
 
-// Low-pass filter and weighted random early detection.
+// Lpf is a low-pass filter, Wred weighted random early detection.
 extern Lpf<T, I> {
     Lpf(bit<32> size);
     T execute(in T val, in I index);
@@ -508,13 +508,13 @@ extern DirectRegister<T> {
 #endif
 }
 
-// A constant of a RegisterAction that the control plane may change.
+// A constant of a RegisterAction that the control plane can change.
 extern RegisterParam<T> {
     RegisterParam(T initial_value);
     T read();
 }
 
-// A function of one operand with 16 entries of table: op(x) = data[x's leading bits] << …
+// A function of one operand, by a table of 16 entries: op(x) = data[x's leading bits] << …
 extern MathUnit<T> {
     MathUnit(bool invert, int<2> shift, int<6> scale,
              tuple<bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>, bit<8>,
@@ -524,7 +524,7 @@ extern MathUnit<T> {
     T execute(in T x);
 }
 
-// ---- Tables' helpers
+// ---- Objects that tables use
 
 extern ActionProfile {
     ActionProfile(bit<32> size);
@@ -541,7 +541,7 @@ extern ActionSelector {
     ActionSelector(bit<32> size, Hash<_> hash, SelectorMode_t mode, Register<bit<1>, _> reg);
 }
 
-// Changes which members of a selector are up.
+// Changes which members of a selector are available.
 extern SelectorAction {
     SelectorAction(ActionSelector sel);
     bit<1> execute(@optional in bit<32> index);

@@ -1,10 +1,10 @@
-// The v1model architecture, as BMv2's simple_switch runs it.
+// The v1model architecture, as BMv2's simple_switch executes it.
 #ifndef _V1_MODEL_P4_
 #define _V1_MODEL_P4_
 
 #include <core.p4>
 
-// From version 20200408 on, ports are PortId_t and indexed externs take their index type as a parameter.
+// From version 20200408 on, ports have the type PortId_t, and indexed externs take their index type as a parameter.
 #ifndef V1MODEL_VERSION
 #define V1MODEL_VERSION 20180101
 #endif
@@ -137,7 +137,7 @@ extern action_selector {
     action_selector(HashAlgorithm algorithm, bit<32> size, bit<32> outputWidth);
 }
 
-// Uniform in lo ..= hi.
+// Uniformly distributed from lo to hi, both included.
 extern void random<T>(out T result, in T lo, in T hi);
 
 // base + hash(data) mod max; base if max is 0
@@ -157,7 +157,7 @@ extern Checksum16 {
     bit<16> get<D>(in D data);
 }
 
-// ---- What becomes of the packet
+// ---- Functions that send, copy, drop or truncate the packet
 
 @deprecated("use mark_to_drop(standard_metadata)")
 extern void mark_to_drop();
@@ -172,7 +172,7 @@ enum CloneType {
     E2E
 }
 
-// Fields kept are those annotated @field_list(index).
+// The packet keeps the fields that have the annotation @field_list(index).
 extern void clone(in CloneType type, in bit<32> session);
 extern void clone_preserving_field_list(in CloneType type, in bit<32> session, bit<8> index);
 extern void resubmit_preserving_field_list(bit<8> index);
@@ -184,7 +184,7 @@ extern void resubmit<T>(in T data);
 @deprecated("use recirculate_preserving_field_list")
 extern void recirculate<T>(in T data);
 
-// Cuts the packet to this many bytes when it leaves the block.
+// Truncates the packet to this number of bytes when it leaves the block.
 extern void truncate(in bit<32> length);
 
 // ---- Debugging

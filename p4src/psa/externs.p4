@@ -1,4 +1,4 @@
-// What common/ needs of the architecture, in PSA's externs.
+// The controls that common/ needs from the architecture, with PSA's externs.
 
 // Counts packets by index.
 control Tally(in bit<8> index) {

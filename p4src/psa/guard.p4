@@ -1,6 +1,6 @@
-// What JobGuard needs of the architecture, in PSA's externs.
+// The controls that JobGuard needs from the architecture, with PSA's externs.
 
-// A job without a rate has a cell without a configuration: all is green.
+// The meter cell of a job without a rate has no configuration, so it colors all frames green.
 control JobRate(in bit<8> index, inout guarded_t outcome, out bit<1> is_near) {
     Meter<bit<8>>(256, PSA_MeterType_t.BYTES) meters;
     apply {
@@ -14,7 +14,7 @@ control JobRate(in bit<8> index, inout guarded_t outcome, out bit<1> is_near) {
     }
 }
 
-// Frames by job and what became of them.
+// Counts frames by job and by the outcome of JobGuard.
 control JobTally(in bit<10> index) {
     Counter<bit<64>, bit<10>>(1024, PSA_CounterType_t.PACKETS) cells;
     apply {
@@ -22,7 +22,7 @@ control JobTally(in bit<10> index) {
     }
 }
 
-// Frames that spoke for a job of others, by the port that they came by.
+// Counts strangers' frames, those that arrive at a port of no rank of their job, by this port.
 control StrangerTally(in bit<32> port) {
     Counter<bit<64>, bit<32>>(1024, PSA_CounterType_t.PACKETS) ports;
     apply {

@@ -1,6 +1,6 @@
-// weir on the Portable Switch Architecture: common/ between PSA's parsers, deparsers and metadata.
-// generated.p4 and engine.p4 are written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser;
-// FaultEngine, EgressFaultEngine, and what the program does without.
+// weir on the Portable Switch Architecture: connects common/ with PSA's parsers, deparsers and metadata.
+// parser-gen writes generated.p4 (headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser) and engine.p4 (FaultEngine,
+// EgressFaultEngine, and macros for the optional parts that the program has).
 
 #include <core.p4>
 #include <psa.p4>
@@ -11,19 +11,19 @@
 #ifndef NUM_CONTACTS
 #define NUM_CONTACTS 1024
 #endif
-// PSA leaves the unit of timestamps open: the embedded switch counts nanoseconds, BMv2's psa_switch microseconds (1000).
+// PSA does not define the unit of timestamps. The embedded switch counts nanoseconds, BMv2's psa_switch microseconds (1000).
 #ifndef NS_PER_TICK
 #define NS_PER_TICK 1
 #endif
 
-// Modulo 78 hours.
+// Wraps after 78 hours.
 typedef bit<48> time_ns_t;
 const int TIME_SIGN = 47;
-// The clock as the switch tells it: it does not wrap.
+// The clock as the switch reports it. It does not wrap.
 typedef TimestampUint_t lease_t;
 const int LEASE_SIGN = 63;
 typedef bit<32> draw_t;
-// The children that a switch may have.
+// One bit for each child that a switch may have.
 typedef bit<64> workers_t;
 
 #include "../common/types.p4"
@@ -53,7 +53,7 @@ typedef bit<64> workers_t;
 
 struct empty_t { }
 
-// What ingress tells egress of a packet.
+// Metadata of a packet that ingress passes to egress.
 struct bridge_t {
 #ifdef TRUNCATES
     bit<16> cut;
@@ -144,7 +144,7 @@ control SwitchIngress(
         }
         bool meets_faults = meta.epoch != 0;
 #ifdef REORDERS
-        // What comes back asks how many have passed.
+        // At each return of a waiting packet, its unit compares the number of packets that have passed.
         meets_faults = meets_faults || is_back;
 #endif
         if (meets_faults) {
@@ -181,7 +181,7 @@ control SwitchIngress(
             guard.apply(hdr, meta, (TimestampUint_t) istd.ingress_timestamp);
 #endif
 #ifdef AGGREGATES
-            // After it: what ascends goes another way.
+            // After Forward, since a chunk that ascends takes another path.
             aggregate.apply(hdr, meta);
 #endif
 #ifdef SUMS_ROCE
@@ -231,7 +231,7 @@ control IngressDeparserImpl(
     }
 }
 
-// What goes to the recirculation port passes egress as it is.
+// Packets to the recirculation port pass egress unchanged.
 parser EgressParserImpl(
     packet_in pkt,
     out headers_t hdr,
@@ -346,7 +346,7 @@ control SwitchEgress(
         meta.port = (port_t)(PortIdUint_t) istd.egress_port;
 #endif
 #ifdef SUMS_ROCE
-        // Before faults, which are to hit what leaves.
+        // Before the faults, since these act on the packets that leave.
         if (meta.roce != ROCE_NONE) {
             roce.apply(hdr, meta, (bit<16>)(EgressInstanceUint_t) istd.instance);
         }
@@ -367,8 +367,8 @@ control SwitchEgress(
         ostd.drop = meta.verdict == VERDICT_DROP;
 #endif
 #ifdef TRUNCATES
-        // Nothing but a clone is ever cut short. Its session has the number of bytes that it leaves, and leads to the
-        // recirculation port as well.
+        // PSA cuts only clones short, so a clone replaces the packet. The number of its session is the number of bytes that
+        // remain. The session leads to the recirculation port, as the packet did.
         if (meta.cut != 0) {
             ostd.clone = true;
             ostd.clone_session_id = (CloneSessionId_t)(CloneSessionIdUint_t) meta.cut;

@@ -1,6 +1,6 @@
-// What RoceIn and RoceOut need of the architecture, in PSA's externs.
+// The controls that RoceIn and RoceOut need from the architecture, with PSA's externs.
 
-// The ICRC of the packet that the headers are, as its bytes stand there: the low one first.
+// Computes the ICRC of the packet that the valid headers form. The result has the byte order of the packet: lowest byte first.
 control RoceIcrc(in headers_t hdr, out bit<32> icrc) {
     Hash<bit<32>>(PSA_HashAlgorithm_t.CRC32) crc;
     bit<32> computed;
@@ -18,8 +18,8 @@ control RoceIcrc(in headers_t hdr, out bit<32> icrc) {
     }
 }
 
-// Keeps what a worker tells, where `tells` is 1, and says where its next packet goes; `kept.qpn` is 0 if it has not told.
-// A worker that tells the same again goes on where it was.
+// With `tells` = 1, stores a worker's registration; otherwise reads it into `kept`, with `qpn` 0 if the worker has none.
+// `kept.psn` becomes the PSN of the next packet to the worker. A repeated registration continues at the next PSN.
 control RoceContacts(in bit<16> contact, in bit<1> tells, inout roce_contact_t kept) {
     Register<bit<32>, bit<16>>(NUM_CONTACTS) qpns;
     Register<bit<32>, bit<16>>(NUM_CONTACTS) first_psns;

@@ -1,6 +1,6 @@
-// weir on Tofino: common/ between TNA's parsers, deparsers and intrinsic metadata.
-// generated.p4 and engine.p4 are written by parser-gen: headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser;
-// FaultEngine, EgressFaultEngine, and what the program does without.
+// weir on Tofino: connects common/ with TNA's parsers, deparsers and intrinsic metadata.
+// parser-gen writes generated.p4 (headers_t, FlowParser, FlowParserShort, Classify, FlowDeparser) and engine.p4 (FaultEngine,
+// EgressFaultEngine, and macros for the optional parts that the program has).
 
 #include <core.p4>
 #if __TARGET_TOFINO__ == 2
@@ -13,15 +13,15 @@
 #define NUM_SLOTS 1024
 #endif
 
-// Tofino reckons with 32 bits: modulo 4.3 s, so no delay is 2.1 s or longer.
+// Tofino computes with 32 bits: the time wraps after 4.3 s, so every delay must be less than 2.1 s.
 typedef bit<32> time_ns_t;
 const int TIME_SIGN = 31;
-// Steps of 65,536 ns: modulo 78 hours. A lease that ran out 39 hours ago would hold again.
+// Steps of 65,536 ns. Wraps after 78 hours, so a lease that expired 39 hours ago would be valid again.
 typedef bit<32> lease_t;
 const int LEASE_SIGN = 31;
-// The upper half of a word.
+// The upper half of a word of the decision function (docs/fault-engine.md).
 typedef bit<16> draw_t;
-// The children that a switch may have: a word of a stateful ALU.
+// One bit for each child that a switch may have: a word of a stateful ALU.
 typedef bit<32> workers_t;
 
 #include "../common/types.p4"
@@ -37,13 +37,13 @@ typedef bit<32> workers_t;
 #endif
 #include "../common/forward.p4"
 
-// The packet is for the fault engine, and in this pass for nobody else.
+// Only the fault engine processes the packet in this pass.
 const verdict_t VERDICT_JUDGE = 3;
 
 // Recirculation port of pipe 0.
 const PortId_t RECIRCULATION_PORT = 68;
 
-// The parser does it: in the first stage, tables that wait for nothing would wait for it.
+// The parser sets these fields. If ingress set them in its first stage, tables that depend on nothing else would come later.
 #define INITIALISE \
     meta.parse_note = 0; \
     meta.verdict = VERDICT_FORWARD; \
@@ -61,7 +61,7 @@ parser IngressParserImpl(
 {
     FlowParser() flow_parser;
 #ifdef EARLY_FAULT
-    // The ports by which packets come that a fault before the sum may hit: none while it is disarmed.
+    // The ports of arrival whose packets a fault before the sum may hit. Empty while the fault is disarmed.
     value_set<PortId_t>(MAX_ARMED_PORTS) armed;
     state start {
         pkt.extract(ig_intr_md);
@@ -84,7 +84,7 @@ parser IngressParserImpl(
 #else
     state start {
         pkt.extract(ig_intr_md);
-        // Port metadata that we do not use.
+        // Skips the port metadata, which weir does not use.
         pkt.advance(PORT_METADATA_SIZE);
         INITIALISE
 #ifdef FAULTS
@@ -99,7 +99,7 @@ parser IngressParserImpl(
     }
     state fresh {
 #endif
-        // The parser says the port: what the first stage looks up may not wait for it.
+        // The parser sets the port, since tables of the first stage cannot wait for it.
         meta.port = (port_t) ig_intr_md.ingress_port;
         transition headers;
     }
@@ -110,7 +110,7 @@ parser IngressParserImpl(
     }
 }
 
-// Units look for the step in ranges, which bf-p4c takes of fields in up to four nibbles: left alone it may put one across more.
+// Units match the epoch by range. bf-p4c allows ranges on up to four nibbles, and without this may spread the field over more.
 @pa_container_size("ingress", "meta.epoch", 16)
 control SwitchIngress(
     inout headers_t hdr,
@@ -138,7 +138,7 @@ control SwitchIngress(
         ig_dprsr_md.drop_ctl = 1;
     }
 #ifdef FAULTS
-    // Held once more: it has its hold header.
+    // The packet is held once more, and already has its hold header.
     action again() {
         ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
     }
@@ -161,12 +161,12 @@ control SwitchIngress(
     action multicast() {
         ig_tm_md.mcast_grp_a = meta.multicast_group;
     }
-    // What becomes of the packet, from what the others say: one table, where nested conditions are a table each.
+    // Sends, drops or holds the packet, by the results of all controls. Nested conditions would take a table each.
     table leave {
         key = {
             meta.verdict: ternary;
             meta.way: ternary;
-            // A packet that the parser gave up on is dropped by TNA unless somebody looks at the error.
+            // TNA drops a packet with a parser error unless the program reads the error.
             ig_prsr_md.parser_err: ternary;
 #ifdef FAULTS
             meta.detain: ternary;
@@ -217,12 +217,12 @@ control SwitchIngress(
             gate.apply(hdr, meta);
         } else {
             timeline.apply(meta);
-            // Not global_tstamp: of that the delays take other bits, and one field cannot be cut in two ways.
+            // Not global_tstamp: delays use other bits of it, and a field cannot be sliced in two ways.
             lease.apply(meta, ig_intr_md.ingress_mac_tstamp[47:16]);
             classify.apply(hdr, meta);
 #ifdef AGGREGATES
-            // A packet to be summed that belongs to a flow under faults is judged in this pass and summed in the next: no pass
-            // has the stages for a sum that waits for a fault (docs/tofino.md). Everything else takes one pass.
+            // An UPDATE of a flow under faults meets the fault engine in this pass and the sum in the next, since no pass has
+            // the stages for a sum that waits for a fault (docs/tofino.md). All other packets take one pass.
             if (meta.epoch != 0 && meta.class != 0) {
                 meta.verdict = VERDICT_JUDGE;
             }
@@ -232,7 +232,7 @@ control SwitchIngress(
         }
 #endif
 #ifdef WIRE
-        // A packet that was held comes from the recirculation port; by now it is known which one it came by.
+        // A held packet arrives at the recirculation port. Its original port is known only from here on.
         forward.apply(hdr, meta);
 #endif
 #ifdef AGGREGATES
@@ -264,7 +264,7 @@ control IngressDeparserImpl(
     }
 }
 
-// What goes to the recirculation port passes egress as it is; so does all where no fault acts.
+// Packets to the recirculation port pass egress unchanged, and so do all packets if no fault acts there.
 parser EgressParserImpl(
     packet_in pkt,
     out headers_t hdr,

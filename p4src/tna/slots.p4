@@ -1,12 +1,12 @@
-// The slots of Aggregate, in Tofino's registers: one stateful ALU execution per packet and register. A cell is one version of
-// one slot.
+// The controls of Aggregate's slots, with Tofino's registers: one stateful ALU execution per packet and register. A cell is one
+// version of one slot.
 //
-// Every control is driven by a word that a stateful ALU has put out, never by a value computed from it: a computation is a
-// stage (docs/tofino.md).
+// Every control matches a word that a stateful ALU has output, never a value computed from it: a computation takes a stage
+// (docs/tofino.md).
 
 #define NUM_CELLS (2 * NUM_SLOTS)
 
-// Kept apart: `pair ++ version` where a register is addressed is wiring, a variable of it is a stage.
+// Two fields: `pair ++ version` as a register's address is wiring, but as a variable it would take a stage.
 struct cell_t {
     bit<16> pair;
     bit<1> version;
@@ -16,8 +16,8 @@ typedef bit<17> cell_index_t;
 
 #define LOCATE(CELL, PAIR, VERSION) CELL.pair = PAIR; CELL.version = VERSION
 
-// What waits for nothing stands in the first stage. On Tofino 2 bf-p4c has to be told: it lets other fields use their containers
-// first, and 64 values leave it no stage to spare.
+// Places a table that waits for no other in the first stage. Without it, bf-p4c for Tofino 2 lets other fields use the
+// containers of these tables first, and 64 values leave no stage to spare.
 #if __TARGET_TOFINO__ == 2
 #define FIRST_STAGE @stage(0)
 #else
@@ -26,14 +26,14 @@ typedef bit<17> cell_index_t;
 
 struct owner_t {
     bit<32> chunk;
-    // By how much the last packet was ahead: what comes out of a register must have been written to it.
+    // How far the last packet's chunk was ahead: a RegisterAction can output only a word that the cell stores.
     bit<32> ahead;
 }
 
-// A comparator of a stateful ALU does not wrap: it takes the difference of its operands in 34 bits. The table knows in which
-// half of the numbers the chunk is, and within each, serial "newer" is an interval of owners that does not wrap: two
-// comparators, one condition. In neither does an operand wrap, so that P4 says the same as the chip. At a distance of exactly 2^31, where serial arithmetic has no answer, `ahead` says older; the
-// conditions leave the owner then, too.
+// A comparator of a stateful ALU does not wrap: it compares by a difference of 34 bits. So the table selects an action by the
+// half of the numbers in which the chunk lies. For each half, the owners that are older than the chunk (in serial arithmetic)
+// form an interval that two comparators test in one condition, without an operand that wraps: P4 and the chip agree. At a
+// distance of exactly 2^31, undefined in serial arithmetic, `ahead` means older, and the owner stays.
 control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     Register<owner_t, cell_index_t>(NUM_CELLS, { 0, 0 }) owners;
     RegisterAction<owner_t, cell_index_t, bit<32>>(owners) high = {
@@ -72,12 +72,12 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
 
 struct members_t {
     bit<32> workers;
-    // What comes out must be a word that is stored.
+    // A RegisterAction can output only a word that the cell stores.
     bit<32> presence;
 }
 
-// Two registers hold the same bitmap: one says who was there, the other who is there now, in the same stage. An empty bitmap
-// is taken over as well: what an earlier job left in the cell must not be added to.
+// Two registers hold the same bitmap: in one stage, `bitmaps` outputs the earlier contributors, `arrivals` the present ones. A
+// cell with an empty bitmap is taken over, so that nothing is added to values of an earlier job (rule 2).
 control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
                      inout presence_t presence, inout bit<32> present) {
     Register<members_t, cell_index_t>(NUM_CELLS, { 0, 0 }) bitmaps;
@@ -142,7 +142,7 @@ control WorkerBitmap(in cell_t cell, in bit<32> worker_bit, in ahead_t ahead,
     }
 }
 
-// Its own constants: a stateful ALU takes no bit of a header as an operand of a byte.
+// Each flag value has its own action, since a stateful ALU cannot take one bit of a header as an operand of a byte.
 control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout bit<8> merged) {
     Register<bit<8>, cell_index_t>(NUM_CELLS, 0) flags;
     RegisterAction<bit<8>, cell_index_t, bit<8>>(flags) put_0 = {

@@ -1,4 +1,4 @@
-// What common/ needs of the architecture, in v1model's externs. Registers are read and written in @atomic blocks.
+// The controls that common/ needs from the architecture, with v1model's externs. Registers are accessed in @atomic blocks.
 
 control Tally(in bit<8> index) {
     counter(64, CounterType.packets) cells;

@@ -1,6 +1,6 @@
-// What JobGuard needs of the architecture, in v1model's externs.
+// The controls that JobGuard needs from the architecture, with v1model's externs.
 
-// A job without a rate has a cell without a configuration: all is green.
+// The meter cell of a job without a rate has no configuration, so it colors all frames green.
 control JobRate(in bit<8> index, inout guarded_t outcome, out bit<1> is_near) {
     meter(256, MeterType.bytes) meters;
     bit<2> color;
@@ -15,7 +15,7 @@ control JobRate(in bit<8> index, inout guarded_t outcome, out bit<1> is_near) {
     }
 }
 
-// Frames by job and what became of them.
+// Counts frames by job and by the outcome of JobGuard.
 control JobTally(in bit<10> index) {
     counter(1024, CounterType.packets) cells;
     apply {
@@ -23,7 +23,7 @@ control JobTally(in bit<10> index) {
     }
 }
 
-// Frames that spoke for a job of others, by the port that they came by.
+// Counts strangers' frames, those that arrive at a port of no rank of their job, by this port.
 control StrangerTally(in bit<32> port) {
     counter(1024, CounterType.packets) ports;
     apply {

@@ -1,10 +1,10 @@
-// weir on v1model, for BMv2's P4Runtime build (simple_switch_grpc): common/ between its parser and controls.
-// generated.p4 and engine.p4 are written by parser-gen: headers_t, FlowParser, Classify, FlowDeparser; FaultEngine,
-// EgressFaultEngine, and what the program does without.
+// weir on v1model, for BMv2's P4Runtime build (simple_switch_grpc): connects common/ with v1model's parser and controls.
+// parser-gen writes generated.p4 (headers_t, FlowParser, Classify, FlowDeparser) and engine.p4 (FaultEngine, EgressFaultEngine,
+// and macros for the optional parts that the program has).
 //
-// A held packet recirculates at the end of egress, with its hold header in front. simple_switch tells the time in ingress
-// only to packets that come in by a port (to one that recirculates, ingress_global_timestamp is 0), so it is egress that
-// sees whether a deadline has passed, and tells the next ingress by a deadline of HOLD_DUE.
+// A held packet recirculates at the end of egress, behind its hold header. simple_switch gives ingress a time only for packets
+// that arrive at a port: ingress_global_timestamp of a recirculated packet is 0. So egress tests whether the deadline has
+// passed. If it has, egress sets the deadline to HOLD_DUE, which the next ingress reads.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -16,14 +16,14 @@
 #define NUM_CONTACTS 1024
 #endif
 
-// Modulo 78 hours.
+// Wraps after 78 hours.
 typedef bit<48> time_ns_t;
 const int TIME_SIGN = 47;
-// Microseconds, as simple_switch counts them: modulo nine years.
+// Microseconds, as simple_switch counts them. Wraps after nine years.
 typedef bit<48> lease_t;
 const int LEASE_SIGN = 47;
 typedef bit<32> draw_t;
-// The children that a switch may have.
+// One bit for each child that a switch may have.
 typedef bit<64> workers_t;
 
 #include "../common/types.p4"
@@ -51,13 +51,13 @@ typedef bit<64> workers_t;
 #endif
 #include "../common/forward.p4"
 
-// simple_switch's instance_type of a packet that came back (BMv2, simple_switch.h).
+// The instance_type that simple_switch gives a recirculated packet (BMv2, simple_switch.h).
 const bit<32> INSTANCE_RECIRCULATED = 4;
-// The port that a held packet is nominally sent to; it never leaves by it.
+// The nominal port of a held packet, which never leaves there.
 const bit<9> HOLD_PORT = 0;
 // simple_switch counts microseconds.
 const time_ns_t NS_PER_TICK = 1000;
-// Stands in a hold header for a deadline that has passed.
+// Replaces a deadline in a hold header that has passed.
 const time_ns_t HOLD_DUE = 0;
 
 parser ParserImpl(
@@ -138,7 +138,7 @@ control SwitchIngress(
         }
         bool meets_faults = meta.epoch != 0;
 #ifdef REORDERS
-        // What comes back asks how many have passed.
+        // At each return of a waiting packet, its unit compares the number of packets that have passed.
         meets_faults = meets_faults || is_back;
 #endif
         if (meets_faults) {
@@ -147,7 +147,7 @@ control SwitchIngress(
         }
         if (is_back) {
             meta.port = hdr.hold.port;
-            // All that the gate asks: whether the deadline is before now.
+            // The gate tests only whether now is before the deadline: it must release a packet with HOLD_DUE, and hold others.
             meta.now = hdr.hold.deadline;
             if (hdr.hold.deadline != HOLD_DUE) {
                 meta.now = meta.now - 1;
@@ -179,7 +179,7 @@ control SwitchIngress(
             guard.apply(hdr, meta, standard_metadata.ingress_global_timestamp);
 #endif
 #ifdef AGGREGATES
-            // After it: what ascends goes another way.
+            // After Forward, since a chunk that ascends takes another path.
             aggregate.apply(hdr, meta);
 #endif
 #ifdef SUMS_ROCE
@@ -245,7 +245,7 @@ control SwitchEgress(
             meta.port = (port_t) standard_metadata.egress_port;
 #endif
 #ifdef SUMS_ROCE
-            // Before faults, which are to hit what leaves.
+            // Before the faults, since these act on the packets that leave.
             if (meta.roce != ROCE_NONE) {
                 roce.apply(hdr, meta, standard_metadata.egress_rid);
             }

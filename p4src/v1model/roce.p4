@@ -1,10 +1,10 @@
-// What RoceIn and RoceOut need of the architecture, in v1model's externs.
+// The controls that RoceIn and RoceOut need from the architecture, with v1model's externs.
 
-// The ICRC of the packet that the headers are, as its bytes stand there: the low one first.
+// Computes the ICRC of the packet that the valid headers form. The result has the byte order of the packet: lowest byte first.
 control RoceIcrc(in headers_t hdr, out bit<32> icrc) {
     bit<32> computed;
     apply {
-        // Modulo 2^32: all of it.
+        // The maximum of 2^32 keeps all 32 bits of the CRC.
         if (hdr.roce_hello.isValid()) {
             hash(computed, HashAlgorithm.crc32, 32w0, { ROCE_NETWORK, ROCE_REGISTRATION }, 64w0x100000000);
         } else if (hdr.values0.isValid()) {
@@ -18,8 +18,8 @@ control RoceIcrc(in headers_t hdr, out bit<32> icrc) {
     }
 }
 
-// Keeps what a worker tells, where `tells` is 1, and says where its next packet goes; `kept.qpn` is 0 if it has not told.
-// A worker that tells the same again goes on where it was.
+// With `tells` = 1, stores a worker's registration; otherwise reads it into `kept`, with `qpn` 0 if the worker has none.
+// `kept.psn` becomes the PSN of the next packet to the worker. A repeated registration continues at the next PSN.
 control RoceContacts(in bit<16> contact, in bit<1> tells, inout roce_contact_t kept) {
     register<bit<32>>(NUM_CONTACTS) qpns;
     register<bit<32>>(NUM_CONTACTS) first_psns;

@@ -1,15 +1,15 @@
-// The slots of Aggregate, in v1model's registers, read and written in @atomic blocks. A cell is one version of one slot.
+// The controls of Aggregate's slots, with v1model's registers, accessed in @atomic blocks. A cell is one version of one slot.
 
 #define NUM_CELLS (2 * NUM_SLOTS)
 
 typedef bit<32> cell_t;
 
-// Of pipelines with stages.
+// Empty: only Tofino assigns tables to stages.
 #define FIRST_STAGE
 
 #define LOCATE(CELL, PAIR, VERSION) CELL = 15w0 ++ (PAIR) ++ (VERSION)
 
-// Who owns the cell: an older chunk is taken over from.
+// Compares the chunk with the cell's owner. A newer chunk takes the cell over (rule 2).
 control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     register<chunk_t>(NUM_CELLS) owners;
     apply {
@@ -24,10 +24,10 @@ control SlotOwner(in cell_t cell, in chunk_t chunk, inout ahead_t ahead) {
     }
 }
 
-// Chunks may be closed here.
+// These cells have SlotMarks, so chunks of jobs with deadlines may be closed.
 #define CLOSES
 
-// Whether a cell is opened (bit 1), and whether its chunk is closed (bit 0). A probe that closes opens the cell, whoever owns it.
+// Bit 1: the cell is opened. Bit 0: its chunk is closed. A probe with CLOSE opens the cell, whichever chunk owns it.
 control SlotMarks(in cell_t cell, in bit<3> deadline, in bit<1> probe, in ahead_t ahead,
                   inout mark_t mark, inout bit<1> opened) {
     register<bit<8>>(NUM_CELLS) marks;
@@ -57,8 +57,8 @@ control SlotMarks(in cell_t cell, in bit<3> deadline, in bit<1> probe, in ahead_
     }
 }
 
-// Sets the worker's bit, in an empty bitmap if the cell is taken over. An empty bitmap is taken over too: what an earlier
-// job left in the cell must not be added to.
+// Sets the worker's bit. On takeover it starts with an empty bitmap. A cell with an empty bitmap is taken over, too, so that
+// nothing is added to the values that an earlier job left there (rule 2).
 control WorkerBitmap(in cell_t cell, in workers_t worker_bit, in ahead_t ahead,
                      inout presence_t presence, inout workers_t present) {
     register<workers_t>(NUM_CELLS) bitmaps;
@@ -82,7 +82,7 @@ control WorkerBitmap(in cell_t cell, in workers_t worker_bit, in ahead_t ahead,
     }
 }
 
-// ORs the flag.
+// ORs NON_FINITE of the contributors.
 control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout bit<8> merged) {
     register<bit<8>>(NUM_CELLS) flags;
     apply {
@@ -102,7 +102,7 @@ control SlotFlags(in cell_t cell, in bit<1> added, in presence_t presence, inout
     }
 }
 
-// Keeps the largest exponent.
+// Keeps the largest exponent of the contributors (`next_scale`).
 control SlotScale(in cell_t cell, in presence_t presence, inout bit<8> scale) {
     register<bit<8>>(NUM_CELLS) scales;
     apply {
@@ -121,7 +121,7 @@ control SlotScale(in cell_t cell, in presence_t presence, inout bit<8> scale) {
     }
 }
 
-// Adds, modulo 2^32; senders keep within bounds so that no sum wraps.
+// Adds modulo 2^32. Senders limit their values so that no sum wraps.
 control SlotSum(inout bit<32> value, in cell_t cell, in presence_t presence) {
     register<bit<32>>(NUM_CELLS) sums;
     apply {

@@ -56,12 +56,12 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// What a file holds. Errors: as [`all_of`], `InvalidInput` for what is no file: a pipe that nobody writes to is never read to
-/// its end. What is open already, under a name such as `/dev/stdin` or `/dev/fd/3`, is read whatever it is.
+/// Reads a file. Errors: as [`all_of`]; `InvalidInput` if it is not a file, since a pipe without a writer would have no end.
+/// An open descriptor, under a name such as `/dev/stdin` or `/dev/fd/3`, is read whatever its type is.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let open_already = path.starts_with("/dev/fd") || path == Path::new("/dev/stdin");
     let what = std::fs::metadata(path)?.file_type();
-    // What a folder is, the system says when it is read.
+    // For a folder, reading returns the system's error.
     let why = if open_already || what.is_file() || what.is_dir() {
         None
     } else if what.is_fifo() {
@@ -77,7 +77,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// What there is to read. Errors: what the system says, `FileTooLarge` for more than [`p4lang::Limits::source_bytes`].
+/// Reads to the end. Errors: those of the system; `FileTooLarge` for more than [`p4lang::Limits::source_bytes`].
 pub fn all_of(source: impl Read) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let most = LIMITS.source_bytes;

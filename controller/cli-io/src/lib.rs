@@ -1,4 +1,4 @@
-//! What the command lines share: files in, messages out.
+//! Input of files and output of messages, for all command lines.
 
 pub mod disk;
 pub mod stderr;

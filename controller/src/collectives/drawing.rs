@@ -16,7 +16,7 @@ pub fn svg(network: &Network, planned: &Prediction, title: &str) -> String {
     for link in planned.links.iter().rev() {
         let Some(arc) = link.arc else { continue };
         let bps = (link.utilisation * link.rate_bps as f64) as u64;
-        // Of parallel links the fullest counts, which comes last.
+        // Parallel links share an arc: the fullest of them comes last, and so determines its load.
         loaded.link_mut(arc.link).load_bps[usize::from(arc.back)] = bps;
     }
     let picture = Picture::new(&loaded);

@@ -39,7 +39,7 @@ pub struct Routes {
 pub struct Robust {
     /// Number of trainings that the loss of the worst switch affects.
     pub worst: usize,
-    /// The same number for the plans that were made first.
+    /// Number of trainings that the loss of the worst switch affects under the plans that were made first.
     pub before: usize,
     /// Lower bound of the number: trainings that depend on some switch under every plan, as their hosts have no other.
     pub least: usize,

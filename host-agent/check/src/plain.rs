@@ -12,7 +12,7 @@ use crate::space::StateSpace;
 use aggregation::job::ChunkId;
 use aggregation::server::Mode;
 
-/// The same model without interchangeable nodes and, if the flag is set, without frames that are assumed to be idle.
+/// A model whose nodes count as not interchangeable; with the flag, no frame is assumed to be idle, either.
 struct Plain<'m, M>(&'m M, bool);
 
 impl<M: Model> Model for Plain<'_, M> {

@@ -15,7 +15,7 @@ pub struct Rack {
     /// Number of restarts so far.
     pub restarts: u8,
     children: u8,
-    /// The same job with initially zeroed cells.
+    /// The job, for a switch whose cells are zero.
     zeroed: Job,
     slots: SlotTable,
     /// Whether it answers probes of complete chunks itself, which violates a rule.

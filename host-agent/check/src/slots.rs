@@ -119,7 +119,7 @@ enum Slots {
 #[derive(Debug, Clone)]
 pub struct Switch {
     job: Job,
-    /// The same job with initially zeroed cells.
+    /// `job`, for a switch whose cells are zero.
     zeroed: Job,
     slots: Slots,
     /// Number of children: workers, or switches below.

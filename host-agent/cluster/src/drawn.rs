@@ -24,7 +24,7 @@ const CHAOS: u64 = 0xC0FFEE;
 /// Salt of [`deadly`].
 const DEATH: u64 = 0xDEAD;
 
-/// The same job with random rounds, first chunk and timing, over a network with random faults.
+/// Gives the job random rounds, first chunk and timing, and the network random faults.
 pub fn chaotic(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, CHAOS, what, options);
     config.rounds = 1 + pick(1, 3);
@@ -49,7 +49,7 @@ pub fn chaotic(mut config: Config) -> Config {
     config
 }
 
-/// The same run, in which one random node stops forever.
+/// Adds to the run the death of one random node, which stops forever.
 pub fn deadly(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, DEATH, what, options);
     config.retransmission.max_timeouts = 12;

@@ -23,7 +23,7 @@ pub struct Rank {
     me: Endpoint,
     /// Settings in the form of the daemon's messages.
     described: RankOf,
-    /// The same settings as validated types.
+    /// Validated form of `described`.
     setup: Setup,
     /// The daemon through which it is a rank; `None` if it is one directly.
     agent: Option<Client>,

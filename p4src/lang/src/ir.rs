@@ -95,7 +95,7 @@ pub enum Arch {
     V1model,
     /// `Switch`, `Pipeline` of TNA
     Tna,
-    /// The same package types as TNA, for Tofino 2
+    /// `Switch`, `Pipeline` of T2NA, for Tofino 2
     T2na,
     /// Another package type: the program is checked, but cannot run.
     Other(String),

@@ -118,7 +118,7 @@ pub enum EdgeError {
         "{0} and {1} have different MTUs ({2} and {3}); set the same, so that both pass all frames"
     )]
     Mtus(String, String, u32, u32),
-    /// The same interface was named for both ends of a wire.
+    /// Both ends of a wire name one interface.
     #[error("{0} cannot be both ends of a wire")]
     Same(String),
     /// The host's network namespace cannot be entered.

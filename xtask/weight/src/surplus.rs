@@ -102,7 +102,7 @@ mod tests {
     fn a_feature_below_makes_two_units_of_everything_above() {
         let ours = "path+file:///house/wire#0.1.0";
         let one = [unit("registry#serde@1", "", &[]), unit(ours, "", &[0])];
-        // The same units, numbered in reverse order.
+        // The units of `one`, numbered in reverse order.
         let same = [unit(ours, "", &[1]), unit("registry#serde@1", "", &[])];
         let other = [
             unit("registry#serde@1", "\"derive\"", &[]),

@@ -23,7 +23,7 @@ pub struct TriggerResult {
     /// How often the trigger fired, for all keys together, as the switch counted it; `None` if the switch does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<u64>,
-    /// The same number from captures: the captured frames are replayed through the model.
+    /// How often the trigger fired by the captures: the captured frames are replayed through the model.
     pub observed: u64,
     /// For a trigger with a state per key: frames that it would have counted, and whose key had no cell.
     #[serde(skip_serializing_if = "Option::is_none")]

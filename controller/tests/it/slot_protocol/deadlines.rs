@@ -12,7 +12,7 @@ use wire::{Flags, Kind, Packet, Repr};
 use super::all_reduce::{config, input};
 use super::p4_switch::{Admission, Outcome, P4Switch, Patch, VALUES, compile};
 
-/// Whose cells have room for it.
+/// The architectures whose cells have space for deadlines.
 const ARCHS: [Arch; 2] = [Arch::Psa, Arch::V1model];
 const AGGREGATE: &str = "common/aggregate.p4";
 const SLOTS: &str = "psa/slots.p4";
@@ -51,7 +51,7 @@ impl Both {
                 (is_opened, is_closed)
             ));
         }
-        // What a cell without contributors holds means nothing.
+        // The content of a cell without contributors has no meaning.
         let other = CellState::from(view);
         if !other.contributors.is_empty() && own.as_ref() != Some(&other) {
             self.differences

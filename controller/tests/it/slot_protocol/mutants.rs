@@ -58,10 +58,10 @@ const MUTANTS: &[Mutant] = &[
             AGGREGATE,
             "LOCATE(cell, base_ + hdr.agg.slot, hdr.agg.slot_version);
     }
-    // The same at a switch of a tree",
+    // Like aggregate_job, at a switch of a tree",
             "LOCATE(cell, base_ + hdr.agg.slot, 1w0);
     }
-    // The same at a switch of a tree",
+    // Like aggregate_job, at a switch of a tree",
         ),
         breaks_training: false,
     },

@@ -18,26 +18,26 @@ use wire::{Flags, Kind, Packet};
 pub const SERVER_PORT: u32 = 1;
 /// Rank 0's port: no rank's port is its own number, nor another's rank, and all are Ethernet ports of a Tofino's pipe 0.
 pub const FIRST_WORKER_PORT: u32 = 32;
-/// Whose programs are held to the protocol.
+/// The architectures whose programs are tested against the protocol.
 pub const ARCHS: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
-/// Values of a packet and of a cell, where nothing else is said.
+/// Number of values in a packet and in a cell, by default.
 pub const VALUES: usize = 256;
 /// Cells of the program.
 pub const CELLS: u64 = 2048;
-/// Where an admitted job's cells begin.
+/// First cell of an admitted job.
 pub const BASE: u64 = 96;
-/// Where the switch above is, in a tree.
+/// Port of the switch above, in a tree.
 pub const UP_PORT: u32 = 2;
 const RESULTS_GROUP: u32 = 17;
-/// In the cells to both sides of the job's: no frame may change it.
+/// Content of the cells on both sides of the job's, which no frame may change.
 const SENTINEL: u128 = 0xA5;
 
-/// What `Tally` counts, by index (p4src/common/aggregate_types.p4).
+/// Outcomes of a frame, by their index in `Tally` (p4src/common/aggregate_types.p4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Merged; others are missing.
+    /// Summed; other workers are missing.
     Absorbed,
-    /// Merged; nobody is missing.
+    /// Summed; no worker is missing.
     Completed,
     /// A duplicate for a complete cell.
     Again,
@@ -45,19 +45,19 @@ pub enum Outcome {
     Duplicate,
     /// Older than the cell's owner.
     Stale,
-    /// Of an unknown worker, or from another's port.
+    /// The worker is unknown, or has another port.
     Foreign,
     /// Slot, version or count are not the chunk's.
     Malformed,
-    /// Of a job that is not summed here.
+    /// The job is not summed here.
     Passed,
-    /// Asked whom its chunk misses.
+    /// A probe: answered, or sent to the switch above.
     Probed,
-    /// Closed its chunk.
+    /// The frame closed its chunk.
     Closed,
-    /// Of a chunk that was closed before.
+    /// The chunk was closed before.
     Late,
-    /// Of a chunk that may be closed, in a cell that was not opened.
+    /// The chunk may be closed, but its cell was not opened.
     Forgotten,
 }
 
@@ -84,7 +84,7 @@ impl Outcome {
     }
 }
 
-/// A change of the P4 text: path, what stands there once, what stands there instead.
+/// A change of the P4 text: path, a part that occurs once, its replacement.
 pub type Patch = (&'static str, &'static str, &'static str);
 
 /// Compiles a program of p4src with these changes.
@@ -92,7 +92,7 @@ pub fn compile(arch: Arch, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
     compile_of(arch, FrameValues::V256, patches)
 }
 
-/// The same of one that sums frames of so many values.
+/// Like [`compile`], for frames with this number of values.
 pub fn compile_of(arch: Arch, values: FrameValues, patches: &[Patch]) -> Arc<p4lang::ir::Program> {
     let options = parser_gen::Options {
         aggregate: Some(values),
@@ -101,7 +101,7 @@ pub fn compile_of(arch: Arch, values: FrameValues, patches: &[Patch]) -> Arc<p4l
     compile_with(arch, &options, patches)
 }
 
-/// The same of one that may do more. Each program is compiled once for all tests.
+/// Like [`compile`], with all options. Each program is compiled once for all tests.
 pub fn compile_with(
     arch: Arch,
     options: &parser_gen::Options,
@@ -183,7 +183,7 @@ pub fn addressee(payload: &[u8]) -> Endpoint {
     }
 }
 
-/// The same of a node that may ask.
+/// Destination of a frame from a node whose probes go to its switch.
 fn addressee_of(from: Node, payload: &[u8]) -> Endpoint {
     match Packet::new_checked(payload) {
         Ok(packet) if packet.kind() == Kind::Update && packet.flags().contains(Flags::PROBE) => {
@@ -205,7 +205,7 @@ pub fn frame(from: Node, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What an admission leaves in the cells. Bitmaps are empty in any case.
+/// Content of the cells after an admission. Bitmaps are empty in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Owners older than the first chunk; the rest 0, as in the reference, so that cells can be compared.
@@ -217,7 +217,7 @@ pub enum Admission {
     Owned,
 }
 
-/// What of a job a switch sums.
+/// The part of a job that a switch sums.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Its children: workers, or the switches below. Child c is at port `FIRST_WORKER_PORT + c`.
@@ -278,7 +278,7 @@ impl P4Switch {
         self.admit_part(job, admission, &Part::all(&job));
     }
 
-    /// The same of a job with deadlines, whose cells are opened or not.
+    /// Like [`Self::admit`], for a job with deadlines, with or without opened cells.
     pub fn admit_until(&mut self, job: Job, admission: Admission, is_opened: bool) {
         self.admit_as(job, admission, &Part::all(&job), aggregate::AGGREGATE_UNTIL);
         for cell in BASE..BASE + job.cells() as u64 {
@@ -286,7 +286,7 @@ impl P4Switch {
         }
     }
 
-    /// The same of a switch that sums a part of the job.
+    /// Like [`Self::admit`], at a switch that sums a part of the job.
     pub fn admit_part(&mut self, job: Job, admission: Admission, part: &Part) {
         let action = match part.up {
             None => aggregate::AGGREGATE_JOB,
@@ -495,7 +495,7 @@ impl P4Switch {
             .packets
     }
 
-    /// What leaves after a frame has come in at a port.
+    /// Port and bytes of each frame that leaves after this one has arrived.
     pub fn send(&mut self, now_ns: u64, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         self.switch.handle_packet(now_ns, port, frame);
         let sent = std::iter::from_fn(|| self.switch.poll_transmit());

@@ -92,7 +92,7 @@ impl Next {
         at_ns
     }
 
-    /// The same event at another time.
+    /// Returns this event with another time.
     pub fn later(self, at_ns: u64) -> Self {
         match self {
             Self::Look(_) => Self::Look(at_ns),

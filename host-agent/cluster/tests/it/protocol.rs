@@ -39,7 +39,7 @@ fn chaotic(seed: u64) -> Config {
     drawn::chaotic(config)
 }
 
-/// The same job, in which up to three switches sum a part each; the server sums the parts and the workers in none.
+/// Divides the job: up to three switches sum a part each, and the server sums the parts and the workers in no part.
 fn in_parts(mut config: Config) -> Config {
     let drawn = |worker: u16| drawn::pick(config.seed, 0x10B, 10 + u64::from(worker), 4);
     let part = |number: u64| Part {
@@ -58,7 +58,7 @@ fn in_parts(mut config: Config) -> Config {
     config
 }
 
-/// The same job, in which the first part's switch dies up to three times, and the rest of the network receives another plan.
+/// Divides the job. The first part's switch dies up to three times, and then the rest of the network gets another plan.
 fn replanned(config: Config) -> Config {
     let mut config = in_parts(config);
     let seed = config.seed;

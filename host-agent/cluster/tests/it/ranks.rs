@@ -705,7 +705,7 @@ fn job_config(workers: u16, window: u32) -> JobConfig {
     }
 }
 
-/// The same job restarts repeatedly on a switch that is never cleared, also after an unfinished use.
+/// A job restarts repeatedly on a switch that is never cleared, also after an unfinished use.
 #[test]
 fn a_job_begins_again_where_its_cells_are_free() {
     let mut job = Job::new(job_config(3, 4)).unwrap();

@@ -91,7 +91,7 @@ pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, 
             let group = nodes.rail(rail);
             let mut across = Vec::new();
             for (node, member) in group.iter().enumerate() {
-                // The same position at all rails, whose scratch before it has equal length.
+                // The position is equal at all rails, since their scratch before it has equal length.
                 let from = aligned(builder, &group, node, rail, &mut sums);
                 let is_own = nodes.rank(node, rail, layer) == Some(*member);
                 let at = if is_own {
@@ -139,7 +139,7 @@ fn aligned(
 /// All-reduce: inside the nodes, along each rail, inside the nodes.
 pub fn all_reduce(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, whole: Part) {
     let parts = whole.split(nodes.rails);
-    // The same position at all members, whichever rail they are.
+    // All members of all rails use one position, so the longest part determines the length.
     let sums = parts.iter().map(|part| part.from.len).max().unwrap_or(0);
     let sums: Vec<Span> = (0..nodes.rails)
         .map(|rail| {

@@ -155,7 +155,7 @@ mod tests {
             let found = seconds(&collective);
             assert!((found - expected).abs() < 1e-12, "{collective:?}: {found}");
         }
-        // The same time follows from the rates of all ranks together, since each node has one NIC.
+        // Each node has one NIC, so the rates of all ranks together yield an equal time.
         let all = all_reduce_s(2, 1000, 16_000_000_000);
         assert!((all - nics.all_reduce_s(1000)).abs() < 1e-12, "{all}");
     }

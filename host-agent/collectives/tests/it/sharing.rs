@@ -127,8 +127,8 @@ fn eight_nics_of_few_nodes_wait_for_nvlink() {
     );
 }
 
-/// The same 3.2 Tb/s of a node in fewer NICs: with four, a NIC delivers more than its slot carries; with slots twice as fast,
-/// with two.
+/// A node has 3.2 Tb/s in fewer and faster NICs: of four, each delivers more than its slot carries; with slots twice as fast,
+/// this happens with two.
 #[test]
 fn fewer_and_faster_nics_break_at_their_slots() {
     use EdgeKind::{Nic, NicSlot};

@@ -75,7 +75,7 @@ impl Values {
         true
     }
 
-    /// The same number of zeros of the same type.
+    /// Returns as many zeros, of the type of these values.
     pub(super) fn zeros(&self) -> Self {
         let len = self.len();
         match self {

@@ -535,7 +535,7 @@ fn packets_of_strangers_and_old_connections_have_no_effect() {
     ];
     assert_eq!((counted, counters.ghost_pkts), ([1; 5], 2));
     assert_eq!(node.endpoint.state(qpn), Some(State::Rts));
-    // The same packet at its position is accepted.
+    // The endpoint accepts the packet when it arrives in sequence.
     let now = frame(write, b"good", |_| {});
     assert_eq!(
         node.endpoint.handle_frame(now_ns, &mut node.memory, &now),

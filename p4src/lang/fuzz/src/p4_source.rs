@@ -75,7 +75,7 @@ fn shown(diagnostics: &Diagnostics) {
     assert!(diagnostics.short().len() < 1 << 20);
 }
 
-/// What is laid out has the same tokens, parses as before, and laying it out again changes nothing.
+/// The formatter's output has the tokens of its input, parses as the input does, and is stable if formatted again.
 fn lays_out(files: &Files, main: &str, options: &Options) {
     let Ok(once) = format::format("a.p4", main) else {
         return;
@@ -97,7 +97,7 @@ fn lays_out(files: &Files, main: &str, options: &Options) {
     if main.contains("__LINE__") || main.contains('#') && main.contains("define") {
         return;
     }
-    // What a directive holds need not be tokens.
+    // The text of a directive need not consist of tokens.
     if !main.contains('#') {
         assert_eq!(tokens(main), tokens(&once), "\n{main}\n{once}");
     }

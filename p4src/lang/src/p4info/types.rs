@@ -80,7 +80,7 @@ pub struct NewType {
 /// The type of a `type T x;` in the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meaning {
-    /// The same type as in the data plane.
+    /// The control plane uses the type of the data plane.
     Original(DataType),
     /// `@p4runtime_translation(uri, type)`: the control plane uses its own type.
     Translated {

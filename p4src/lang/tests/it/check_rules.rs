@@ -711,7 +711,7 @@ fn of_controls_applied_by_their_name() {
     let text = inner(&format!("{table} apply {{ t.apply(); }}"));
     let message = "`Inner` is invoked by type name twice";
     says(&text, "Inner.apply(meta.b)", message, "two instances");
-    // The same holds for a table in a nested control.
+    // A table in a nested control is refused, too.
     let nested = inner("Deep() d; apply { d.apply(x); }").replace(
         "control Inner(",
         &format!(

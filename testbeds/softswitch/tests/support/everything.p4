@@ -1,5 +1,5 @@
-// An object of every kind that P4Runtime speaks of: forwards by destination; the source's last byte selects what else
-// is done.
+// Contains an object of every kind in P4Runtime. Forwards by destination; the last byte of the source selects the other objects
+// that the packet uses.
 #include <core.p4>
 #include <v1model.p4>
 

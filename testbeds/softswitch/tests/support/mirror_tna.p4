@@ -1,5 +1,5 @@
-// A Tofino program: mirrors in ingress to the session that the first byte names, floods group 7 if its top bit is set;
-// generated packets leave from port 1.
+// A program for Tofino. Ingress mirrors to the session that the first byte names, and floods group 7 if its top bit is set.
+// Generated packets leave by port 1.
 #include <core.p4>
 #include <tna.p4>
 header byte_h { bit<8> v; }

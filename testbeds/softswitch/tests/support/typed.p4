@@ -1,4 +1,4 @@
-// Elements of registers and digests of every type that has values.
+// Registers and digests with elements of every type that has values.
 #include <core.p4>
 #include <v1model.p4>
 

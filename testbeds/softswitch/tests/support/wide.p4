@@ -1,4 +1,4 @@
-// Values beyond 128 bits wherever a control plane has them. With `#define PSA` in front under PSA, else under v1model.
+// Values of more than 128 bits wherever the control plane can access them. With `#define PSA` before it: PSA; else v1model.
 #include <core.p4>
 #ifdef PSA
 #include <psa.p4>

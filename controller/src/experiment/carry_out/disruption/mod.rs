@@ -43,7 +43,7 @@ pub struct DisruptionExecution {
     /// Why it was not carried out at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// What was observed instead of the required state.
+    /// Observed state, if it was not the required one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
     /// Other remarks.

@@ -1,4 +1,4 @@
-// Not what the architecture asks for.
+// Programs that do not match what their architecture declares.
 #include <core.p4>
 #include <v1model.p4>
 struct headers_t { }

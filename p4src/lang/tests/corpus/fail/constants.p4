@@ -1,4 +1,4 @@
-// What must be known at compile time, and numbers out of range.
+// Expressions that must be known at compile time, and numbers out of range.
 #include <core.p4>
 const bool HELD = static_assert(1 + 1 == 3, "one and one");
 control c(inout bit<8> v, inout bit<16> w) {

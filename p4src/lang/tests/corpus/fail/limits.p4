@@ -1,4 +1,4 @@
-// More than the compiler holds.
+// A program beyond the limits of the compiler.
 #include <core.p4>
 header h_t { bit<8> a; }
 control c(inout bit<8> v) {

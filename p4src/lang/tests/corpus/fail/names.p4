@@ -1,4 +1,4 @@
-// Names that are not declared, or twice; each with what may be meant.
+// Names that are not declared, or declared twice; the message proposes the name that may be meant.
 #include <core.p4>
 header eth_t { bit<48> source; bit<16> kind; bit<16> kind; }
 struct headers_t { eth_t ethernet; }

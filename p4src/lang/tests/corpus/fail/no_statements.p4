@@ -1,4 +1,4 @@
-// What is no statement, and declarations in the wrong block.
+// Text that is not a statement, and declarations in the wrong block.
 control c(inout bit<8> v) {
     apply {
         v + 1;

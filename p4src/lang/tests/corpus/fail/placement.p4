@@ -1,4 +1,4 @@
-// Things where P4 does not allow them.
+// Declarations, statements and calls at positions where P4 does not allow them.
 #include <core.p4>
 header h_t { bit<8> a; }
 extern Cell { Cell(); bit<8> get(); }

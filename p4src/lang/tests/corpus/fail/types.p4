@@ -1,4 +1,4 @@
-// Types that do not fit.
+// Expressions of types that do not match.
 #include <core.p4>
 header h_t { bit<8> a; bit<16> w; }
 header g_t { bit<8> a; }

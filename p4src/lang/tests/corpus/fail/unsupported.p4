@@ -1,4 +1,4 @@
-// Legal, but there is nothing here that could run it.
+// Legal programs that the embedded switch cannot execute.
 #include <core.p4>
 #include <tna.p4>
 struct none_t { }

@@ -1,4 +1,4 @@
-// Accepted, if it were not for the last line: warnings are told beside errors.
+// Without the last line the program is accepted: warnings are printed together with errors.
 #include <core.p4>
 control c(inout bit<8> v, inout bit<16> w) {
     apply {

@@ -1,5 +1,5 @@
 // features: lexical ambiguities, methods with type arguments
-// Names that are types, and names that are not.
+// Names of types and other names, where the parser must distinguish them.
 #include <core.p4>
 extern E<T> {
     E();

@@ -26,7 +26,7 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     Sum({ { 1 }, { 2 } }) more;
     apply {
         std.egress_spec = 1;
-        // What a loop runs over is evaluated before it begins.
+        // The range of a loop is evaluated before the loop starts.
         bit<8> y = 2;
         for (bit<8> x in (list<bit<8>>) { 1, y, y }) { y = 50; hdr.n.list = hdr.n.list + x; }
         for (x_t x in hdr.x) { hdr.x[1].v = 50; hdr.n.stack = hdr.n.stack + x.v; }
@@ -35,7 +35,7 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
         for (x_t x in FIXED) { hdr.n.fixed = hdr.n.fixed + x.v; }
         more.apply(hdr.n.fixed);
         hdr.n.size = (bit<8>) FIXED.size + (bit<8>) TWO_BITS + (SAME ? 8w16 : 0);
-        // No bits are the default of a varbit.
+        // A varbit field is empty by default.
         varbit<16> none = ...;
         hdr.o = { 0x77, none };
         hdr.o = { 0x78, ... };

@@ -9,7 +9,7 @@ struct headers_t {
     triple_h added; byte_h named; byte_h selected; triple_h looked_up; byte_h left;
 }
 struct meta_t { bit<8> x; bit<8> selected; }
-// Changes its argument and gives something else.
+// Changes its argument, and returns another value.
 bit<8> step(inout bit<8> x) { x = x + 1; return 0x50; }
 bit<8> far(inout bit<8> x) { x = x + 100; return 1; }
 bit<8> next(inout bit<8> x) { x = x + 1; return 7; }
@@ -23,7 +23,7 @@ parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_met
         meta.x = hdr.k.v;
         sum.apply(meta.x, step(meta.x));
         bit<8> a = hdr.k.v;
-        // The keys are those of before the call: (3, 0x50).
+        // The keys have their values from before the call: (3, 0x50).
         transition select(a, step(a)) {
             (3, 0x50): before;
             (4, 0x50): behind;
@@ -46,7 +46,7 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
         actions = { mark(next(c)); NoAction; }
         const entries = { (3, 0x50): mark(next(c)); }
     }
-    // What an action is bound to is evaluated when the action is invoked: never here.
+    // An action's bound argument is evaluated when the action is invoked, which never happens here.
     bit<8> calls = 0;
     table missed {
         key = { hdr.k.v: exact; }
@@ -57,11 +57,11 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     apply {
         std.egress_spec = 1;
         hdr.subparser = { meta.x };
-        // An `inout` argument's value is the one before the later arguments' calls: 5, and 6 behind the call.
+        // An `inout` argument is read before the later arguments' calls: 5 here, and 6 after the call.
         bit<8> a = 5;
         bit<8> old = swap(a, far(a));
         hdr.value = { old, a };
-        // So is its place: s[0].
+        // The element that an `inout` argument names is selected before these calls, too: s[0].
         byte_h[3] s;
         s[0] = { 1 };
         s[1] = { 2 };
@@ -69,14 +69,14 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
         bit<8> i = 0;
         swap(s[i].v, step(i));
         hdr.place = { s[0].v, s[1].v, s[2].v };
-        // Actions and controls are called the same way.
+        // Calls of actions and controls follow the same order.
         bit<8> q = hdr.k.v;
         add(q, step(q));
         hdr.action_call = { q };
         q = hdr.k.v;
         total.apply(q, step(q));
         hdr.control_call = { q };
-        // What is assigned to is settled before the right side: s[0], then s[1].
+        // The left side is selected before the right side is evaluated: s[0], then s[1].
         i = 0;
         s[i].v = next(i);
         hdr.assigned = { s[0].v, s[1].v, i };
@@ -85,12 +85,12 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
         // Named arguments are evaluated in the order of the call: y = 7 and x = 1.
         i = 0;
         hdr.named = { less(y = next(i), x = i) };
-        // The keys are (3, 0x50), as they were; the action's argument is evaluated once it is found.
+        // The keys have their former values (3, 0x50). The action's argument is evaluated after the lookup.
         hdr.selected = { meta.selected };
         keyed.apply();
         missed.apply();
         hdr.looked_up = { seen, c, calls };
-        // `exit` copies out too.
+        // `exit` also copies out.
         hdr.left = hdr.k;
         leave(hdr.left.v, step(hdr.left.v));
     }

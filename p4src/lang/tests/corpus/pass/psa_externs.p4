@@ -31,7 +31,7 @@ control I(inout headers_t hdr, inout none_t meta, in psa_ingress_input_metadata_
     action coloured() {
         hits.count();
         counted.count(3);
-        // Neither meter has rates: all is green.
+        // Neither meter has a rate, so all packets are green.
         if (metered.execute(2) == PSA_MeterColor_t.GREEN && paced.execute() == PSA_MeterColor_t.GREEN) { hdr.h.w = 2; }
     }
     action random() { hits.count(); hdr.h.w = (bit<16>) dice.read(); }
@@ -98,7 +98,7 @@ control ED(packet_out pkt, out none_t cloned, out none_t recirculated, inout hea
 IngressPipeline(IP(), I(), ID()) ip;
 EgressPipeline(EP(), E(), ED()) ep;
 PSA_Switch(ip, PacketReplicationEngine(), ep, BufferingQueueingEngine()) main;
-// A register that begins at 7.
+// The register starts at 7.
 //> packet 0 01 00 0000
 //> expect 1 01 55 0007
 //> packet 0 01 00 0000

@@ -16,7 +16,7 @@ parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_met
             (0x10 &&& 0xf0, 0): masked;
             (1 .. 5, _): ranged;
             (6, 6): both;
-            // Called where no case before matched, from top to bottom.
+            // Keysets with calls are evaluated from top to bottom, as long as no case has matched.
             (count(calls, 7), _): called;
             (count(calls, 8), 0 .. 3): called;
             default: other;
@@ -33,7 +33,7 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     apply { std.egress_spec = 1; }
 }
 #include "shell/v1model.p4"
-// The first byte is skipped.
+// The parser skips the first byte.
 //> packet 0 ff 1a 00 00 00
 //> expect 1 1a 00 00 01
 //> packet 0 ff 05 99 00 00

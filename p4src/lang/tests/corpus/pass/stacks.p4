@@ -30,18 +30,18 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
     }
 }
 #include "shell/v1model.p4"
-// One tag; a tag is pushed in front.
+// The packet has one tag; the program pushes another one in front.
 //> packet 0 00 02 aa
 //> expect 1 00 ff 02 aa
-// Two tags; the first is popped.
+// The packet has two tags; the program pops the first.
 //> packet 0 00 05 06 aa
 //> expect 1 01 06 aa
-// Three tags; the last falls out when one is pushed.
+// The packet has three tags; a push discards the last.
 //> packet 0 00 03 07 08 aa
 //> expect 1 82 ff 03 07 aa
-// Tag 3 names no element of the stack: nothing is written.
+// Tag 3 selects an element beyond the stack: the write has no effect.
 //> packet 0 00 06
 //> expect 1 00 06
-// A fourth tag has no room.
+// The stack has no space for a fourth tag.
 //> packet 0 00 03 03 03 02
 //> expect 1 ee 03 03 03 02

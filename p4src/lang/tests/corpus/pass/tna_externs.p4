@@ -16,7 +16,7 @@ parser IP(packet_in pkt, out headers_t hdr, out meta_t meta, out ingress_intrins
     }
     state go { pkt.extract(hdr.h); transition accept; }
 }
-// An object of the top level: each control that calls it has a copy of its method.
+// An object of the top level. Each control that calls it has its own copy of the method.
 Register<bit<16>, bit<8>>(16, 3) shared;
 RegisterAction<bit<16>, bit<8>, bit<16>>(shared) next = {
     void apply(inout bit<16> value, out bit<16> result) { result = value; value = value + 5; }

@@ -21,7 +21,7 @@ parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_met
 }
 control Increase(inout bit<8> v)(bit<8> by) { apply { if (v == 0xff) { return; } v = v + by; } }
 control Plain(inout bit<8> v) { apply { v = v ^ 0xf0; } }
-// Which register is known where the control is applied.
+// The register is selected where the control is applied.
 control Sum(register<bit<8>> cells, in bit<8> v, out bit<8> sum) {
     bit<8> old;
     apply { cells.read(old, 0); sum = old + v; cells.write(0, sum); }

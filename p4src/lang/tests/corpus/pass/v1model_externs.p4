@@ -83,12 +83,12 @@ V1Switch(P(), Verify(), I(), E(), Compute(), D()) main;
 //> packet 0 05 00 0000 0000
 //> expect 1 05 50 0000 0000
 //> packet 0 06 00 0000 0000
-// Resubmitted twice.
+// The packet is resubmitted twice.
 //> packet 0 07 00 0000 0000
 //> expect 1 07 52 0006 0000
 //> packet 0 08 00 1234 5678 9a
 //> expect 1 08 50 1234
-// A checksum that is right, and one that is not.
+// A correct checksum and a wrong one.
 //> packet 0 09 00 00ff ff00
 //> expect 1 09 50 00ff ff00
 //> packet 0 09 00 00ff ff01

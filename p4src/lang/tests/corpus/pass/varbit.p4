@@ -27,6 +27,6 @@ control C(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std)
 //> expect 1 02 aabb 05 aabb 08 99
 //> packet 0 00 77
 //> expect 1 00 05 08
-// More than the field holds.
+// The length exceeds what the field can hold.
 //> packet 0 05 0102030405 77
 //> expect 2 05 0102030405 77

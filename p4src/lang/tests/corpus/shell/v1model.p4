@@ -1,4 +1,4 @@
-// The rest of a v1model program around a parser `P` and a control `C`, over `headers_t` and `meta_t`.
+// Completes a v1model program for a parser `P` and a control `C`, over `headers_t` and `meta_t`.
 control NoVerify(inout headers_t hdr, inout meta_t meta) { apply { } }
 control NoEgress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) { apply { } }
 control NoCompute(inout headers_t hdr, inout meta_t meta) { apply { } }

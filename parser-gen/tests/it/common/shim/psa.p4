@@ -1,4 +1,4 @@
-// For tests: what the generated parser and Classify say of a packet, in front of it. No fault engine, no aggregator.
+// For tests: adds the results of the generated parser and Classify before the packet. No fault engine, no aggregator.
 
 #include <core.p4>
 #include <psa.p4>

@@ -90,7 +90,7 @@ impl<R: Read> Reader<R> {
             _ => return Err(PcapError::Truncated(self.records)),
         }
         let [seconds, fraction, len, wire_len] = [0, 4, 8, 12].map(|at| self.word(&header, at));
-        // The same limit as in libpcap.
+        // libpcap has this limit, too.
         if len > 262_144 {
             return Err(PcapError::Oversized {
                 record: self.records,

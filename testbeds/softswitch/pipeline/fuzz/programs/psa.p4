@@ -1,4 +1,4 @@
-// Every way that a PSA packet can take, chosen by its first bytes.
+// Every path that a PSA packet can take; its first bytes select one.
 #include <core.p4>
 #include <psa.p4>
 

@@ -1,4 +1,4 @@
-// What only a Tofino 2 has: ghosts, predicates, cleared registers and rows of them; chosen by a packet's first bytes.
+// Features that only Tofino 2 has: ghosts, predicates, cleared registers and rows; a packet's first bytes select one.
 #include <core.p4>
 #include <t2na.p4>
 

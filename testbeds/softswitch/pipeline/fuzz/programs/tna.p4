@@ -1,4 +1,4 @@
-// Every way that a TNA packet can take, chosen by its first bytes.
+// Every path that a TNA packet can take; its first bytes select one.
 #include <core.p4>
 #include <tna.p4>
 

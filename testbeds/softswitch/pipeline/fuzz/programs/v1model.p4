@@ -1,4 +1,4 @@
-// Every way that a v1model packet can take, chosen by its first bytes.
+// Every path that a v1model packet can take; its first bytes select one.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -188,7 +188,7 @@ impl Groups {
     fn add(&mut self, fields: Vec<(Slot, u32)>) {
         let known = fields.iter().find_map(|(slot, _)| self.of.get(slot));
         if let Some(&(known, _)) = known {
-            // The same header is extracted at another place, or the slots serve two purposes.
+            // Another statement extracts the header, too, or the slots serve two purposes.
             let known = &mut self.all[known];
             known.stands &= known.fields == fields;
             return;

@@ -39,7 +39,7 @@ impl Compiler<'_> {
         let words = self.rounds.open.pop().unwrap_or(0);
         let cost = 1 + u32::try_from(words / WORDS).unwrap_or(u32::MAX - 1);
         if cost > 1 {
-            // The same text may be inlined several times: it must cost the same everywhere, for both executors.
+            // A text may be inlined several times. It must have one cost everywhere, for both executors.
             let most = self.bindings.rounds.entry(span).or_insert(cost);
             *most = cost.max(*most);
         }

@@ -1,4 +1,4 @@
-//! The same instructions on many consecutive values, which the compiler found repeated value by value (`compile::roll`).
+//! Instructions on many consecutive values at once. The compiler finds them repeated value by value (`compile::roll`).
 //!
 //! A lane is one of those values. An operand is a run of slots with one slot per lane, or one slot that all lanes read;
 //! jumps depend on values that all lanes share, so that all take the same path. This module knows nothing of sums or

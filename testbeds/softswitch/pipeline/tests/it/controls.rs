@@ -166,7 +166,7 @@ fn arguments_are_copied_in_and_out() {
          bit<8> seen = 0;
          action twice(inout bit<8> v) { v = v + 1; seen = hdr.x.a; v = v * 2; }",
         "
-        // The same place twice: the last copied out wins.
+        // A variable is passed for several parameters: the last one that is copied out wins.
         bit<8> t = 1;
         both.apply(t, t, t);
         hdr.x.b = t;

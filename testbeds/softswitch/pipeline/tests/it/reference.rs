@@ -32,7 +32,7 @@ fn undefined(locals: &str, ingress: &str) -> Vec<String> {
     take_undefined(&mut poisoned(locals, ingress), &[7, 8])
 }
 
-/// The same for any program.
+/// The undefined values that influence a decision of any program.
 fn undefined_in(program: &str, packet: &[u8]) -> Vec<String> {
     let config = Config {
         executor: Executor::Reference,

@@ -162,7 +162,7 @@ fn fields_of_invalid_headers_keep_written_values() {
             [3, 2],
         ),
         ("", "", "meta.y.a = 3; meta.y = {#}; hdr.x.a = meta.y.a;", [3, 2]),
-        // The same applies within a struct, a list, a stack or a union; other values and valid headers are copied.
+        // This also holds within a struct, a list, a stack or a union; valid headers and other values are copied.
         (
             "",
             "",
@@ -212,7 +212,7 @@ fn fields_of_invalid_headers_keep_written_values() {
         ("", &part, "meta.y.a = 7; t.apply();", [40, 2]),
         ("", &within, "meta.r = { { 7 }, 1 }; t.apply();", [47, 2]),
         ("", &computed, "meta.y.a = 7; t.apply();", [47, 2]),
-        // The same applies to hashed data.
+        // Such a field is also 0 in hashed data.
         (
             "",
             "",

@@ -43,7 +43,7 @@ faults:
   - {id: lost, flows: f, effect: drop, select: {every: 3}, during: on}
 lease: 200ms
 ";
-/// The same program with other entries.
+/// Needs the program of `FIRST`, with other entries.
 const ENTRIES: &str = "weir: 1
 name: entries
 topology: {star: {hosts: [a, s], switch: sw}}

@@ -1,4 +1,4 @@
-// Ethernet frames to the port that the table has for their destination.
+// Forwards each Ethernet frame to the port that the table has for its destination.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -5,7 +5,7 @@ use crate::op::lanes::{Lane, LaneOp, Lanes};
 /// Maximum length of tails that are duplicated, so that related instructions become adjacent.
 const TAIL: usize = 2;
 
-/// The same effect in fewer instructions. `temporaries`: slots from this one on are only used by the body itself.
+/// Reduces the instructions without changing their effect. Only the body uses the slots from `temporaries` on.
 pub(super) fn tidy(ops: Vec<LaneOp>, temporaries: u32) -> Vec<LaneOp> {
     let ops = compact(&ops);
     let ops = repeat_tails(&ops);
