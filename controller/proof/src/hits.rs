@@ -156,7 +156,7 @@ pub fn of_frame(engine: &Engine, found: &Found<'_>) -> Vec<Hit> {
             left_as: left_as.clone(),
             outcome,
             packet: arrival.packet,
-            bytes: arrival.bytes.clone(),
+            bytes: arrival.bytes.as_slice().into(),
             wire_len: arrival.wire_len,
         })
         .collect()

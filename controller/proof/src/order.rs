@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::model::effect::Fate;
 use scenario::replay::Passage;
+use smallvec::SmallVec;
 
 use super::STAMP_NS;
 use super::frame::Identity;
@@ -81,7 +82,7 @@ pub struct Move {
     /// Time for which faults had to hold the frame, in nanoseconds.
     pub delay_ns: u64,
     /// Port and time of first departure, in nanoseconds since 1970.
-    pub left: Vec<(u32, u64)>,
+    pub left: SmallVec<[(u32, u64); 1]>,
 }
 
 impl Move {

@@ -10,6 +10,9 @@ use scenario::replay::{Classified, Engine, Recorded};
 use super::STAMP_NS;
 use super::frame::{Identity, Plainly};
 
+/// Number of leading bytes kept of a frame of a fault's flow, for the report of a hit.
+pub const TOLD_BYTES: usize = 128;
+
 /// A frame that arrived at a switch.
 #[derive(Debug)]
 pub struct Arrival {
@@ -29,7 +32,7 @@ pub struct Arrival {
     /// Identity of the frame.
     pub identity: Identity,
     /// Its bytes, where an effect may have to change them.
-    pub bytes: Box<[u8]>,
+    pub bytes: Vec<u8>,
     /// The RDMA packet, if the frame belongs to a connection that is announced to the switch.
     pub packet: Option<Packet>,
     /// The frame as input of the model.

@@ -21,10 +21,7 @@ use super::facts::EpochWrite;
 use super::frame::{Digest, Sight, Way};
 use super::odd::Ground;
 use super::recovery::may_be_roce;
-use super::trace::{Arrival, Passed};
-
-/// Number of leading bytes kept of a frame of a fault's flow, for the report of a hit.
-const TOLD_BYTES: usize = 128;
+use super::trace::{Arrival, Passed, TOLD_BYTES};
 
 /// The longest time for which a switch may keep a frame: all holds of the faults, the longest latency
 /// of its links, and a backlog of one second.
@@ -230,6 +227,16 @@ impl<'a> Witness<'a> {
             .classify_parsed(sight.bytes, headers, port);
         frame.at_ns = at_ns;
         let is_data = (self.takes || frame.data.is_some()) && may_be_roce(sight.bytes);
+        let kept = match self.ground.engine.may_rewrite(&frame) {
+            true => sight.bytes,
+            false if self.ground.engine.ignores(&frame) => &[],
+            false => &sight.bytes[..sight.bytes.len().min(TOLD_BYTES)],
+        };
+        let mut bytes = match kept.len() > TOLD_BYTES {
+            true => self.docket.spare.pop().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        bytes.extend_from_slice(kept);
         let arrival = Arrival {
             port,
             number: *count,
@@ -238,11 +245,7 @@ impl<'a> Witness<'a> {
             is_at_boundary: false,
             wire_len: sight.wire_len,
             identity: sight.identity,
-            bytes: match self.ground.engine.may_rewrite(&frame) {
-                true => sight.bytes.into(),
-                false if self.ground.engine.ignores(&frame) => Box::default(),
-                false => sight.bytes[..sight.bytes.len().min(TOLD_BYTES)].into(),
-            },
+            bytes,
             packet: is_data
                 .then(|| Packet::parse(self.library, sight.bytes))
                 .flatten(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parser_gen::psn::PsnPosition;
+use smallvec::SmallVec;
 
 use crate::model::effect::{Effect, Fate};
 
@@ -46,10 +47,10 @@ impl Act<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The injections that examined the packet, in declared order. Indexes into [`crate::Plan::injections`].
-    pub met: Vec<usize>,
+    pub met: SmallVec<[usize; 2]>,
     /// For each of these, the value that its effect uses: the drawn word, the time that the packet waits for others, or
     /// that a queue was full.
-    pub drawn: Vec<u32>,
+    pub drawn: SmallVec<[u32; 2]>,
     /// The injections that had no cell for the packet's key and did not act on it.
     pub keyless: Vec<usize>,
     /// The injections that confused the packet's key with another one.
@@ -70,8 +71,8 @@ impl Verdict {
     #[inline]
     pub fn untouched() -> Verdict {
         Verdict {
-            met: Vec::new(),
-            drawn: Vec::new(),
+            met: SmallVec::new(),
+            drawn: SmallVec::new(),
             keyless: Vec::new(),
             conflated: Vec::new(),
             hits: Vec::new(),
