@@ -11,9 +11,9 @@ use crate::model::decision::Draws;
 /// its last, and nothing is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
-    /// Greatest draw that fires.
+    /// Greatest random draw with which a key is selected.
     pub limit: u32,
-    /// The key of a packet.
+    /// The fields of a packet that are its key.
     pub key: PacketKey,
     /// Plural noun for the keys, for users: `connections`.
     pub of: String,
