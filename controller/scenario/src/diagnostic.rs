@@ -61,7 +61,7 @@ pub enum Severity {
 /// A further position that a diagnostic refers to, possibly in another file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Related {
-    /// File name as given to [`Source`].
+    /// Name of the file to which the position belongs, as given to [`Source`].
     pub file: String,
     /// Line of the position, counted from 1.
     pub line: usize,
@@ -76,11 +76,11 @@ pub struct Related {
 /// One error or warning about a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Kind of the diagnostic.
+    /// Kind of the error or warning.
     pub code: Code,
     /// Whether the diagnostic stops the run.
     pub severity: Severity,
-    /// File name as given to [`Source`].
+    /// Name of the file to which the position belongs, as given to [`Source`].
     pub file: String,
     /// Line of the error or warning, counted from 1.
     pub line: usize,
@@ -103,7 +103,7 @@ pub struct Diagnostic {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excerpt {
     line: String,
-    /// Length of the marked part, in characters.
+    /// Length of the part of the line that is marked, in characters.
     width: usize,
 }
 
@@ -254,7 +254,7 @@ pub struct Sink<'a> {
 const MOST: usize = 100;
 
 impl<'a> Sink<'a> {
-    /// A sink without diagnostics.
+    /// A collector for the diagnostics of one file, without any yet.
     #[must_use]
     pub fn new(source: Source<'a>) -> Self {
         Self {
@@ -344,7 +344,7 @@ impl<'a> Sink<'a> {
         self.errors
     }
 
-    /// Whether no more errors will be shown.
+    /// Whether so many errors were reported that further errors will not be shown.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.errors > MOST

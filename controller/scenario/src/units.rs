@@ -1,6 +1,6 @@
 //! Quantities as users write them: `20ms`, `1Gbit/s`, `64KiB`, `0.01`, `1%`.
 //!
-//! A bare number has no dimension and is refused where one is needed; the unit is never guessed.
+//! A number without a unit is refused where a unit is needed; the unit is never guessed.
 
 mod spelling;
 
@@ -109,17 +109,17 @@ pub enum UnitError {
     /// The text does not start with a number.
     #[error("`{text}` is not a {dimension}")]
     NotANumber {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The text is a number without a unit.
     #[error("`{text}` has no unit")]
     NoUnit {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The text has a unit that the dimension does not have.
@@ -129,23 +129,23 @@ pub enum UnitError {
         number: String,
         /// The text after the number, which is not a unit.
         unit: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The quantity is finer than 1 ns, 1 bit/s or 1 byte.
     #[error("`{text}` is not a whole number of {}", .dimension.units()[0].0)]
     TooFine {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The quantity is 2⁶⁴ or more.
     #[error("`{text}` is too large: 2^64 {} or more", .dimension.units()[0].0)]
     TooLarge {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
 }

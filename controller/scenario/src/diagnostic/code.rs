@@ -18,7 +18,7 @@ pub enum Code {
     Duplicate,
     /// A value of the wrong type, such as a list where a mapping is required.
     WrongType,
-    /// A missing unit, an unknown unit, or a unit of another dimension.
+    /// A quantity without a unit, with an unknown unit, or with a unit of another dimension.
     Unit,
     /// A number or size outside its range.
     OutOfRange,
@@ -34,7 +34,7 @@ pub enum Code {
     Workload,
     /// A filter that does not parse, or that compares a field with a value of another type.
     Filter,
-    /// The topology is not one network, or its addresses collide.
+    /// The topology consists of several unconnected networks, or its addresses collide.
     Topology,
     /// The network has no path from a flow's sender to its receiver.
     Unreachable,
@@ -60,7 +60,7 @@ pub enum Code {
     MissingMetric,
     /// Part of a file that is legal, but probably a mistake.
     Suspicious,
-    /// A part of the file that does nothing where it is used.
+    /// A key or section of the file that has no effect where it is.
     NoEffect,
 }
 

@@ -1,4 +1,4 @@
-//! Shortens and sanitizes the text of files and messages for display.
+//! Prepares text of files and messages for display: shortens it, and replaces characters that act on a terminal.
 
 /// Maximum length of a message or hint, in characters.
 pub(super) const MESSAGE: usize = 400;

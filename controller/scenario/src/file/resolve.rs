@@ -1,4 +1,4 @@
-//! Resolves names: turns a file as written into a [`Scenario`].
+//! Resolves the names in a scenario file that was read, and thus turns it into a [`Scenario`].
 
 mod disruptions;
 mod epochs;

@@ -14,7 +14,7 @@ pub const TABLES: usize = INPUT_TABLES + DERIVED_TABLES;
 /// Number of rows of each hash table.
 pub const ROWS: usize = 256;
 
-/// SplitMix64's increment.
+/// Increment of the random number generator SplitMix64, which fills the hash tables.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The three independent, uniform random words that decide about one packet of a (fault, flow) pair.
@@ -40,7 +40,7 @@ pub struct Row {
 /// The hash tables of the decision function for one seed. All units of all switches use the same tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draws {
-    /// Each row packed into one number, so that one operation per row combines them: u, v, w, 16 unused bits, derived.
+    /// The rows, each packed into one number so that one XOR combines two rows: u, v, w, 16 unused bits, derived bytes.
     tables: Box<[[u128; ROWS]; TABLES]>,
 }
 
@@ -103,7 +103,7 @@ pub fn flow_key(name: &str) -> u64 {
     mix(fnv1a(name))
 }
 
-/// The decision key of a (fault, flow) pair.
+/// The decision key of a (fault, flow) pair: with a packet's ordinal, it determines the packet's random words.
 #[must_use]
 pub fn key(fault_key: u64, flow_key: u64) -> u32 {
     (mix(fault_key ^ flow_key) >> 32) as u32
@@ -132,7 +132,7 @@ pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
     (steps * step).checked_sub(1).map(|limit| limit as u32)
 }
 
-/// SplitMix64's finaliser.
+/// Mixes the bits of a number: the last step of SplitMix64.
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -27,13 +27,13 @@ pub struct Disruption {
     pub does: Does,
     /// Epochs in which the disruption is in force, in ascending, disjoint ranges. The controller acts once for each range.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// Position of the declaration in the file.
+    /// Position of the fault's declaration in the file.
     pub span: Span,
     /// Position where the file names the command or switch.
     pub on_span: Span,
 }
 
-/// The action that the controller carries out.
+/// The action of a disruption, which the controller carries out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {

@@ -1,4 +1,4 @@
-//! Expectations: comparisons of metrics, checked for names and dimensions before the run, evaluated after it.
+//! Expectations: comparisons of metrics of a run, checked for names and units before the run, evaluated after it.
 //!
 //! `fault.drop-gets.fired == fault.drop-gets.observed`, `client.a.set.p50 >= 20ms`, `flow.b.lost == 0`.
 
@@ -17,13 +17,13 @@ pub use metric::{Metric, Metrics};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// A count or a ratio.
+    /// A plain number: a count or a ratio.
     Number,
-    /// Nanoseconds.
+    /// A duration, in nanoseconds.
     Duration,
-    /// Bytes.
+    /// A size, in bytes.
     Size,
-    /// Bits per second.
+    /// A rate, in bits per second.
     Rate,
 }
 

@@ -4,7 +4,7 @@ use parser_gen::FrameValues;
 
 use crate::diagnostic::{Span, Spanned};
 
-/// The job number of a scenario's training.
+/// Number of the job that a scenario's training has in aggregation headers.
 pub const JOB: u16 = 1;
 /// Number of slots of a switch, shared by all its jobs; a slot is a pair of cells (`NUM_SLOTS` in p4src).
 pub const SLOTS: u32 = 1024;
@@ -34,7 +34,7 @@ pub fn burst_bytes(window: u32, children: usize) -> u64 {
     2 * u64::from(window) * children as u64 * FRAME_BYTES
 }
 
-/// The longest deadline of a sum, in nanoseconds.
+/// Maximum of a job's deadline, in nanoseconds.
 pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
 
 /// What happens to late contributions: values that come after their sum was completed without them.
@@ -42,7 +42,7 @@ pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
 pub enum Late {
     /// Late contributions are dropped.
     Drop,
-    /// Late contributions join the next sum of the same values.
+    /// Late contributions are added to the next sum of the same values.
     Next,
 }
 
@@ -87,7 +87,7 @@ pub struct Job {
     pub name: String,
     /// The job's number in aggregation headers, counted from 1 in declared order.
     pub number: u16,
-    /// Hosts of the ranks, in rank order.
+    /// Names of the ranks' hosts, in rank order.
     pub ranks: Vec<String>,
     /// The switches that sum the job's values, the root of the tree first.
     pub tree: Vec<Summing>,
@@ -99,7 +99,7 @@ pub struct Job {
     pub deadline: Option<Deadline>,
     /// Rate limit, in bits per second, of all frames of the job that come to one switch of the tree; `None`: no limit.
     pub rate: Option<Spanned<u64>>,
-    /// Number of values in a frame.
+    /// Number of values in each aggregation frame of the job.
     pub values: FrameValues,
     /// Position where the file declares the number of values; `None` if it follows from the links.
     pub values_span: Option<Span>,

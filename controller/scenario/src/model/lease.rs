@@ -1,4 +1,4 @@
-//! The lease: for how long faults stay armed on a switch that no longer receives anything from its controller.
+//! The lease: how long faults stay armed on a switch that its controller no longer reaches.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub const SHORTEST_REFRESH_NS: u64 = 50_000_000;
 /// The lease that a scenario file asks for, or the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// The lease; `None`: faults stay armed until the user disarms them.
+    /// The lease; `None`: there is none, and faults stay armed until the user disarms them.
     pub lease: Option<Lease>,
     /// Position of `lease` in the file; `None` if the file does not have it.
     pub span: Option<Span>,

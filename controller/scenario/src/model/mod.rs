@@ -50,7 +50,7 @@ pub const MAX_FLOWS_PER_FAULT: usize = 4096;
 /// Maximum number of table entries in a fault unit's `select` table.
 pub const MAX_SELECT_ENTRIES: usize = 4096;
 
-/// A checked scenario.
+/// A scenario file after all checks, with all names resolved.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// File name as given on the command line.
@@ -245,7 +245,7 @@ pub struct Flow {
     pub on: Option<String>,
     /// Whether the flow is protected: no fault may hit its packets.
     pub protected: bool,
-    /// The flow's contribution to the decision key.
+    /// The flow's part of the key from which random decisions are computed ([`decision`]).
     pub key: u64,
     /// Position of the flow's declaration in the file.
     pub span: Span,
@@ -316,9 +316,9 @@ pub struct Fault {
     pub place: Option<InjectionPoint>,
     /// Index of the trigger that enables the fault: the fault acts only while it is on. `None`: the fault waits for no trigger.
     pub when: Option<usize>,
-    /// Epochs in which the fault acts, in ascending, disjoint ranges.
+    /// Numbers of the epochs in which the fault acts, in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// The fault's contribution to the decision key.
+    /// The fault's part of the key from which random decisions are computed ([`decision`]).
     pub key: u64,
     /// Position of the fault's declaration in the file.
     pub span: Span,
@@ -348,13 +348,13 @@ impl Fault {
 pub struct Keys {
     /// The fields of a packet that are its key.
     pub key: PacketKey,
-    /// Plural noun for users: `connections`.
+    /// Plural noun for the keys, for users: `connections`.
     pub of: String,
-    /// Singular noun for users: `connection`.
+    /// Singular noun for a key, for users: `connection`.
     pub one: String,
     /// Whether the numbering of a key restarts when its TCP connection is opened again.
     pub restarts: bool,
-    /// The property that all packets of a key share.
+    /// The property of a flow that all packets of one key have in common.
     pub shared: Shared,
     /// Maximum number of keys for which a switch has cells.
     pub most: u32,
@@ -419,7 +419,7 @@ pub struct Limits {
 impl Limits {
     /// The smallest `limits.disk`, in bytes: the largest frame fits, with its metadata.
     pub const LEAST_DISK_BYTES: u64 = 1 << 20;
-    /// The limits of a file that sets none.
+    /// The limits of a run whose file sets none.
     pub const DEFAULT: Limits = Limits {
         time_ns: 60_000_000_000,
         time_span: None,

@@ -30,7 +30,7 @@ pub const MOST_MARK_AT: u32 = 127;
 /// Default MTU of a link, in bytes.
 pub const DEFAULT_MTU: u32 = 1500;
 
-/// A network. In a testbed, every host is attached to one switch.
+/// The network of a scenario. In a testbed, every host is attached to one switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Topology {
     /// Names of the switches, in declared order.
@@ -109,7 +109,7 @@ impl NamespaceOf {
 pub struct TopologySource {
     /// Path of the file, for messages; its suffix determines the format.
     pub file: String,
-    /// Content of the file.
+    /// Content of the topology file.
     pub text: String,
 }
 
@@ -157,7 +157,7 @@ fn is_unloaded(load_bps: &[u64; 2]) -> bool {
 }
 
 impl Link {
-    /// A link with the default rate, latency and MTU.
+    /// A link between two named nodes, with the default rate, latency and MTU.
     #[must_use]
     pub fn new(a: &str, b: &str) -> Link {
         Link {
@@ -259,8 +259,8 @@ impl Topology {
             .map(|host| host.name.as_str())
     }
 
-    /// A topology for training: `core` aggregates and is attached to the server and `workers_on_core` workers; the other
-    /// workers are behind `edge`.
+    /// A topology for a training: the switch `core` sums, and is attached to the server and `workers_on_core` workers; the
+    /// other workers are attached to the switch `edge`.
     #[must_use]
     pub fn training(workers_on_core: usize, workers_on_edge: usize) -> Topology {
         let switches = vec!["core".to_owned(), "edge".to_owned()];

@@ -40,13 +40,13 @@ pub struct Stage {
 /// An event in the network that a trigger can count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A packet of a flow arrives.
+    /// A packet of a flow arrives at the switch.
     Flow {
         /// Declared name of the flow.
         name: String,
         /// Indexes of the flows to which the declared flow was expanded.
         flows: Vec<usize>,
-        /// Position of the name in the file.
+        /// Position in the file where the trigger gives this name.
         span: Span,
     },
     /// A fault hits a packet.
@@ -55,7 +55,7 @@ pub enum Event {
         name: String,
         /// Index of the fault in the scenario.
         fault: usize,
-        /// Position of the name in the file.
+        /// Position in the file where the trigger gives this name.
         span: Span,
     },
 }

@@ -1,4 +1,4 @@
-//! Announcements of RDMA connections: an endpoint announces the first sequence number to a switch.
+//! Announcements of RDMA connections: an endpoint announces a connection's first sequence number to a switch.
 //!
 //! Without an announcement, the first packet that the switch sees counts as the first of the connection.
 
@@ -49,7 +49,7 @@ impl Stream {
 pub struct Announcement {
     /// Name of the switch that received the announcement.
     pub switch: String,
-    /// The announced stream.
+    /// The stream whose first sequence number is announced.
     pub stream: Stream,
     /// Sequence number of the stream's first packet.
     pub first_psn: u32,

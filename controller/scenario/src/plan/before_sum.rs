@@ -18,7 +18,7 @@ use crate::plan::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 /// listed ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BeforeSum {
-    /// Epochs in which the fault is armed.
+    /// Numbers of the epochs in which the fault is armed.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// Numbers of all ports of the switch.
     pub ports: Vec<u32>,

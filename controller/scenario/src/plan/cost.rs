@@ -24,7 +24,7 @@ pub struct Resources {
     pub select_entries: usize,
     /// Table entries in the forwarding tables.
     pub forward_entries: usize,
-    /// Copies that the multicast groups make.
+    /// Replicas in all multicast groups of the switch.
     pub replicas: usize,
     /// Bits of packets that faults delay at the same time, if every delayed flow runs at its full rate.
     pub held_bits: u64,

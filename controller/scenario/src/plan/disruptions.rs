@@ -10,7 +10,7 @@ use crate::model::Scenario;
 use crate::model::disruption::{ACTS_WITHIN_NS, Disruption, Does, Subject};
 use crate::units::show_duration;
 
-/// A disruption as the plan shows it.
+/// A disruption (a fault on a program or switch) as the plan shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedDisruption {
     /// The fault's name.
@@ -29,7 +29,7 @@ pub struct PlannedDisruption {
 /// A range of the timeline in which a disruption is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ActiveTime {
-    /// The first epoch of the range.
+    /// Number of the first epoch of the range.
     pub epoch: u16,
     /// Start in nanoseconds since the start of the workload; `None` if it depends on events of the run.
     pub from_ns: Option<u64>,

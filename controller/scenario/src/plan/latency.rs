@@ -10,7 +10,7 @@ use crate::model::topology::{Port, Topology};
 /// Times for which a port of a switch holds each frame, so that the port's link has the declared latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PortLatency {
-    /// Port number.
+    /// Number of the switch's port.
     pub port: u32,
     /// Time for which the port holds each incoming frame, in nanoseconds.
     pub in_ns: u64,

@@ -164,7 +164,7 @@ pub struct PlannedFlow {
     /// The condition on the flow's packets.
     #[serde(serialize_with = "serialize_filter")]
     pub filter: Filter,
-    /// Whether the flow is protected: it is classified so that no fault's entry matches its packets.
+    /// Whether the flow is protected: the switch classifies it so that no fault's table entry matches its packets.
     pub protected: bool,
 }
 

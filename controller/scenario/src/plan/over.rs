@@ -64,7 +64,7 @@ pub struct Ended {
 }
 
 impl Over {
-    /// Compares two plans of which `new` replaces `old`. Each plan comes with its scenario.
+    /// Compares a plan with the plan `new` that replaces it. Each plan comes with its scenario.
     #[must_use]
     pub fn new(old: (&Scenario, &Plan), new: (&Scenario, &Plan)) -> Over {
         let is_same = |a: &Injection, b: &Injection| {

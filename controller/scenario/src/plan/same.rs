@@ -4,7 +4,7 @@ use crate::diagnostic::{Code, Diagnostics, Span};
 use crate::model::Scenario;
 use crate::model::topology::{Link, Topology};
 
-/// Refuses scenarios whose `topology` or `routing` differs from that of the first.
+/// Refuses scenarios whose `topology` or `routing` differs from that of the first scenario.
 pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {
     let Some((first, others)) = scenarios.split_first() else {
         return Ok(());

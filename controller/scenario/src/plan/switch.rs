@@ -28,7 +28,7 @@ pub struct SwitchPlan {
     /// The protocols to which the filters of the switch's flows refer.
     #[serde(skip)]
     pub protocols: Arc<Protocols>,
-    /// Flows that the switch classifies.
+    /// The flows to which the switch can assign packets: those on which faults act here, and protected ones.
     pub flows: Vec<PlannedFlow>,
     /// The sets of flows that a packet can belong to, as positions in `flows`; `meta.class` is the index. Set 0 is empty.
     pub classes: Vec<Vec<usize>>,
@@ -81,7 +81,7 @@ impl SwitchPlan {
         self.flows.iter().map(PlannedFlow::as_declared).collect()
     }
 
-    /// Generates the switch's program with parser-gen.
+    /// Generates the switch's P4 program with parser-gen.
     pub fn generate(&self) -> Result<Generated, GenerateError> {
         parser_gen::generate_with(
             &self.protocols,

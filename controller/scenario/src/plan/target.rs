@@ -15,7 +15,7 @@ pub struct TargetModel {
     pub loop_rate_bps: u64,
     /// Time by which the switch may miss a deadline, in nanoseconds: 0 in hardware, the scheduler's wake-up in software.
     pub wakeup_ns: u64,
-    /// The recirculation port's number.
+    /// Number of the recirculation port.
     pub recirculation_port: u32,
     /// Whether a multicast group can have the recirculation port, which duplicates need (docs/decisions/0003).
     pub multicast_recirculates: bool,
@@ -37,14 +37,14 @@ pub struct TargetModel {
     pub frame_values: FrameValues,
     /// Maximum number of children (ranks and switches) for which the switch sums: the bits of its bitmap.
     pub sum_children: usize,
-    /// Whether a slot can be closed before all ranks have contributed (`CLOSES` in its slots.p4).
+    /// Whether the switch can complete a sum before all ranks have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,
     /// Whether the switch's program sums RoCEv2, which needs a CRC-32 over the whole packet before and after the sum.
     pub sums_roce: bool,
     /// Whether the program checks, before a sum, who may send for a job and at which rate. Tofino has no stage left for it, and
     /// weir does not set the meters of `psa_switch` over Thrift.
     pub guards_jobs: bool,
-    /// Whether a register can hold a deadline and be compared with it. Tofino's stateful ALU cannot, because clocks wrap.
+    /// Whether a register of the switch can hold a deadline and be compared with it. Tofino's ALU cannot, because clocks wrap.
     pub compares_deadlines: bool,
     /// Whether the switch can update checksums over fields that a fault changed.
     pub mends_checksums: bool,
@@ -56,7 +56,7 @@ pub struct TargetModel {
     pub numbers_keys: bool,
     /// Whether packets can wait for later packets: a recirculated packet then reads a register that the later packets write.
     pub reorders: bool,
-    /// Whether faults can wait for triggers.
+    /// Whether faults on the switch can wait for triggers.
     pub has_triggers: bool,
     /// How the switch truncates packets; `None` if it cannot.
     pub truncates: Option<Truncates>,
@@ -164,7 +164,7 @@ impl TargetModel {
         restarts: false,
     };
 
-    /// BMv2's `psa_switch`: as `simple_switch_grpc`, but its multicast supports only ports 0 to 511.
+    /// BMv2's `psa_switch`: as `simple_switch_grpc`, but its multicast reaches only ports 0 to 511.
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,

@@ -55,7 +55,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         .hint("use the embedded switch or BMv2, which support triggers");
 }
 
-/// The triggers of a switch, in declared order.
+/// The triggers that the plan puts on a switch, in declared order.
 pub(super) fn for_switch(
     scenario: &Scenario,
     placement: &Placement,
@@ -155,7 +155,7 @@ pub(crate) fn events_by_flow<'s>(
     by_flow
 }
 
-/// The triggers of a switch as input of parser-gen.
+/// The triggers of a switch as input of parser-gen, which generates their P4.
 pub(super) fn specs(
     scenario: &Scenario,
     triggers: &[PlannedTrigger],

@@ -28,9 +28,9 @@ pub struct Classified {
     pub told: Option<Begun>,
     /// TCP sequence number, if the frame opens a connection and a unit or trigger then restarts its numbering; else `None`.
     pub begins: Option<u32>,
-    /// Arrival time in nanoseconds, for effects that depend on it.
+    /// Arrival time of the frame in nanoseconds, for effects that depend on time.
     pub at_ns: u64,
-    /// Length in bytes, for effects that depend on it.
+    /// Length of the frame in bytes, for effects that depend on it.
     pub bytes: u32,
     /// For each ingress unit that lets packets wait for later packets of the same cell: the time in nanoseconds when enough of
     /// them had come; `u64::MAX` if they never came. Empty if no unit does so.

@@ -80,14 +80,14 @@ struct Exits {
     untouched: Arc<[(u32, Vec<Verdict>)]>,
 }
 
-/// A word that selects the median of a distribution.
+/// A random word that selects the median of a distribution.
 const MEDIAN: u32 = 1 << 31;
 
 /// Maximum number of packets in the cache of flows.
 const MAX_SEEN: usize = 1 << 16;
 
 impl Engine {
-    /// The engine of a switch; `None` if the plan does not contain the switch, or uses another scenario's protocols.
+    /// The model of a switch's fault engine; `None` if the plan lacks the switch, or uses another scenario's protocols.
     #[must_use]
     pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
         let planned = plan.switch(switch)?;

@@ -16,7 +16,7 @@ pub(super) const RACE_NS: u64 = 200_000;
 pub(super) struct Followed {
     /// Progress shared by all packets, for a trigger without keys.
     pub shared: Progress,
-    /// Progress of each key, for a trigger with keys.
+    /// Progress of each key, for a trigger that counts separately for each key.
     pub keyed: Slots<Progress>,
     /// Changes of the trigger to on or off in the last [`RACE_NS`].
     pub turned: Vec<Turned>,

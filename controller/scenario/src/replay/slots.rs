@@ -57,7 +57,7 @@ impl<T: Copy + Default> Slots<T> {
         found.unwrap_or(CellPlace::Nowhere)
     }
 
-    /// The cell at an index.
+    /// The cell at an index of the table.
     #[inline]
     pub fn get(&self, at: u32) -> Slot<T> {
         let (branch, chunk, cell) = parts(at);

@@ -13,7 +13,7 @@ pub struct State {
     pub(super) cells: Vec<Cell>,
     /// By cell, time in nanoseconds at which the last held packet is due, for units that keep the packets' order.
     pub(super) due_ns: Vec<u64>,
-    /// State of each trigger.
+    /// State of each trigger of the switch.
     pub(super) followed: Vec<Followed>,
     /// For each unit that numbers the packets of each key separately: the cells of its keys.
     pub(super) slots: Vec<Slots<Cell>>,
@@ -36,7 +36,7 @@ impl State {
         self.cells.len() - 1
     }
 
-    /// Creates the initial state of `count` triggers.
+    /// Sets all `count` triggers of the switch to their initial state.
     pub(super) fn await_triggers(&mut self, count: usize) {
         self.followed = vec![Followed::default(); count];
     }

@@ -21,7 +21,7 @@ use crate::plan::{Plan, SwitchPlan, events_by_flow, flows_met};
 pub(super) struct SwitchTrigger {
     /// Index of the trigger in the scenario's list of triggers.
     index: usize,
-    /// Whether a counter of the switch counts how often the trigger came on.
+    /// Whether the switch has a counter of how often the trigger came on.
     is_counted: bool,
     /// The key, for a trigger with separate progress per key; `None`: all packets share one progress.
     pub keys: Option<Follows>,
@@ -50,7 +50,7 @@ pub(super) struct Follows {
     restarts: bool,
 }
 
-/// Keys of a trigger span all its flows, so no flow is hashed into them.
+/// The salt of a trigger's key hashes: none, because a key of a trigger spans all flows of the trigger.
 const NO_SALT: u32 = 0;
 
 /// A question on a trigger that is open when a frame comes, with one of two answers; the frame's fate shows the right one.

@@ -41,7 +41,7 @@ pub(super) struct KeyCells {
 pub(super) struct Entry {
     pub epochs: Vec<RangeInclusive<u16>>,
     pub injection: usize,
-    /// Decision key of fault and flow.
+    /// The decision key of fault and flow, from which a packet's random words are computed.
     pub key: u32,
     /// Index of the flow's state cell in [`State`].
     pub cell: usize,

@@ -11,11 +11,11 @@ use crate::model::effect::{Effect, Fate};
 pub struct Act<'e> {
     /// Index of the injection that examined the packet; if none did, the unit's first injection.
     pub injection: usize,
-    /// The unit's effect.
+    /// The effect of the unit's fault.
     pub effect: &'e Effect,
-    /// Whether the unit examined the packet.
+    /// Whether the unit examined the packet: its flow and epoch are those of the fault.
     pub met: bool,
-    /// Whether the unit fired.
+    /// Whether the unit fired on the packet, so that its effect applies.
     pub hit: bool,
     /// The word that the unit drew for the packet; 0 if it drew none.
     pub w: u32,
@@ -53,7 +53,7 @@ pub struct Verdict {
     pub keyless: Vec<usize>,
     /// The injections whose unit confused the packet's key with another key.
     pub conflated: Vec<usize>,
-    /// The injections that fired.
+    /// The injections that fired on the packet.
     pub hits: Vec<usize>,
     /// For injections that select by sequence number: the injection, and the packet's position in its RDMA connection.
     pub places: Vec<(usize, PsnPosition)>,
@@ -89,7 +89,7 @@ impl Verdict {
         Some(found.1)
     }
 
-    /// The word that an injection drew for the packet; 0 if it drew none.
+    /// The random word that an injection drew for the packet; 0 if it drew none.
     #[must_use]
     #[inline]
     pub fn drawn_by(&self, injection: usize) -> u32 {

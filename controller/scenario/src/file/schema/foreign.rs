@@ -112,8 +112,8 @@ fn percent(text: &str) -> Option<(String, Option<String>)> {
     Some((share, asked))
 }
 
-/// A text as a share of packets: `5%`, `0.05%`. `5` means five percent, and `0.1` means ten, because other tools do not
-/// mean 0.1 %.
+/// A text as a share of packets in weir's notation: `5` becomes `5%`. Up to 1, a number without `%` is a fraction: `0.1` means
+/// ten percent, because other tools do not mean 0.1 %. `None` for other texts.
 pub(super) fn share(text: &str) -> Option<String> {
     let text = text.split_whitespace().next()?;
     let number = text.strip_suffix('%').unwrap_or(text);

@@ -1,4 +1,5 @@
-//! The schema as a JSON Schema (draft 2020-12) for editors, generated from the tables by which the readers refuse files.
+//! Writes the schema of files as a JSON Schema (draft 2020-12) for editors, generated from the tables by which the readers
+//! refuse files.
 //!
 //! It is weaker than the readers: it does not know whether names are declared or sizes fit together. Every file that it
 //! refuses, the readers refuse too.

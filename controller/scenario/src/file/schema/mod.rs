@@ -171,7 +171,7 @@ pub(crate) struct RawPlace {
     pub direction: Direction,
 }
 
-/// The schema of a scenario file.
+/// The keys of a scenario file at its top level, with the shape of each.
 pub(crate) static SCENARIO: Object = Object {
     what: "a scenario",
     keys: &[

@@ -47,7 +47,7 @@ type Hosts = Vec<Spanned<String>>;
 
 /// A flow of a partition: all packets of some hosts to other hosts, which are dropped.
 struct Cut {
-    /// Suffix of the flow's name, after the fault's name.
+    /// Suffix of the flow's name; the flow is named after the partition's fault, followed by this suffix.
     name: String,
     from: Hosts,
     to: Hosts,

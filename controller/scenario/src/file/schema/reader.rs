@@ -46,7 +46,8 @@ impl<'n> Fields<'n> {
         self.get(key).and_then(read)
     }
 
-    /// Reads the value at an optional key: `Some(None)` if the mapping does not have it, `None` if it was refused.
+    /// Reads the value at an optional key with `read`: `Some(None)` if the mapping lacks the key, `None` if the value was
+    /// refused.
     pub fn optional<T>(
         &self,
         key: &str,

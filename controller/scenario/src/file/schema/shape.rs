@@ -32,7 +32,7 @@ pub(crate) enum Literal {
     Number(u64),
     Probability(f64),
     Flag(bool),
-    /// A word, name, text or alternative.
+    /// The default is a word, name, text or alternative.
     Word(&'static str),
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Shape {
     Probability,
     /// A number, possibly with a fraction, from the first to the second, inclusive.
     Number(f64, f64),
-    /// A number, or text such as an address.
+    /// A value that is a number, or text such as an address.
     Value,
     /// One word of this list.
     Word(&'static [&'static str]),

@@ -25,7 +25,7 @@ pub(crate) struct RawStep {
     pub times: Vec<StepTime>,
 }
 
-/// One occurrence of a step.
+/// One occurrence of a step of the timeline: a step may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepTime {
     pub at_ns: u64,

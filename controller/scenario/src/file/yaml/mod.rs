@@ -11,9 +11,9 @@ use crate::diagnostic::{Code, Sink, Span, is_obeyed};
 
 pub use scalar::locate;
 
-/// Maximum nesting depth; both readers stay far from the end of the stack.
+/// Maximum nesting depth of a file; deeper nesting could overflow the stack of the two YAML readers.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of nodes after alias expansion, which stops alias bombs.
+/// Maximum number of YAML values after aliases are expanded, which stops files that expand without limit.
 const MAX_NODES: usize = 100_000;
 
 /// A value of the YAML tree, with its position in the file.
@@ -27,14 +27,14 @@ pub struct Node {
     pub kind: Kind,
 }
 
-/// The type and content of a value.
+/// The type and content of a YAML value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// No value: `~`, `null` or an empty text.
     Null,
     /// A boolean: `true` or `false`.
     Bool(bool),
-    /// A number.
+    /// A number, with or without a fraction.
     Number {
         /// The number's value.
         value: f64,
@@ -48,7 +48,7 @@ pub enum Kind {
         /// The style in which the file writes the scalar, which is needed to find positions inside it.
         style: Style,
     },
-    /// A sequence.
+    /// A YAML sequence, with its elements.
     List(Vec<Node>),
     /// A mapping, with its entries in the order of the file.
     Map(Vec<Entry>),
@@ -57,7 +57,7 @@ pub enum Kind {
 /// The style in which a file writes a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Without quotes.
+    /// Without quotes, on one or several lines.
     Plain,
     /// In single quotes: `'…'`
     Single,
@@ -76,7 +76,7 @@ pub struct Entry {
     pub key: String,
     /// Position of the key.
     pub key_span: Span,
-    /// The value.
+    /// The value at the key.
     pub value: Node,
 }
 
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// A description of the value's type for users.
+    /// A description of the value's type for messages: `a list`.
     #[must_use]
     pub fn describe(&self) -> String {
         match &self.kind {
@@ -219,7 +219,7 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Gives each scalar of the marked tree the type that serde_yaml read at the same path.
+/// Gives each scalar of the tree from saphyr the type that serde_yaml read at the same path.
 fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value) {
     use serde_yaml::Value;
     let value = match value {
@@ -260,7 +260,7 @@ fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value)
     }
 }
 
-/// Removes the suffix " at line 3 column 4" of serde_yaml, since the diagnostic has the position.
+/// Removes the position (" at line 3 column 4") from a message of serde_yaml, since the diagnostic has it.
 fn strip_location(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or(message)
 }

@@ -3,10 +3,10 @@
 use super::{Kind, Node};
 use crate::diagnostic::Span;
 
-/// The span in the file of `start..end` in the decoded text of a scalar.
+/// The span in the file that corresponds to the bytes `start..end` of the scalar's decoded text.
 ///
-/// Quotes, escapes, indentation and folded line breaks make the two texts differ. They are aligned character by
-/// character: outside white space and escapes both texts are equal.
+/// Quotes, escapes, indentation and folded line breaks make the two texts differ. They are aligned character by character:
+/// outside white space and escapes both texts are equal.
 #[must_use]
 pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
     let Kind::Text { value, style } = &node.kind else {

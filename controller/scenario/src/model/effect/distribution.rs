@@ -12,7 +12,7 @@ pub const QUANTILES: usize = 1024;
 /// Number of upper bits of the drawn word that select a quantile.
 pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
 
-/// The table index that a drawn word selects.
+/// Index of the quantile that a drawn word selects: the upper bits of the word.
 pub(super) fn quantile_index(w: u32) -> usize {
     (w >> (32 - QUANTILE_BITS)) as usize
 }
@@ -22,7 +22,7 @@ pub(super) fn quantile_index(w: u32) -> usize {
 pub struct Distribution {
     /// Description of the distribution as in the file: `uniform 5ms to 15ms`.
     told: String,
-    /// Nanoseconds in ascending order: the midpoint of each of the 1,024 quantile intervals.
+    /// The delays of the table in nanoseconds, ascending: the midpoint of each of the 1,024 quantile intervals.
     quantiles: Box<[u64]>,
 }
 
@@ -73,8 +73,7 @@ impl Distribution {
         Distribution::from_inverse(told, |p| scale_ns as f64 * standard_pareto(p, shape))
     }
 
-    /// A distribution through points at equal steps of probability, the first at 0 and the last at 1, linear between
-    /// them.
+    /// The distribution whose inverse is linear between points (in nanoseconds) at equal steps of probability from 0 to 1.
     #[must_use]
     pub fn through(points: &[u64]) -> Distribution {
         let last = points.len().saturating_sub(1);
@@ -127,13 +126,13 @@ impl Distribution {
         &self.quantiles
     }
 
-    /// The shortest time of all quantiles, in nanoseconds.
+    /// The shortest delay of the distribution, in nanoseconds.
     #[must_use]
     pub fn least(&self) -> u64 {
         self.quantiles[0]
     }
 
-    /// The longest time of all quantiles, in nanoseconds.
+    /// The longest delay of the distribution, in nanoseconds.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.quantiles[QUANTILES - 1]

@@ -11,7 +11,7 @@ use crate::units::show_duration;
 /// The effect that sends copies of the packet besides the packet itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duplicate {
-    /// Number of copies besides the packet itself.
+    /// Number of copies that are sent in addition to the packet itself.
     pub copies: u32,
     /// Time between one copy and the next, in nanoseconds.
     pub spaced_ns: u64,

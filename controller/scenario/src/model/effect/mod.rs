@@ -217,7 +217,7 @@ pub trait Behaviour: fmt::Debug {
         false
     }
 
-    /// Changes the bytes of a packet, given its drawn word. The length stays the same.
+    /// Changes the bytes of a packet, given its drawn random word `w`. The length of the packet stays the same.
     fn change(&self, _library: &Library, _headers: &Headers, _w: u32, _frame: &mut [u8]) {}
 
     /// Whether the receiver gets nothing of a packet on which the effect acts.
@@ -235,12 +235,12 @@ pub trait Behaviour: fmt::Debug {
         None
     }
 
-    /// Whether the effect can act only in ingress.
+    /// Whether the effect can act only in a switch's ingress pipeline.
     fn is_for_ingress(&self) -> bool {
         self.recirculates() || self.changes()
     }
 
-    /// Whether a word drawn for each packet decides how the effect acts. Called for each packet.
+    /// Whether a random word, drawn for each packet, decides how the effect acts. Called for each packet.
     fn draws(&self) -> bool {
         false
     }
@@ -326,7 +326,7 @@ impl Fate {
         self.delay_ns.saturating_add(spaced_ns).max(self.waits_ns)
     }
 
-    /// Time in nanoseconds from the packet's arrival to the departure of its last copy.
+    /// Time in nanoseconds from the packet's arrival at the switch to the departure of its last copy.
     #[must_use]
     pub fn longest_ns(self) -> u64 {
         self.held_ns(self.copies.saturating_sub(1) as usize)

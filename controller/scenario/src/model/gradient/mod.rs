@@ -29,7 +29,7 @@ pub struct Gradients {
     /// The planning method that made the plan.
     #[serde(serialize_with = "by_name")]
     pub by: Method,
-    /// The rate at which every worker can send, in bits per second.
+    /// The rate at which every worker can send its gradients under this plan, in bits per second.
     pub rate_bps: f64,
     /// An upper bound of `rate_bps`: no plan of this kind lets every worker send more.
     pub bound_bps: f64,
@@ -55,7 +55,7 @@ pub struct Part {
     pub up: Vec<Hop>,
 }
 
-/// A worker of a part.
+/// A worker of a part of the plan, with the path of its gradients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Member {
     /// Name of the worker's host.
@@ -66,7 +66,7 @@ pub struct Member {
     pub route: u8,
     /// The hops of the worker's frames, up to the node that sums.
     pub way: Vec<Hop>,
-    /// The ingress port at the summing switch; `None` if the server sums.
+    /// The summing switch's ingress port for the worker's frames; `None` if the server sums.
     pub port: Option<u32>,
 }
 

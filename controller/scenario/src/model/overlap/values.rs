@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use parser_gen::filter::{Test, TextPattern, ValueSet};
 
-/// Values that a field may have.
+/// The set of values that a field of a packet may have.
 #[derive(Debug, Clone)]
 pub(super) enum Values {
     Numbers(Vec<RangeInclusive<u128>>),
@@ -80,7 +80,7 @@ impl Values {
         }
     }
 
-    /// The intersection of both sets.
+    /// The values that are in both sets.
     pub(super) fn and(self, other: Values) -> Values {
         match (self, other) {
             (Values::Numbers(a), Values::Numbers(b)) => {

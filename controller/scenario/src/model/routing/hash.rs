@@ -1,9 +1,9 @@
-//! The hash by which switches distribute flows: CRC-32 of addresses, protocol and ports.
+//! The hash by which switches distribute flows over paths: CRC-32 of addresses, protocol and ports.
 //!
-//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC is linear: a bit of it may not depend on the few
-//! bits in which consecutive ports differ, and a seed per switch would only add a constant. So the hash is rotated, by
-//! the switch's distance to the receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits
-//! of a product depend on all others.
+//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC is linear: a bit of it may not depend on the few bits in
+//! which consecutive ports differ, and a seed per switch would only add a constant. So the hash is rotated, by the switch's
+//! distance to the receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits of a product depend
+//! on all others.
 
 /// UDP port of the aggregation protocol. Its frames take the first of several paths, on which the summing switches are.
 const AGGREGATION_PORT: u16 = 22_341;
@@ -27,7 +27,7 @@ pub struct FiveTuple {
     pub protocol: u8,
     /// Source port; 0 without TCP or UDP, and in fragments after the first.
     pub src_port: u16,
-    /// Destination port; 0 as for `src_port`.
+    /// Destination port; 0 without TCP or UDP, and in fragments after the first.
     pub dst_port: u16,
 }
 

@@ -9,7 +9,7 @@ const MAX_COMPARED: u64 = 65_536;
 /// A selection by ordinal. It is stored as *indexes*: an index is an ordinal less one, and restarts at 0 after `cycle` packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Number of packets after which counting restarts; 0: counting continues modulo 2³².
+    /// Number of packets after which counting restarts at 0; 0: counting never restarts, but is modulo 2³².
     cycle: u32,
     /// Indexes of the selected packets: ranges that are ascending, disjoint and not adjacent.
     fires: Vec<RangeInclusive<u32>>,

@@ -220,7 +220,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// The probability that a draw is at most `limit`, to four digits.
+/// Text for users: the probability that a random draw is at most `limit`, in percent with four digits.
 pub(crate) fn percent(limit: u32) -> String {
     let percent = probability(limit) * 100.0;
     let digits = (3 - percent.log10().floor() as i32).max(0) as usize;

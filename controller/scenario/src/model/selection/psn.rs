@@ -35,7 +35,7 @@ impl Psn {
     }
 }
 
-/// Numbers in ascending, disjoint, non-adjacent ranges. A range that ends with `u32::MAX` has no end.
+/// A set of numbers, as ascending, disjoint, non-adjacent ranges. A range that ends with `u32::MAX` has no end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges(Vec<RangeInclusive<u32>>);
 

@@ -1,4 +1,4 @@
-//! `share: 10%`: selects all packets of a share of the keys, and no packet of other keys.
+//! `share: 10%`: selects all packets of a random share of the keys (such as connections), and no packet of other keys.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Whether packets whose key has this hash are selected.
+    /// Whether the fault selects packets whose key, such as their connection, has this hash.
     #[must_use]
     pub fn fires_on(&self, draws: &Draws, key: u32, hash: u32) -> bool {
         draws.words(key, hash).u <= self.limit

@@ -1,4 +1,4 @@
-//! Conversion between topologies and the planner's networks, and the attributes that only planners use.
+//! Converts topologies to the planner's networks and back; holds the attributes that only planners use.
 
 use std::collections::BTreeSet;
 

@@ -56,13 +56,13 @@ pub enum CommandLine {
 /// When a service counts as ready, and how long that may take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ready {
-    /// The sign of readiness.
+    /// The sign by which weir recognizes that the service is ready.
     pub when: When,
     /// Maximum time from the start of the service until it is ready, in nanoseconds.
     pub within_ns: u64,
 }
 
-/// The sign that a service is ready.
+/// A sign by which weir recognizes that a service is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
@@ -85,11 +85,11 @@ pub struct Repeat {
     pub times: Option<u32>,
     /// Time in nanoseconds since the first run began, after which no further run starts; `None`: no limit.
     pub for_ns: Option<u64>,
-    /// Pause between the end of a run and the start of the next, in nanoseconds.
+    /// Pause between the end of one run of the driver and the start of the next, in nanoseconds.
     pub pause_ns: u64,
 }
 
-/// How a service is stopped.
+/// How weir stops a service at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stop {
     /// The signal that asks the service to exit.
@@ -102,15 +102,15 @@ pub struct Stop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Signal {
-    /// SIGTERM.
+    /// The signal SIGTERM.
     Term,
-    /// SIGINT.
+    /// The signal SIGINT.
     Int,
-    /// SIGQUIT.
+    /// The signal SIGQUIT.
     Quit,
-    /// SIGHUP.
+    /// The signal SIGHUP.
     Hup,
-    /// SIGKILL.
+    /// The signal SIGKILL.
     Kill,
 }
 

@@ -13,7 +13,7 @@ pub use template::{Template, TemplateError, Variable};
 pub struct WorkloadSource {
     /// Path of the file, for messages and for the variable `{here}`.
     pub file: String,
-    /// Content of the file.
+    /// Content of the workload file.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ pub enum Workload {
     Training(Training),
     /// No programs started by weir: only the user's own traffic, for a fixed time.
     Idle {
-        /// Duration in nanoseconds.
+        /// Duration of the run, in nanoseconds.
         for_ns: u64,
     },
 }
@@ -52,7 +52,7 @@ pub struct RedisClient {
     pub name: String,
     /// Name of the client's host.
     pub host: String,
-    /// Number of requests.
+    /// Number of requests that the client sends.
     pub requests: u32,
     /// Redis commands, as words, that the client sends in turn; `{n}`: the request's number, from 1. A bare `SET` gets a value.
     pub commands: Vec<Vec<String>>,
@@ -69,7 +69,7 @@ pub struct Training {
     pub server: String,
     /// Names of the workers' hosts, in rank order.
     pub workers: Vec<String>,
-    /// Number of iterations.
+    /// Number of training iterations.
     pub iterations: u32,
     /// Name of the switch that sums the gradients; `None`: the server sums them.
     pub aggregate_on: Option<String>,

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-/// A text with variables.
+/// A text with variables in braces, parsed: `curl http://{host.s.ip}/{n}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
     variables: Vec<(Range<usize>, Variable)>,
 }
 
-/// A variable in braces.
+/// A variable that a text may contain, in braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variable {
     /// `{dir}`: the command's own folder, initially empty and removed after the run.

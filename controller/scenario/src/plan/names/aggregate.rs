@@ -10,7 +10,7 @@ pub const ALL_WORKERS: &str = "all_workers_";
 pub const BASE: &str = "base_";
 /// Parameter of [`AGGREGATE_JOB`]: the job's number of slots, a power of two.
 pub const WINDOW: &str = "window_";
-/// Parameter of [`AGGREGATE_JOB`]: one less than [`WINDOW`].
+/// Parameter of [`AGGREGATE_JOB`]: the job's number of slots less one, as a mask.
 pub const SLOT_MASK: &str = "slot_mask_";
 /// The action of [`JOBS`] at a switch below the root: parameters of [`AGGREGATE_JOB`], [`UP_PORT`] and [`UP_WORKER`].
 pub const AGGREGATE_PART: &str = "SwitchIngress.aggregate.aggregate_part";
@@ -31,7 +31,7 @@ pub const WORKER_BIT: &str = "worker_bit_";
 pub const KEY_JOB: &str = "hdr.agg.job";
 /// Key of [`MEMBERS`]: the worker's rank.
 pub const KEY_WORKER: &str = "hdr.agg.worker";
-/// Key of [`MEMBERS`]: whether the frame is a probe; the entry for probes has no worker bit.
+/// Key of [`MEMBERS`]: whether the frame is a probe. The table entry for probes has no worker bit.
 pub const KEY_PROBE: &str = "hdr.agg.probe";
 /// Key of [`MEMBERS`]: the ingress port.
 pub const KEY_PORT: &str = "meta.port";
@@ -47,7 +47,7 @@ pub const MARKS: &str = "SwitchIngress.aggregate.marks.marks";
 pub const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
 /// The register with the next scale of each cell: the largest exponent that a worker has asked for.
 pub const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
-/// Counter of frames by outcome (`outcome_t` in p4src/common/aggregate_types.p4).
+/// Counter of aggregation frames by what the switch did with them (`outcome_t` in p4src/common/aggregate_types.p4).
 pub const OUTCOMES: &str = "SwitchIngress.aggregate.outcomes.cells";
 /// Index in [`OUTCOMES`]: frames that name a rank which is not behind their ingress port.
 pub const OUTCOME_FOREIGN: usize = 5;

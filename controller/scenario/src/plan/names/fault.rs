@@ -40,7 +40,7 @@ pub mod param {
     pub const LAST: &str = "last";
     /// For units that draw words: the decision key of fault and flow.
     pub const KEY: &str = "key";
-    /// For units that hold packets: the delay in nanoseconds.
+    /// For units that hold packets: the time for which a packet is held, in nanoseconds.
     pub const DELAY_NS: &str = "delay_ns";
 }
 

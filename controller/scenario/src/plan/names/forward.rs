@@ -36,9 +36,9 @@ pub const FROM: &str = "SwitchIngress.forward.from";
 pub const ORIGIN: &str = "origin_";
 /// The table that maps the sender's and the receiver's switch to a list of ports.
 pub const PAIRS: &str = "SwitchIngress.forward.pairs";
-/// Key of [`PAIRS`]: the sender's switch.
+/// Key of [`PAIRS`]: the number of the sender's switch.
 pub const KEY_ORIGIN: &str = "origin";
-/// Key of [`PAIRS`]: the receiver's switch.
+/// Key of [`PAIRS`]: the number of the receiver's switch.
 pub const KEY_TARGET: &str = "target";
 /// The action of the table [`PAIRS`].
 pub const AMONG: &str = "SwitchIngress.forward.among";

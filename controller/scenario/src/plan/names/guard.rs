@@ -26,7 +26,7 @@ pub const STRANGERS: &str = "SwitchIngress.guard.strangers.ports";
 /// The verdict of `JobGuard` on a frame (`guarded_t` in p4src/common/aggregate_types.p4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
-    /// The frame passes.
+    /// The frame passes: its port, lease and rate are in order.
     Passed,
     /// The frame came by a port that leads to no worker of the job.
     Stranger,

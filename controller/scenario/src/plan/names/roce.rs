@@ -20,7 +20,7 @@ pub const KEY_PORT: &str = super::aggregate::KEY_PORT;
 pub const SPEAKS: &str = "SwitchIngress.roce.speaks";
 /// Parameter of [`SPEAKS`]: the worker's number.
 pub const WORKER: &str = "worker_";
-/// Counter of frames by outcome (`ROCE_UPDATED` … in p4src/common/roce_types.p4).
+/// Counter of RoCEv2 frames by [`Outcome`] (`ROCE_UPDATED` … in p4src/common/roce_types.p4).
 pub const OUTCOMES: &str = "SwitchIngress.roce.outcomes.cells";
 /// The egress table that maps a worker to its MAC and IPv4 addresses.
 pub const WORKERS: &str = "SwitchEgress.roce.workers";

@@ -21,7 +21,7 @@ type Reader = fn(&mut Sink<'_>, &Protocols, &Variant<'_>) -> Option<Effect>;
 
 /// The syntax of an effect in the file.
 struct EffectSyntax {
-    /// The effect's keyword.
+    /// The effect's keyword in the file, such as `drop`.
     word: &'static str,
     /// A few words on the effect, for users.
     about: &'static str,

@@ -149,7 +149,7 @@ fn switches(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Spanned<String>, Ca
     Some(items.iter().filter_map(&mut switch).collect())
 }
 
-/// Reads hosts: a list of names, or of `{name, ip, mac}`.
+/// Reads the hosts of a topology, each with its position: a list of names, or of `{name, ip, mac}`.
 pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Vec<(Host, Span)>> {
     let mut hosts = Vec::new();
     let items = reader::list(sink, node, "`hosts`").unwrap_or_default();

@@ -120,7 +120,7 @@ static COUNTED: Object = Object {
 /// A training in a file of trainings, with its hosts in the network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingInNetwork {
-    /// The server and the workers.
+    /// The server and the workers, as nodes of the network.
     pub job: Job,
     /// The placement of the workers that the planner chose; `None` if the file gives their hosts.
     pub placed: Option<PlacedWorkers>,
@@ -135,9 +135,9 @@ pub struct TrainingInNetwork {
 pub struct TrainingSpans {
     /// Position of the training's name.
     pub name: Span,
-    /// Position of `server`.
+    /// Position of the key `server`.
     pub server: Span,
-    /// Position of `workers`.
+    /// Position of the key `workers`.
     pub workers: Span,
     /// Position of `ingress`; `None` if the file does not have the key.
     pub ingress: Option<Span>,

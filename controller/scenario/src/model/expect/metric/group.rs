@@ -5,7 +5,7 @@ use crate::model::expect::Measure;
 
 /// A metric in the table of its group.
 pub(super) struct Line {
-    /// The last word of the metric's name.
+    /// The last word of the metric's name, such as `fired`.
     pub(super) word: &'static str,
     /// What the metric measures.
     pub(super) measure: Measure,
@@ -30,7 +30,7 @@ macro_rules! group {
                 }
             }
 
-            /// The last word of the metric's name.
+            /// The last word of the metric's name, such as `fired`.
             #[must_use]
             pub fn word(self) -> &'static str {
                 self.line().word
@@ -102,7 +102,7 @@ group! {
 group! {
     /// Metrics of a flow, from captures at both of its ends.
     FlowMetric {
-        /// Packets that the sender put on its link.
+        /// Packets of the flow that the sender put on its link.
         Sent = "sent": Number,
         /// Packets of the sender that arrived at the receiver's end.
         Received = "received": Number,
@@ -172,11 +172,12 @@ group! {
         ServerLinkBytes = "server_link_bytes": Size,
         /// Number of repairs: the gradients were planned again, and the training continued by the new plan.
         Repairs = "repairs": Number,
-        /// The longest repair: from the detection that a switch left or came back, to the first sum of the new plan.
+        /// Duration of the longest repair: from the detection that a switch left or came back, to the first sum of the new
+        /// plan.
         Repair = "repair": Duration,
         /// Duration from the start signal to the last report of a worker.
         Wall = "wall": Duration,
-        /// The longest time, over all workers, from a worker having its data to the job being closed.
+        /// The longest time of a worker from having its training data until its job is closed.
         Took = "took": Duration,
     }
 }
