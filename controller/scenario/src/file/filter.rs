@@ -24,8 +24,7 @@ fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<Stri
     ports
 }
 
-/// The hint for a name in the file that is no header field. `fits` accepts suitable fields; `value` is the value that the file
-/// gives.
+/// The hint for a name that is no header field. `fits` accepts suitable fields; `value` is the value that the file gives.
 pub(crate) fn hint_for_field(
     library: &Library,
     name: &str,

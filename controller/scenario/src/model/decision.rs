@@ -65,7 +65,7 @@ impl Draws {
         Row::from_bits(self.tables[table][usize::from(byte)])
     }
 
-    /// The words drawn for a packet in the (fault, flow) pair with this key; `index` is the packet's ordinal less one.
+    /// The random words drawn for a packet in the (fault, flow) pair with this key; `index` is the packet's ordinal less one.
     #[must_use]
     #[inline]
     pub fn words(&self, key: u32, index: u32) -> Words {

@@ -26,7 +26,7 @@ pub struct Resources {
     pub forward_entries: usize,
     /// Replicas in all multicast groups of the switch.
     pub replicas: usize,
-    /// Bits of packets that faults delay at the same time, if every delayed flow runs at its full rate.
+    /// Bits of all packets that faults delay at the same time, if every delayed flow runs at its full rate.
     pub held_bits: u64,
     /// Load of the delayed packets on the recirculation port, in bits per second.
     pub recirculation_bps: u64,
@@ -71,7 +71,7 @@ pub(super) fn measure(
     }
 }
 
-/// Bits of packets that a switch holds if every delayed flow runs at the rate of its path and every packet is selected.
+/// Bits of all packets held in a switch if every delayed flow runs at the rate of its path and every packet is selected.
 pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str) -> u64 {
     let held = placement
         .points
@@ -81,7 +81,7 @@ pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str
     held.fold(0, u64::saturating_add)
 }
 
-/// Bits of packets that one fault holds of one flow, if the flow runs at the rate of its path and every packet is selected.
+/// Bits of all packets that one fault holds of one flow, if the flow runs at the rate of its path and every packet is selected.
 pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     let ns = scenario.faults[fault].effect.longest_stay_ns();
     if ns == 0 {

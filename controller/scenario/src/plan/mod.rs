@@ -144,7 +144,7 @@ pub struct Injection {
     pub cell: usize,
     /// Name of the P4 counter of hits.
     pub counter: String,
-    /// Name of the P4 counter of packets whose key had no cell; `None` if the unit does not number keys.
+    /// Name of the P4 counter of packets whose key (such as a connection) had no cell; `None` if the unit numbers no keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<String>,
     /// For a fault that holds packets: maximum time, in nanoseconds, by which a packet leaves too late, seen at the interfaces.

@@ -18,9 +18,9 @@ pub struct Classified {
     pub exits: Arc<[(u32, FlowSet)]>,
     /// Per egress port, the egress verdicts in the case that no egress unit examines the frame and each port gets one copy.
     pub untouched: Arc<[(u32, Vec<Verdict>)]>,
-    /// For each ingress unit, the hash of the packet's key; empty if no unit distinguishes keys.
+    /// For each ingress fault unit, the hash of the frame's key (such as its connection); empty if no unit distinguishes keys.
     pub keys: Arc<[KeyHash]>,
-    /// For each trigger of the switch, the hash of the packet's key; empty if no trigger distinguishes keys.
+    /// For each trigger of the switch, the hash of the frame's key (such as its connection); empty if no trigger has keys.
     pub trigger_keys: Arc<[KeyHash]>,
     /// The frame's role in an RDMA connection; `None` if it has none, or if no unit selects by sequence number.
     pub data: Option<DataPacket>,

@@ -412,7 +412,7 @@ impl Engine {
         acts(&self.egress, verdict)
     }
 
-    /// The frame that leaves the switch after units with these effects and drawn words fired; `None` if it is unchanged.
+    /// The frame that leaves the switch after units with these effects and drawn random words fired; `None` if it is unchanged.
     #[must_use]
     pub fn rewritten<'e>(
         &self,

@@ -1,4 +1,4 @@
-//! Tables with one state cell per key: which cell a key has, and what the cell contains.
+//! Tables with one state cell per key, such as a connection: which cell a key has, and what the cell contains.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ type Chunk<T> = [Slot<T>; CHUNK as usize];
 const CHUNK: u32 = 16;
 const BRANCH: u32 = 256;
 
-/// A cell of the table, which belongs to one key or is free.
+/// A cell of the table, which belongs to one key (such as a connection) or is free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Slot<T> {
     /// Fingerprint of the key, as the switch stores it; 0 while the cell is free.

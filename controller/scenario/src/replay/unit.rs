@@ -22,11 +22,11 @@ pub(super) struct FaultUnit {
     pub of_flow: BTreeMap<usize, usize>,
     /// The trigger that the unit waits for, by its number on the switch.
     pub when: Option<usize>,
-    /// How packets are numbered per key; `None` if all packets of a flow are numbered together.
+    /// How packets are numbered per key, such as per connection; `None` if all packets of a flow are numbered together.
     pub keys: Option<KeyCells>,
 }
 
-/// How the unit finds the state cell of a packet's key.
+/// How the fault unit finds the state cell of a packet's key, such as its connection.
 #[derive(Debug)]
 pub(super) struct KeyCells {
     pub key: PacketKey,
@@ -91,7 +91,7 @@ impl FaultUnit {
         Some(unit)
     }
 
-    /// The key by which the unit selects or numbers packets; `None` if it uses none.
+    /// The key, such as the connection, by which the unit selects or numbers packets; `None` if it uses none.
     #[inline]
     pub fn key(&self) -> Option<&PacketKey> {
         match &self.selection {

@@ -17,7 +17,7 @@ pub struct Act<'e> {
     pub met: bool,
     /// Whether the unit fired on the packet, so that its effect applies.
     pub hit: bool,
-    /// The word that the unit drew for the packet; 0 if it drew none.
+    /// The random word that the unit drew for the packet; 0 if it drew none.
     pub w: u32,
 }
 
@@ -46,12 +46,12 @@ impl Act<'_> {
 pub struct Verdict {
     /// The injections that examined the packet, in declared order, as indexes into [`crate::Plan::injections`].
     pub met: Vec<usize>,
-    /// For each injection in `met`, the value that its effect uses: the drawn word, the time (ns) for which the packet waits
-    /// for others, or whether a queue was full.
+    /// For each injection in `met`, the value that its effect uses: the drawn random word, the time (ns) for which the packet
+    /// waits for others, or whether a queue was full.
     pub drawn: Vec<u32>,
-    /// The injections that did not act on the packet because its key had no cell in their unit.
+    /// The injections that did not act on the packet because the fault unit had no state cell for the packet's key.
     pub keyless: Vec<usize>,
-    /// The injections whose unit confused the packet's key with another key.
+    /// The injections whose fault unit confused the packet's key (such as its connection) with another key.
     pub conflated: Vec<usize>,
     /// The injections that fired on the packet.
     pub hits: Vec<usize>,
@@ -117,7 +117,7 @@ pub struct Triggered {
     pub came_on: Vec<usize>,
     /// Triggers that should count the packet, but whose table has no cell for its key.
     pub keyless: Vec<usize>,
-    /// Triggers that confused the packet's key with another key.
+    /// Triggers that confused the packet's key (such as its connection) with another key.
     pub conflated: Vec<usize>,
 }
 

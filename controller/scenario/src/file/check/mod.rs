@@ -144,7 +144,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Refuses a selection by sequence number on a flow that cannot have data packets of RDMA.
+/// Refuses the selection `psn` on a flow that cannot have data packets of RDMA, and with the effect `reset`.
 fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     let library = &scenario.protocols;
     let Ok(data) = Filter::parse(library, psn::DATA) else {

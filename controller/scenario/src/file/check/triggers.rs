@@ -49,7 +49,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault],
     cycle(sink, triggers, faults);
 }
 
-/// Refuses a trigger per key whose counted and waiting flows can never share a key, because senders or receivers differ.
+/// Refuses a trigger per key if its events and waiting faults can never share a key, as senders or receivers differ.
 fn keys_meet(
     sink: &mut Sink<'_>,
     (number, trigger): (usize, &Trigger),

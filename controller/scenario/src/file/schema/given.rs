@@ -19,9 +19,11 @@ pub struct Given {
     pub protocols: Vec<ProtocolSource>,
     /// By path: content of each file that [`named_files`] lists, or the reason why the caller cannot read it.
     pub files: BTreeMap<String, Result<ProtocolSource, String>>,
-    /// Content of the file that [`named_workload`] names, or the reason why the caller cannot read it; `None`: no such file.
+    /// Content of the file that [`named_workload`] names, or the reason why the caller cannot read it; `None`: the scenario
+    /// names none.
     pub workload: Option<Result<WorkloadSource, String>>,
-    /// Content of the file that [`named_topology`] names, or the reason why the caller cannot read it; `None`: no such file.
+    /// Content of the file that [`named_topology`] names, or the reason why the caller cannot read it; `None`: the scenario
+    /// names none.
     pub topology: Option<Result<TopologySource, String>>,
 }
 

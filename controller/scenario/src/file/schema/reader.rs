@@ -46,8 +46,7 @@ impl<'n> Fields<'n> {
         self.get(key).and_then(read)
     }
 
-    /// Reads the value at an optional key with `read`: `Some(None)` if the mapping lacks the key, `None` if the value was
-    /// refused.
+    /// Reads the value at an optional key with `read`: `Some(None)` if the key is absent, `None` if the value was refused.
     pub fn optional<T>(
         &self,
         key: &str,

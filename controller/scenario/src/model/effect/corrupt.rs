@@ -16,7 +16,7 @@ pub struct Corrupt {
     pub rewrite: Rewrite,
     /// Description of the change as in the file: `ip.ttl by 0x1`.
     pub told: String,
-    /// The masks of bits to flip, indexed by the upper bits of the drawn word. Empty if the bits are fixed.
+    /// The masks of bits to flip, indexed by the upper bits of the drawn random word. Empty if the bits are fixed.
     pub(crate) masks: Box<[u128]>,
 }
 

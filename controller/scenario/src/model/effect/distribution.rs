@@ -12,7 +12,7 @@ pub const QUANTILES: usize = 1024;
 /// Number of upper bits of the drawn word that select a quantile.
 pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
 
-/// Index of the quantile that a drawn word selects: the upper bits of the word.
+/// Index of the quantile that a drawn random word selects: the upper bits of the word.
 pub(super) fn quantile_index(w: u32) -> usize {
     (w >> (32 - QUANTILE_BITS)) as usize
 }
@@ -114,13 +114,13 @@ impl Distribution {
         })
     }
 
-    /// The time in nanoseconds that a drawn word selects.
+    /// The time in nanoseconds that a drawn random word selects.
     #[must_use]
     pub fn of_word(&self, w: u32) -> u64 {
         self.quantiles[quantile_index(w)]
     }
 
-    /// All quantiles in nanoseconds, indexed by the upper bits of the drawn word.
+    /// All quantiles in nanoseconds, indexed by the upper bits of the drawn random word.
     #[must_use]
     pub fn quantiles(&self) -> &[u64] {
         &self.quantiles

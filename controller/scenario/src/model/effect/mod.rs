@@ -176,12 +176,12 @@ pub trait Behaviour: fmt::Debug {
     /// The P4 action that carries out the effect in a fault unit.
     fn action(&self) -> Action;
 
-    /// Applies the effect to the fate of a packet, as it is after the effects of faults declared earlier. `w` is the word drawn
-    /// for the packet. Not called for a packet that any of its faults drops, wherever that fault is declared.
+    /// Applies the effect to the fate of a packet, as it is after the effects of faults declared earlier. `w` is the random
+    /// word drawn for the packet. Not called for a packet that any of its faults drops, wherever that fault is declared.
     fn compose(&self, w: u32, fate: &mut Fate);
 
-    /// Time in nanoseconds for which the effect holds a packet on purpose, given the packet's drawn word. Any time beyond it is
-    /// lateness.
+    /// Time in nanoseconds for which the effect holds a packet on purpose, given the packet's drawn random word. Any time
+    /// beyond it is lateness.
     fn hold_ns(&self, _w: u32) -> u64 {
         0
     }
@@ -201,8 +201,8 @@ pub trait Behaviour: fmt::Debug {
         false
     }
 
-    /// The effect's values that the upper bits of the drawn word select, one for each of [`QUANTILES`]; empty if the effect
-    /// draws none. They become the table entries of the unit's table `lots`.
+    /// The effect's values that the upper bits of the drawn random word select, one for each of [`QUANTILES`]; empty if the
+    /// effect draws none. They become the table entries of the unit's table `lots`.
     fn lots(&self) -> Vec<u128> {
         Vec::new()
     }
@@ -287,7 +287,7 @@ pub struct Fate {
     pub copies: u32,
     /// Time for which delays hold the packet, in nanoseconds.
     pub delay_ns: u64,
-    /// Maximum time for which the packet waits for other packets meanwhile, in nanoseconds. It leaves when both times are over.
+    /// Time for which the packet waits for other packets during `delay_ns`, in nanoseconds; it leaves when both are over.
     pub waits_ns: u64,
     /// Additional time of each further copy after the copy before it, in nanoseconds.
     pub spaced_ns: u64,
@@ -332,7 +332,7 @@ impl Fate {
         self.held_ns(self.copies.saturating_sub(1) as usize)
     }
 
-    /// The fate of a packet after these effects, in declared order, each with its drawn word. A drop overrides all others.
+    /// The fate of a packet after these effects, in declared order, each with its random word. A drop overrides all others.
     #[must_use]
     #[inline]
     pub fn after<'e>(effects: impl IntoIterator<Item = (&'e Effect, u32)>) -> Fate {

@@ -44,21 +44,21 @@ pub enum Metric {
     Fault {
         /// The fault's name.
         id: Name,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: FaultMetric,
     },
     /// A metric of a trigger: `trigger.third.on`
     Trigger {
         /// The trigger's name.
         name: Name,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: TriggerMetric,
     },
     /// A metric of a flow: `flow.updates.w6.lost`
     Flow {
         /// Name of a declared flow, or of one of the flows to which a declared flow was expanded.
         name: Name,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: FlowMetric,
     },
     /// A metric of a client: `client.a.p90`, `client.a.get.p90`
@@ -67,7 +67,7 @@ pub enum Metric {
         name: Name,
         /// A Redis command in lower case; `None`: the metric covers requests with any command.
         command: Option<Name>,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: ClientMetric,
     },
     /// A metric of the training: `training.accuracy`
@@ -76,14 +76,14 @@ pub enum Metric {
     Switch {
         /// The switch's name.
         name: Name,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: SwitchMetric,
     },
     /// A metric of a command of the workload: `command.web.exit`
     Command {
         /// The command's name.
         name: Name,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: CommandMetric,
     },
     /// A metric of a series of numbers that a command prints: `command.load.rps`, `command.load.duration.p99`
@@ -101,7 +101,7 @@ pub enum Metric {
     Probe {
         /// The probe's name.
         name: Name,
-        /// The quantity of this kind of metric that is measured.
+        /// Which quantity the metric measures.
         what: ProbeMetric,
     },
 }

@@ -98,8 +98,8 @@ impl Selection {
         }
     }
 
-    /// Decides about the next packet of a flow or key, and updates the cell. Returns the words drawn for the packet if the
-    /// fault fires. Fields of the cell that the selection does not use stay unchanged, because states are compared.
+    /// Decides about the next packet of a flow or key, and updates the cell. Returns the random words drawn for the packet if
+    /// the fault fires. Fields of the cell that the selection does not use stay unchanged, because states are compared.
     #[inline]
     pub fn take(
         &self,

@@ -25,7 +25,7 @@ pub const FIRST: &str = "first";
 /// Parameter of [`BEGAN`]: the generation of the destination's queue pair.
 pub const LIFE: &str = "life";
 
-/// The unit's table that maps the drawn word to the effect's value, such as a delay.
+/// The unit's table that maps the drawn random word to the effect's value, such as a delay.
 pub const LOTS: &str = "lots";
 /// The action of the table [`LOTS`].
 pub const LOT: &str = "lot";
@@ -48,11 +48,11 @@ pub mod param {
 pub mod key {
     /// Key field: the packet's ordinal in its flow, less one.
     pub const INDEX: &str = "index";
-    /// Key field: the first drawn word.
+    /// Key field: the first drawn random word.
     pub const U: &str = "u";
-    /// Key field: the second drawn word.
+    /// Key field: the second drawn random word.
     pub const V: &str = "v";
-    /// Key field: the upper bits of the third drawn word.
+    /// Key field: the upper bits of the third drawn random word.
     pub const W: &str = "w";
     /// Key field: a data packet's sequence number, relative to the first one of its RDMA connection.
     pub const RELATIVE: &str = "relative";
@@ -120,7 +120,7 @@ pub fn fired(direction: Direction, number: usize) -> String {
     part(direction, number, "fired")
 }
 
-/// Name of the counter of packets whose key had no cell; its index is the flow's state cell.
+/// Name of the counter of packets whose key, such as a connection, had no state cell; its index is the flow's state cell.
 #[must_use]
 pub fn keyless(direction: Direction, number: usize) -> String {
     part(direction, number, "keyless")

@@ -1,4 +1,4 @@
-//! Reads the effect `corrupt: {field: ip.ttl, xor: 0x01}`; with `bits: 2` or `bytes: 1` the drawn word selects the bits.
+//! Reads the effect `corrupt: {field: ip.ttl, xor: 0x01}`; with `bits: 2` or `bytes: 1` the drawn random word selects the bits.
 
 use parser_gen::rewrite::{NewValue, Rewrite, RewriteError};
 

@@ -70,7 +70,7 @@ group! {
         Overridden = "overridden": Number,
         /// Packets that the fault had to hit, without evidence whether it did: the switch's entries forward them to no port.
         Unforwarded = "unforwarded": Number,
-        /// Packets that the fault did not hit because the switch had no cell for their key.
+        /// Packets that the fault did not hit because the switch had no state cell for their key, such as their connection.
         Keyless = "keyless": Number,
         /// Packets that the fault had to hit and did not hit.
         Missed = "missed": Number,
@@ -94,7 +94,7 @@ group! {
     TriggerMetric {
         /// Number of times that the trigger came on, over all keys, as the switch counts.
         On = "on": Number,
-        /// Packets that the trigger should have counted, but whose key had no cell.
+        /// Packets that the trigger should have counted, but whose key (such as their connection) had no state cell.
         Keyless = "keyless": Number,
     }
 }
@@ -172,8 +172,7 @@ group! {
         ServerLinkBytes = "server_link_bytes": Size,
         /// Number of repairs: the gradients were planned again, and the training continued by the new plan.
         Repairs = "repairs": Number,
-        /// Duration of the longest repair: from the detection that a switch left or came back, to the first sum of the new
-        /// plan.
+        /// Duration of the longest repair: from noticing that a switch left or came back, to the first sum of the new plan.
         Repair = "repair": Duration,
         /// Duration from the start signal to the last report of a worker.
         Wall = "wall": Duration,

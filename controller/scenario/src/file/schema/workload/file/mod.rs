@@ -329,7 +329,7 @@ fn players(
     players
 }
 
-/// Reports names that get a host but are no roles of the file, and roles that the file does not use.
+/// Reports host names in the workload file that are no roles, and roles that no command and no probe uses.
 fn check_roles(
     file: &mut Sink<'_>,
     roles: &[Spanned<String>],
