@@ -37,7 +37,7 @@ pub fn burst_bytes(window: u32, children: usize) -> u64 {
 /// Maximum of a job's deadline, in nanoseconds.
 pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
 
-/// What happens to late contributions: values that come after their sum was completed without them.
+/// The treatment of late contributions: values that come after their sum was completed without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
     /// Late contributions are dropped.
@@ -53,7 +53,7 @@ pub struct Deadline {
     pub after_ns: u64,
     /// Minimum number of ranks whose contributions a partial sum needs.
     pub quorum: u16,
-    /// What happens to contributions that come after the sum was completed.
+    /// The treatment of contributions that come after the sum was completed.
     pub late: Late,
     /// Position of the deadline's declaration in the file.
     pub span: Span,

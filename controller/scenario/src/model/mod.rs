@@ -134,7 +134,7 @@ impl Scenario {
         Sink::new(self.source())
     }
 
-    /// The same scenario with another seed, so that random selections select other packets.
+    /// The scenario with another seed, so that random selections select other packets.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Scenario {
         self.seed = seed;
@@ -306,7 +306,7 @@ pub struct Fault {
     pub id: String,
     /// Indexes of the flows on which the fault acts. The position in this list is the index of the flow's state cell.
     pub flows: Vec<usize>,
-    /// What the fault does to a packet that it hits.
+    /// The effect of the fault on a packet that it hits.
     pub effect: Effect,
     /// Which packets of a flow the fault hits.
     pub selection: Selection,

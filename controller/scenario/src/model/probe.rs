@@ -17,7 +17,7 @@ pub struct Probe {
     /// Name of the workload file that declares the probe; `None`: the scenario declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What a request consists of.
+    /// The request that the probe sends or runs.
     pub ask: Ask,
     /// Period of requests, in nanoseconds.
     pub every_ns: u64,
@@ -34,7 +34,7 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// What a request of a probe does, and which answer counts as success.
+/// The kind of a probe's requests, and the answer that counts as success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -76,7 +76,7 @@ impl Ask {
 }
 
 impl Probe {
-    /// The same probe with each host name replaced by the result of `host`.
+    /// The probe with each host name replaced by the result of `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Probe {
         let of = |to: Endpoint| match to.host.parse::<Ipv4Addr>() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Injection, Plan};
 use crate::model::{Fault, Scenario};
 
-/// What happens to each fault when one plan replaces another on running switches.
+/// The fate of each fault when one plan replaces another on running switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Over {
     /// For each injection of the new plan, in the plan's order: whether it continues, restarts or is new.

@@ -20,8 +20,8 @@ pub(super) struct Wanted<'s> {
     pub ties: Vec<Tie<'s>>,
 }
 
-/// What flows of a fault must have in common to be placed together: end hosts (and paths, if there are several), and candidate
-/// switches.
+/// The properties that flows of a fault must share to be placed together: end hosts (and paths, if there are several), and
+/// candidate switches.
 type Alike<'s> = (Vec<(&'s str, &'s str, &'s [String])>, Vec<&'s str>);
 
 impl<'s> Wanted<'s> {

@@ -138,7 +138,7 @@ impl Engine {
         Some(engine)
     }
 
-    /// The same engine for a switch whose own clock provides the timestamps of the captured frames.
+    /// The engine for a switch whose own clock provides the timestamps of the captured frames.
     #[must_use]
     pub fn with_shared_clock(mut self) -> Engine {
         for trigger in &mut self.triggers {

@@ -41,7 +41,7 @@ impl Act<'_> {
     }
 }
 
-/// What the units of one pipeline, ingress or egress, do to a packet.
+/// The effect of the fault units of one pipeline, ingress or egress, on a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The injections that examined the packet, in declared order, as indexes into [`crate::Plan::injections`].
@@ -99,7 +99,7 @@ impl Verdict {
     }
 }
 
-/// What a switch does to one frame, in ingress and egress.
+/// The verdicts on one frame that passes a switch, in ingress and egress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
     /// The verdict on the frame in ingress.

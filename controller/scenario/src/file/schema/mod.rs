@@ -124,7 +124,7 @@ pub(crate) struct RawWorkload {
     pub file: Option<RawFile>,
 }
 
-/// What a workload file has besides its commands.
+/// The content of a workload file besides its commands.
 #[derive(Debug)]
 pub(crate) struct RawFile {
     pub source: WorkloadSource,

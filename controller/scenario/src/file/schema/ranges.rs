@@ -10,7 +10,7 @@ use crate::file::yaml::{Kind, Node};
 /// The shape of a number, a range, or a list of numbers and ranges.
 pub(super) const RANGES: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
 
-/// What a list of numbers counts, with words for messages.
+/// The kind of item that a list of numbers counts, with words for messages.
 pub(super) struct Numbering {
     /// The key with the numbers: `ordinals`.
     pub key: &'static str,

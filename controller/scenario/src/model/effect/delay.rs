@@ -21,7 +21,7 @@ pub struct Delay {
 /// How long a packet is delayed: always the same time, or a random time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DelayTime {
-    /// The same delay for all packets, in nanoseconds.
+    /// One delay for all packets, in nanoseconds.
     Fixed(u64),
     /// A random delay from this distribution, which the word drawn for the packet selects.
     Drawn(Distribution),

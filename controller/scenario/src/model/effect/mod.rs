@@ -37,7 +37,7 @@ pub use reset::Reset;
 pub use set::Set;
 pub use truncate::Truncate;
 
-/// What a fault does to a packet that it hits.
+/// The effect of a fault on a packet that it hits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Drops the packet.
@@ -171,7 +171,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// What all effects have in common, with a default for effects that lack a property.
+/// The properties and methods of an effect, with a default for effects that lack a property.
 pub trait Behaviour: fmt::Debug {
     /// The P4 action that carries out the effect in a fault unit.
     fn action(&self) -> Action;

@@ -94,7 +94,7 @@ pub enum Metric {
         series: Name,
         /// The statistic of the numbers; `None`: the last number of the series.
         statistic: Option<Statistic>,
-        /// What the numbers measure, as the file declares it.
+        /// The quantity that the numbers measure, as the file declares it.
         measure: Measure,
     },
     /// A metric of a probe: `probe.web.p99`
@@ -235,7 +235,7 @@ impl Metric {
         }
     }
 
-    /// What the metric's values measure, and thus their unit.
+    /// The quantity that the metric measures, and thus its unit.
     #[must_use]
     pub fn measure(&self) -> Measure {
         let (.., line) = self.parts();

@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::topology::{Topology, topology_network};
 use crate::model::workload::Training;
 
-/// What the planner is asked for: first part number, and whether to search for a bound.
+/// The parameters of a call of the planner: first part number, and whether to search for a bound.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanRequest {
     /// Number of the first part; the other parts have the following numbers.

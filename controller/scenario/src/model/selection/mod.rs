@@ -64,7 +64,7 @@ pub struct Cell {
     pub connection: Connection,
 }
 
-/// What decides about a packet, in addition to the state cell.
+/// The inputs of the decision about a packet, in addition to the state cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
     /// The decision key of fault and flow, combined with the packet's key within the flow.

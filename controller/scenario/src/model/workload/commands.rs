@@ -121,7 +121,7 @@ pub struct Series {
     pub name: String,
     /// Where the numbers are in the output.
     pub source: SeriesSource,
-    /// What the numbers measure, and thus their unit in metrics.
+    /// The quantity that the numbers measure, and thus their unit in metrics.
     pub measure: Measure,
     /// Factor from the unit that the file declares to the measure's base unit.
     pub factor: f64,
@@ -163,7 +163,7 @@ impl Command {
 }
 
 impl CommandLine {
-    /// The same command line with each host name replaced by the result of `host`.
+    /// The command line with each host name replaced by the result of `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> CommandLine {
         let of = |template: Template| template.with_hosts(host);
@@ -175,7 +175,7 @@ impl CommandLine {
 }
 
 impl Command {
-    /// The same command with each host name replaced by the result of `host`.
+    /// The command with each host name replaced by the result of `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Command {
         let of = |template: Template| template.with_hosts(host);

@@ -78,7 +78,7 @@ impl Template {
         })
     }
 
-    /// The same text with each host name in variables replaced by the result of `host`.
+    /// The text with each host name in variables replaced by the result of `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Template {
         let mut made = Template {

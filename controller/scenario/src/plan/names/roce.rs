@@ -49,7 +49,7 @@ pub fn qpn(job: u16, worker: u16) -> u32 {
     0x80_0000 | u32::from(job) << 6 | u32::from(worker & 0x3F)
 }
 
-/// What `RoceIn` makes of a frame to a job's address; the index of [`OUTCOMES`].
+/// The result of `RoceIn` for a frame to a job's address; the index of [`OUTCOMES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The frame is an update: it contributes values to a sum.

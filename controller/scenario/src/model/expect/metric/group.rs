@@ -7,7 +7,7 @@ use crate::model::expect::Measure;
 pub(super) struct Line {
     /// The last word of the metric's name, such as `fired`.
     pub(super) word: &'static str,
-    /// What the metric measures.
+    /// The quantity that the metric measures.
     pub(super) measure: Measure,
 }
 
