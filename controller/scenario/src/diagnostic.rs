@@ -1,4 +1,4 @@
-//! Diagnostics: the error in a file, its position, and a hint on how to correct it.
+//! Diagnostics: the error in a scenario file, its position, and a hint on how to correct it.
 
 mod code;
 mod names;
@@ -15,19 +15,19 @@ pub(crate) use text::is_obeyed;
 pub use text::shown;
 use text::{MESSAGE, excerpt};
 
-/// A range of bytes in a file.
+/// A range of bytes in a file; the end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct Span {
-    /// First byte.
+    /// Index of the first byte, counted from 0.
     pub start: usize,
-    /// One past the last byte.
+    /// Index after the last byte.
     pub end: usize,
 }
 
-/// A value and where it was written.
+/// A value that was read from a file, with its position there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spanned<T> {
-    /// The value.
+    /// The value that was read.
     pub value: T,
     /// Position of the value in the file.
     pub span: Span,
@@ -39,7 +39,7 @@ impl<T> Spanned<T> {
         Self { value, span }
     }
 
-    /// Converts the value and keeps its position.
+    /// Converts the value and keeps its position in the file.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned {
             value: f(self.value),
@@ -48,62 +48,62 @@ impl<T> Spanned<T> {
     }
 }
 
-/// Whether a diagnostic stops the run.
+/// The severity of a diagnostic: whether it stops the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Stops the run.
+    /// The diagnostic is an error and stops the run.
     Error,
-    /// Does not stop the run.
+    /// The diagnostic is a warning; the run continues.
     Warning,
 }
 
 /// A further position that a diagnostic refers to, possibly in another file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Related {
-    /// File name as given to [`Source`].
+    /// Name of the file to which the position belongs, as given to [`Source`].
     pub file: String,
-    /// Line, counted from 1.
+    /// Line of the position, counted from 1.
     pub line: usize,
-    /// Column, counted from 1, in characters.
+    /// Column of the position, counted from 1, in characters.
     pub column: usize,
-    /// Byte range in the file.
+    /// Byte range of the position in the file.
     pub span: Span,
     /// Explanation of the position, for the user.
     pub message: String,
 }
 
-/// One error or warning.
+/// One error or warning about a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Kind of the diagnostic.
+    /// Kind of the error or warning.
     pub code: Code,
     /// Whether the diagnostic stops the run.
     pub severity: Severity,
-    /// File name as given to [`Source`].
+    /// Name of the file to which the position belongs, as given to [`Source`].
     pub file: String,
-    /// Line, counted from 1.
+    /// Line of the error or warning, counted from 1.
     pub line: usize,
-    /// Column, counted from 1, in characters.
+    /// Column of the error or warning, counted from 1, in characters.
     pub column: usize,
-    /// Byte range in the file.
+    /// Byte range of the error or warning in the file.
     pub span: Span,
-    /// The error, for the user.
+    /// The text of the error or warning, for the user.
     pub message: String,
-    /// How to correct the error.
+    /// How to correct the error, for the user; `None` if there is no suggestion.
     pub hint: Option<String>,
     /// Further positions that the diagnostic refers to.
     pub related: Vec<Related>,
-    /// The excerpt to show, if the error is in another file that the file under check names.
+    /// The line to show, if the diagnostic is about another file that the checked file names; otherwise `None`.
     #[serde(skip)]
     elsewhere: Option<Excerpt>,
 }
 
-/// The line of a file that a diagnostic shows.
+/// The line of a file that a diagnostic shows, with a mark under a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excerpt {
     line: String,
-    /// Length of the marked part, in characters.
+    /// Length of the part of the line that is marked, in characters.
     width: usize,
 }
 
@@ -143,8 +143,8 @@ impl Diagnostic {
         self
     }
 
-    /// The message with the line that it refers to, for a terminal without colors. `source` is the file that was read; a
-    /// diagnostic for a file that it names carries its own excerpt.
+    /// The message with the line of the file that it refers to, as text for a terminal without colors. `source` is the checked
+    /// file; a diagnostic about another file that it names carries its own line.
     #[must_use]
     pub fn render(&self, source: &Source<'_>) -> String {
         let here = || Excerpt::new(source, self.line, self.span);
@@ -192,7 +192,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All diagnostics of a set of files, in file order.
+/// All diagnostics of one or several files: file by file, in the order of their positions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
@@ -210,17 +210,17 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// A file's name and text.
+/// The name and text of a file that is checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     /// File name as the user wrote it on the command line.
     pub file: &'a str,
-    /// The whole text.
+    /// The whole text of the file.
     pub text: &'a str,
 }
 
 impl<'a> Source<'a> {
-    /// Line and column of a byte, both from 1; columns count characters.
+    /// Line and column of a byte of the file, both counted from 1; columns count characters.
     #[must_use]
     pub fn position(&self, byte: usize) -> (usize, usize) {
         let mut byte = byte.min(self.text.len());
@@ -240,21 +240,21 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Collects the diagnostics of one file, so that one run reports them all.
+/// Collects the diagnostics of one file while it is checked, so that all of them are reported at once.
 #[derive(Debug)]
 pub struct Sink<'a> {
     source: Source<'a>,
     found: Vec<Diagnostic>,
     errors: usize,
-    /// The last diagnostic that was not shown because the limit was reached.
+    /// The last diagnostic that is not shown because the file has more than [`MOST`] of them.
     beyond: Option<Diagnostic>,
 }
 
-/// Maximum number of errors, and of warnings, that are shown for a file; a user does not correct more at once.
+/// Maximum number of errors, and of warnings, that are shown for one file; a user does not correct more at once.
 const MOST: usize = 100;
 
 impl<'a> Sink<'a> {
-    /// A sink without diagnostics.
+    /// A collector for the diagnostics of one file, without any yet.
     #[must_use]
     pub fn new(source: Source<'a>) -> Self {
         Self {
@@ -327,7 +327,7 @@ impl<'a> Sink<'a> {
         &mut self.found[at]
     }
 
-    /// Adds the diagnostics of a file that this file names.
+    /// Adds the diagnostics of another file that this file names.
     pub fn adopt(&mut self, other: Sink<'_>) {
         let source = other.source;
         for mut diagnostic in other.into_diagnostics().0 {
@@ -344,7 +344,7 @@ impl<'a> Sink<'a> {
         self.errors
     }
 
-    /// Whether no more errors will be shown.
+    /// Whether so many errors were reported that further errors will not be shown.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.errors > MOST

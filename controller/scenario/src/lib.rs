@@ -30,14 +30,14 @@ pub use model::protocols::Protocols;
 pub use model::topology::topology_network;
 pub use plan::{Plan, TargetModel, check_together, plan, plan_to_prove, plan_together};
 
-/// Reads and checks a file. Returns all its diagnostics at once.
+/// Reads and checks a scenario file; `file` is its name in messages. Returns all errors at once.
 ///
-/// A file that names protocol files needs [`load_with`].
+/// A scenario that names further files needs [`load_with`].
 pub fn load(file: &str, text: &str) -> Result<Scenario, Diagnostics> {
     load_with(file, text, &Given::default())
 }
 
-/// As [`load`], with the files that the scenario names and those given on the command line.
+/// Reads and checks a scenario file, with the contents of the files that it or the command line names.
 pub fn load_with(file: &str, text: &str, given: &Given) -> Result<Scenario, Diagnostics> {
     let mut sink = Sink::new(Source { file, text });
     match file::read(&mut sink, given) {

@@ -1,6 +1,6 @@
 //! Quantities as users write them: `20ms`, `1Gbit/s`, `64KiB`, `0.01`, `1%`.
 //!
-//! A bare number has no dimension and is refused where one is needed; the unit is never guessed.
+//! A number without a unit is refused where a unit is needed; the unit is never guessed.
 
 mod spelling;
 
@@ -11,21 +11,21 @@ use thiserror::Error;
 
 pub(crate) use spelling::rate_unit;
 
-/// The dimension of a quantity, with its units in ascending order.
+/// The dimension of a quantity: duration, rate or size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
-    /// Nanoseconds.
+    /// Durations, in nanoseconds.
     Duration,
-    /// Bits per second.
+    /// Rates, in bits per second.
     Rate,
-    /// Bytes.
+    /// Sizes, in bytes.
     Size,
 }
 
 const DIMENSIONS: [Dimension; 3] = [Dimension::Duration, Dimension::Rate, Dimension::Size];
 
 impl Dimension {
-    /// Units with their factors.
+    /// The units of the dimension in ascending order, each with its factor to the smallest unit.
     fn units(self) -> &'static [(&'static str, u64)] {
         match self {
             Self::Duration => &[
@@ -56,7 +56,7 @@ impl Dimension {
         }
     }
 
-    /// A value of this dimension, with its unit.
+    /// Text of a value of this dimension for users; the value is in the smallest unit.
     pub(crate) fn show(self, value: u64) -> String {
         match self {
             Self::Duration => show_duration(value),
@@ -65,7 +65,7 @@ impl Dimension {
         }
     }
 
-    /// An example quantity.
+    /// An example of a quantity of this dimension, for messages.
     pub(crate) fn example(self) -> &'static str {
         match self {
             Self::Duration => "20ms",
@@ -83,7 +83,7 @@ impl Dimension {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// The units that a bare number may lack; sizes in all tools default to bytes.
+    /// The units that a user may have meant by a number without a unit; sizes default to bytes in all other tools.
     fn bare_units(self) -> &'static [&'static str] {
         match self {
             Self::Duration => &["s", "ms"],
@@ -103,61 +103,61 @@ impl fmt::Display for Dimension {
     }
 }
 
-/// Why a text is not a quantity.
+/// The reason why a text is not a quantity of the expected dimension.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The text does not start with a number.
     #[error("`{text}` is not a {dimension}")]
     NotANumber {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The text is a number without a unit.
     #[error("`{text}` has no unit")]
     NoUnit {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
-    /// The dimension does not have the unit.
+    /// The text has a unit that the dimension does not have.
     #[error("`{unit}` is not a unit of {dimension}")]
     UnknownUnit {
-        /// The number.
+        /// The number, as written in the text.
         number: String,
-        /// The text after the number.
+        /// The text after the number, which is not a unit.
         unit: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The quantity is finer than 1 ns, 1 bit/s or 1 byte.
     #[error("`{text}` is not a whole number of {}", .dimension.units()[0].0)]
     TooFine {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
     /// The quantity is 2⁶⁴ or more.
     #[error("`{text}` is too large: 2^64 {} or more", .dimension.units()[0].0)]
     TooLarge {
-        /// The text as written.
+        /// The text that should be a quantity, as the user wrote it.
         text: String,
-        /// The dimension that the key takes.
+        /// The dimension that the quantity must have: duration, rate or size.
         dimension: Dimension,
     },
 }
 
 impl UnitError {
-    /// The hint on what to write instead.
+    /// The hint on what to write instead; `None` if there is no suggestion.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         self.hint_within(&(0..=u64::MAX))
     }
 
-    /// The hint on what to write instead for a quantity within a range, given in the dimension's smallest unit.
+    /// The hint on what to write instead, for a range of quantities in the dimension's smallest unit; `None` if there is none.
     pub(crate) fn hint_within(&self, range: &RangeInclusive<u64>) -> Option<String> {
         match self {
             Self::NotANumber { text, dimension } => {
@@ -186,8 +186,8 @@ impl UnitError {
     }
 }
 
-/// The most likely meaning of a quantity in our notation, with a question if it is ambiguous; `None` if the text is not a
-/// quantity.
+/// The quantity, in weir's units, that a text of another tool most likely means, and a question for the user if the text is
+/// ambiguous; `None` if the text is not a quantity.
 pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<(String, Option<String>)> {
     let meaning = match parse(text, dimension) {
         Ok(_) => return Some((text.trim().to_owned(), None)),
@@ -204,7 +204,7 @@ pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<(String, Option
     meaning.quantity()
 }
 
-/// The two ends of a range: `10ms-20ms`, `10-20ms`, `10ms..20ms`.
+/// Splits a range (`10ms-20ms`, `10-20ms`, `10ms..20ms`) into its two ends; `None` if the text is no range or ambiguous.
 pub(crate) fn ends(text: &str, dimension: Dimension) -> Option<[String; 2]> {
     let split = ["..", "-", " to ", ","].into_iter();
     let (low, high) = split.filter_map(|sign| text.split_once(sign)).next()?;
@@ -223,7 +223,7 @@ pub(crate) fn ends(text: &str, dimension: Dimension) -> Option<[String; 2]> {
     Some([low, high])
 }
 
-/// The hint for a quantity with another tool's unit, if no dimension is expected.
+/// The hint for a text that is a quantity in another tool's unit, where no dimension is known; `None` for other texts.
 pub(crate) fn hint_for(text: &str) -> Option<String> {
     let all = [Dimension::Duration, Dimension::Size, Dimension::Rate];
     all.into_iter()
@@ -235,7 +235,7 @@ pub(crate) fn hint_for(text: &str) -> Option<String> {
         })
 }
 
-/// The dimension of a unit, and its factor to the smallest unit.
+/// The dimension of a unit such as `ms`, and its factor to the dimension's smallest unit; `None` for an unknown unit.
 #[must_use]
 pub fn unit(name: &str) -> Option<(Dimension, u64)> {
     DIMENSIONS.into_iter().find_map(|dimension| {
@@ -245,13 +245,13 @@ pub fn unit(name: &str) -> Option<(Dimension, u64)> {
     })
 }
 
-/// The names of all units.
+/// The names of the units of all dimensions.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let all = DIMENSIONS.into_iter().flat_map(Dimension::units);
     all.map(|(name, _)| *name).filter(|name| *name != "µs")
 }
 
-/// Reads a quantity in its dimension's smallest unit. White space may stand before the unit.
+/// Reads a quantity, and returns it in its dimension's smallest unit. White space may stand before the unit.
 pub fn parse(text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     let text = text.trim();
     let split = text
@@ -281,7 +281,7 @@ pub fn parse(text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     scale(&number, *factor, text, dimension)
 }
 
-/// Exact decimal arithmetic: `0.1s` is exactly 100,000,000 ns.
+/// Multiplies a decimal number by a factor, exactly: `0.1s` is exactly 100,000,000 ns.
 fn scale(number: &str, factor: u64, text: &str, dimension: Dimension) -> Result<u64, UnitError> {
     let too_large = || UnitError::TooLarge {
         text: text.to_owned(),
@@ -315,7 +315,7 @@ fn scale(number: &str, factor: u64, text: &str, dimension: Dimension) -> Result<
     u64::try_from(value).map_err(|_| too_large())
 }
 
-/// A duration for users: in the largest unit in which it is short.
+/// Text of a duration in nanoseconds for users, in the largest unit in which it is short.
 #[must_use]
 pub fn show_duration(ns: u64) -> String {
     let (factor, unit) = match ns {
@@ -328,7 +328,7 @@ pub fn show_duration(ns: u64) -> String {
     show(ns, factor, unit)
 }
 
-/// A rate for users.
+/// Text of a rate in bits per second for users.
 #[must_use]
 pub fn show_rate(bps: u64) -> String {
     let (factor, unit) = match bps {
@@ -340,7 +340,7 @@ pub fn show_rate(bps: u64) -> String {
     show(bps, factor, unit)
 }
 
-/// A size for users.
+/// Text of a size in bytes for users.
 #[must_use]
 pub fn show_size(bytes: u64) -> String {
     let (factor, unit) = match bytes {
@@ -352,7 +352,7 @@ pub fn show_size(bytes: u64) -> String {
     show(bytes, factor, unit)
 }
 
-/// A size that is a whole number of KiB, MiB or GiB, and of no kB.
+/// Text of a size that is a whole number of KiB, MiB or GiB, but not of kB; `None` for other sizes.
 fn show_binary(bytes: u64) -> Option<String> {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let mut units = units.into_iter().filter(|_| !bytes.is_multiple_of(1000));

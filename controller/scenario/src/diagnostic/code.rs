@@ -1,28 +1,28 @@
-//! Kinds of diagnostics.
+//! The kinds of diagnostics: a word for each, such as `unknown-key`, on which scripts may rely.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The kind of a diagnostic; its text form is stable, for scripts.
+/// The kind of a diagnostic; its text form never changes, so that scripts can rely on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
-    /// Not YAML.
+    /// The file is not YAML.
     Syntax,
-    /// A key that the schema does not have.
+    /// A mapping has a key that the schema does not have.
     UnknownKey,
-    /// A required key is missing.
+    /// A mapping lacks a required key.
     MissingKey,
     /// A key occurs twice in a mapping, or a name twice in a section.
     Duplicate,
     /// A value of the wrong type, such as a list where a mapping is required.
     WrongType,
-    /// A missing unit, an unknown unit, or a unit of another dimension.
+    /// A quantity without a unit, with an unknown unit, or with a unit of another dimension.
     Unit,
     /// A number or size outside its range.
     OutOfRange,
-    /// A variant of an enumeration that does not exist.
+    /// A word that is none of the alternatives that a key accepts, such as an unknown effect.
     UnknownVariant,
     /// A flow, host, switch, step or fault that is not declared.
     UnknownName,
@@ -32,11 +32,11 @@ pub enum Code {
     Protocol,
     /// A workload file that cannot be used.
     Workload,
-    /// A filter that does not parse or does not type-check.
+    /// A filter that does not parse, or that compares a field with a value of another type.
     Filter,
-    /// The topology is not one network, or its addresses collide.
+    /// The topology consists of several unconnected networks, or its addresses collide.
     Topology,
-    /// The network has no path for the flow.
+    /// The network has no path from a flow's sender to its receiver.
     Unreachable,
     /// No injection point sees every packet of a flow exactly once.
     Placement,
@@ -52,15 +52,15 @@ pub enum Code {
     BlastRadius,
     /// The plan needs more than the switch can hold.
     Capacity,
-    /// An expectation that does not parse or does not type-check.
+    /// An expectation that does not parse, or that compares values of different units.
     Expectation,
     /// An expectation that did not hold.
     Unmet,
-    /// A metric that the run did not deliver.
+    /// An expectation names a metric that the run did not deliver.
     MissingMetric,
-    /// Legal, but probably a mistake.
+    /// Part of a file that is legal, but probably a mistake.
     Suspicious,
-    /// A part of the file that does nothing where it is used.
+    /// A key or section of the file that has no effect where it is.
     NoEffect,
 }
 

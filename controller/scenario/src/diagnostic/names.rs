@@ -1,9 +1,9 @@
-//! Names in messages and hints.
+//! Lists of names for messages, and suggestions for misspelt names.
 
 use super::{Code, Diagnostic, Sink, Spanned};
 
-/// The candidate that a misspelt name most likely meant. In a dotted name only one component may be misspelt, because
-/// each component carries its own meaning.
+/// The candidate that a misspelt name most likely means; `None` if no candidate is near. In a dotted name only one component
+/// may be misspelt, because each component carries its own meaning.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let candidates = candidates.into_iter();
@@ -13,7 +13,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Number of wrong letters; `None` if the two names differ too much for a typo.
+/// Number of wrong letters of a name compared with a candidate; `None` if the names differ too much for a typo.
 fn distance(name: &str, candidate: &str) -> Option<usize> {
     let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
     if name.split('.').count() != candidate.split('.').count() {
@@ -34,7 +34,7 @@ fn distance(name: &str, candidate: &str) -> Option<usize> {
     (distance <= allowed).then_some(distance)
 }
 
-/// `a`, `b` and `c`.
+/// A list of names for a message: `a`, `b` and `c`.
 #[must_use]
 pub fn enumerate_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     all(&ticked(names))
@@ -43,13 +43,13 @@ pub fn enumerate_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 /// Maximum number of list items that are written out; the rest is only counted.
 const FEW: usize = 5;
 
-/// `a`, `b`, `c`, `d`, `e` and 55 more. For lists of names that may be of any length.
+/// At most five names for a message, and the number of the others: `a`, `b`, `c`, `d`, `e` and 55 more.
 #[must_use]
 pub fn few_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     few(ticked(names))
 }
 
-/// Lists the items as they are, at most five of them, and the number of the rest.
+/// A list for a message: at most five of the items, unchanged, and the number of the others.
 #[must_use]
 pub fn few(mut listed: Vec<String>) -> String {
     // A single further item is as short as its count.
@@ -73,7 +73,7 @@ fn all(listed: &[String]) -> String {
     }
 }
 
-/// Reports an undeclared name, with the nearest declared one.
+/// Reports an undeclared name, and suggests the nearest declared name.
 pub(crate) fn unknown<'s, 'a>(
     sink: &'s mut Sink<'_>,
     what: &str,

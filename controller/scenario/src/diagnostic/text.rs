@@ -1,12 +1,12 @@
-//! Shortens and sanitizes the text of files and messages for display.
+//! Prepares text of files and messages for display: shortens it, and replaces characters that act on a terminal.
 
 /// Maximum length of a message or hint, in characters.
 pub(super) const MESSAGE: usize = 400;
-/// Maximum number of characters shown of a line, and how many of them come before the marked position.
+/// Maximum number of characters that are shown of a line, and how many of these may come before the marked position.
 const LINE: (usize, usize) = (120, 60);
 
-/// Whether a terminal or a renderer would obey a character instead of showing it: control characters other than newline
-/// and tab, and characters that change the text direction.
+/// Whether a character would act on a terminal instead of being shown: control characters other than newline and tab, and
+/// characters that change the text direction.
 pub(crate) fn is_obeyed(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -17,8 +17,8 @@ pub(crate) fn is_obeyed(c: char) -> bool {
     }
 }
 
-/// Makes a character of a file or message harmless for a terminal: a control character becomes its picture, a character
-/// that changes the text direction a question mark. One character stays one character.
+/// Replaces a character that could act on a terminal: a control character becomes its picture, a character that changes the
+/// text direction a question mark. One character stays one character.
 fn visible(c: char) -> char {
     match c {
         '\t' => ' ',
@@ -29,7 +29,7 @@ fn visible(c: char) -> char {
     }
 }
 
-/// Makes a text from outside harmless for a terminal, and cuts it to `most` characters.
+/// Replaces the characters of a foreign text that could act on a terminal, and cuts the text to `most` characters.
 #[must_use]
 pub fn shown(text: &str, most: usize) -> String {
     // Only our own messages have several lines.
@@ -44,7 +44,7 @@ pub fn shown(text: &str, most: usize) -> String {
     shown
 }
 
-/// The part of a line that is shown, and the column of the marked position within that part.
+/// The part of a line that is shown around a column, and the column of the marked position within this part.
 pub(super) fn excerpt(line: &str, column: usize) -> (String, usize) {
     let (most, before) = LINE;
     let skipped = if line.chars().count() > most {

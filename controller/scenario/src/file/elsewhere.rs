@@ -1,30 +1,30 @@
-//! Scenarios on switches and in a network that already run: which parts of the file have no effect there. On the hosts of
-//! such a network we run no program, send no probe and capture on no link.
+//! Scenarios on switches and in a network that already run: finds the sections of the file that have no effect there. On the
+//! hosts of such a network weir runs no program, sends no probe and captures on no link.
 //!
-//! A file for `weir run` may contain all these parts; each ignored section is reported. A condition that would wait for a
-//! value that never comes is refused.
+//! A file for `weir run` may contain these sections; each ignored section is reported. A condition that would wait for a value
+//! that never comes is refused.
 
 use crate::diagnostic::{Code, Diagnostics, Sink, Span};
 use crate::model::Scenario;
 use crate::model::expect::{Expectation, Metric};
 use crate::model::workload::{Training, Workload};
 
-/// A part of the file that has no effect.
+/// A section or key of the file that has no effect in a network that already runs.
 struct Idle {
-    /// Name of the part: a section, or a key of one.
+    /// Name of the section, or of a key in a section.
     name: &'static str,
     span: Span,
     why: &'static str,
     hint: &'static str,
 }
 
-/// Names of the parts of a file that have no effect in such a network, in the order of the file.
+/// Names of the file's sections and keys that have no effect in a network that already runs, in the order of the file.
 #[must_use]
 pub fn ignored(scenario: &Scenario) -> Vec<&'static str> {
     idle(scenario).iter().map(|part| part.name).collect()
 }
 
-/// Reports the parts that have no effect in such a network.
+/// Reports the sections and keys that have no effect in a network that already runs, as warnings.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ fn refuse_unknown(sink: &mut Sink<'_>, conditions: &[Expectation], what: &str, h
     }
 }
 
-/// Sections that need a network of our own: name, reason why they have no effect, and what to do instead.
+/// The sections that need a network started by weir: name, reason why the section has no effect, and what to do instead.
 const SECTIONS: [(&str, &str, &str); 3] = [
     (
         WORKLOAD,
@@ -89,7 +89,7 @@ const SECTIONS: [(&str, &str, &str); 3] = [
 ];
 const WORKLOAD: &str = "workload";
 
-/// The parts without effect, in the order of the file.
+/// The file's sections and keys that have no effect in a network that already runs, in the order of the file.
 fn idle(scenario: &Scenario) -> Vec<Idle> {
     // A training whose gradients a switch sums is configured on the switch.
     let sections = SECTIONS

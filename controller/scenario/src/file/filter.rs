@@ -1,4 +1,4 @@
-//! Filters in parser-gen's language: errors get positions in the YAML file, and hosts' addresses are joined in.
+//! Compiles the filters of flows, in parser-gen's language: errors get positions in the YAML file, hosts' addresses are added.
 
 use parser_gen::{Filter, Library};
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Sink};
 use crate::file::yaml::{Kind, Node, locate};
 use crate::model::topology::{Host, Topology};
 
-/// The conditions that `from` and `to` set on a packet: on its addresses, or, for a wire, on its ingress port.
+/// Filter texts for a flow's `from` and `to`: tests of a packet's IPv4 addresses, or, on a wire, of its ingress port.
 fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<String> {
     if !topology.wire {
         let from = from.map(|host| format!("ip.src == {}", host.ip));
@@ -24,7 +24,7 @@ fn ends(topology: &Topology, from: Option<&Host>, to: Option<&Host>) -> Vec<Stri
     ports
 }
 
-/// The hint for a name that is not a field. `fits` accepts suitable fields; `value` is the value that the file asks for.
+/// The hint for a name that is no header field. `fits` accepts suitable fields; `value` is the value that the file gives.
 pub(crate) fn hint_for_field(
     library: &Library,
     name: &str,
@@ -36,13 +36,13 @@ pub(crate) fn hint_for_field(
     })
 }
 
-/// Excludes sums from a rank's flow. A switch sends a sum with the address of the rank whose update completed it.
+/// The test that excludes sums from a rank's flow: a switch sends a sum with the address of the rank whose update completed it.
 const NO_SUM: &str = "!(agg.kind == 2)";
-/// A filter that tests this field selects the kinds itself.
+/// The field with the kind of an aggregation frame. If a flow's filter tests this field, [`NO_SUM`] is not added.
 const KIND: &str = "agg.kind";
 
-/// Checks a user's filter and joins it with the senders' and receivers' addresses. `is_rank` says whether the sender's values are
-/// summed by a switch.
+/// Checks a user's filter and adds tests of the senders' and receivers' addresses. `is_rank` says whether the sender's values
+/// are summed by a switch.
 pub(crate) fn compile(
     sink: &mut Sink<'_>,
     library: &Library,
@@ -84,7 +84,7 @@ pub(crate) fn compile(
     }
 }
 
-/// Parses a user's filter.
+/// Parses a user's filter, and reports errors at their position in the YAML file.
 fn check(sink: &mut Sink<'_>, library: &Library, node: &Node) -> Option<Filter> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;

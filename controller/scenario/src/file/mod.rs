@@ -1,7 +1,7 @@
-//! The file of a scenario: from YAML to a checked [`Scenario`], or diagnostics with positions.
+//! Reads a scenario file: from YAML to a checked [`Scenario`], or diagnostics with positions.
 //!
-//! [`yaml`] makes a tree of nodes with spans; `schema` reads it, section by section, into types of its own; `resolve` looks up
-//! the names and builds the scenario; `check` refuses what contradicts itself.
+//! [`yaml`] makes a tree of nodes with spans; `schema` reads the tree, section by section, into types of its own; `resolve`
+//! looks up the names and builds the scenario; `check` refuses what contradicts itself.
 
 mod check;
 pub mod elsewhere;
@@ -21,7 +21,7 @@ pub use schema::{
     named_workload, reference, refused_training, workload_json_schema,
 };
 
-/// Reads a scenario. The sink has the diagnostics; `None` if no scenario can be made of the file.
+/// Reads a scenario file. The errors and warnings are in `sink`; `None` if the errors leave no scenario.
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Scenario> {
     let raw = schema::read(sink, given)?;
     resolve::resolve(sink, raw)

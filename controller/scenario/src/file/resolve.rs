@@ -1,4 +1,4 @@
-//! Resolves names: turns a file as written into a [`Scenario`].
+//! Resolves the names in a scenario file that was read, and thus turns it into a [`Scenario`].
 
 mod disruptions;
 mod epochs;
@@ -137,7 +137,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// All paths, if there are several between two hosts. A refused network gets no further diagnostics.
+/// All paths between hosts, if there are several between two hosts. A refused network gets no further diagnostics.
 fn ways(sink: &mut Sink<'_>, topology: &Topology) -> Option<Ways> {
     if sink.has_errors() {
         return None;

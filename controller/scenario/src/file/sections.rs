@@ -1,12 +1,12 @@
-//! Positions of keys in the file, for diagnostics long after it was read.
+//! Finds the position of a key in the scenario file again, for diagnostics long after the file was read.
 
 use crate::diagnostic::Span;
 use crate::file::yaml::{self, Kind};
 use crate::model::Scenario;
 
 impl Scenario {
-    /// Position of a key, given the path of keys to it; the last key of the path that the file has, `None` if it has not
-    /// even the first.
+    /// Position of a key in the file, given the path of keys that leads to it. If the file lacks the key, position of the last
+    /// key of the path that it has; `None` if it lacks even the first.
     #[must_use]
     pub fn span_of(&self, keys: &[&str]) -> Option<Span> {
         let root = yaml::parse(&mut self.sink())?;

@@ -5,47 +5,47 @@
 //! k-Partitions, 2015) with two derived characters: docs/fault-engine.md gives the formulas, docs/decisions/0010 why simple
 //! tabulation is not enough.
 
-/// Tables that are indexed by the bytes of the word to be hashed, least significant first.
+/// Number of hash tables whose index is a byte of the word to be hashed, the least significant byte first.
 pub const INPUT_TABLES: usize = 4;
-/// Tables that are indexed by the derived characters.
+/// Number of hash tables whose index is a derived byte, which the input tables compute.
 pub const DERIVED_TABLES: usize = 2;
-/// Number of all tables.
+/// Number of all hash tables of the decision function.
 pub const TABLES: usize = INPUT_TABLES + DERIVED_TABLES;
-/// Rows of each table.
+/// Number of rows of each hash table.
 pub const ROWS: usize = 256;
 
-/// SplitMix64's increment.
+/// Increment of the random number generator SplitMix64, which fills the hash tables.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The three independent, uniform random words that decide about one packet of a (fault, flow) pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Words {
-    /// Decides a random selection, and the state of a channel.
+    /// Decides whether a random selection selects the packet, or how a channel changes its state.
     pub u: u32,
-    /// Decides what a channel does to the packet in its current state.
+    /// Decides whether a channel in its current state selects the packet.
     pub v: u32,
-    /// Parameterizes the effect: which bits change, for how long a packet is held.
+    /// Determines the effect: which bits change, or for how long the packet is held.
     pub w: u32,
 }
 
-/// A row of a table.
+/// A row of one of the decision function's hash tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Row {
-    /// The row's contribution to the three words.
+    /// The row's contribution to the three words, which are combined by XOR.
     pub words: Words,
-    /// The row's contribution to the two derived bytes. Unused in the derived tables themselves.
+    /// The row's contribution to the two derived bytes; unused in the tables that these bytes index.
     pub derived: u16,
 }
 
-/// The hash tables of a seed. All units of all switches use the same ones.
+/// The hash tables of the decision function for one seed. All units of all switches use the same tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draws {
-    /// Each row packed into one number, so that one operation per row combines them: u, v, w, 16 unused bits, derived.
+    /// The rows, each packed into one number so that one XOR combines two rows: u, v, w, 16 unused bits, derived bytes.
     tables: Box<[[u128; ROWS]; TABLES]>,
 }
 
 impl Draws {
-    /// Fills the tables: row after row, table after table, two numbers of SplitMix64 each.
+    /// Fills the tables from a seed: row after row, table after table, with two numbers of SplitMix64 per row.
     #[must_use]
     pub fn of_seed(seed: u64) -> Draws {
         let start = mix(seed);
@@ -59,13 +59,13 @@ impl Draws {
         Draws { tables }
     }
 
-    /// The row of a table for an index byte. `table` is less than [`TABLES`].
+    /// The row of a table at an index byte. `table` counts from 0 and is less than [`TABLES`].
     #[must_use]
     pub fn row(&self, table: usize, byte: u8) -> Row {
         Row::from_bits(self.tables[table][usize::from(byte)])
     }
 
-    /// The words for the packet with this index (its ordinal less one) in the (fault, flow) pair with this key.
+    /// The random words drawn for a packet in the (fault, flow) pair with this key; `index` is the packet's ordinal less one.
     #[must_use]
     #[inline]
     pub fn words(&self, key: u32, index: u32) -> Words {
@@ -91,25 +91,25 @@ impl Row {
     }
 }
 
-/// The key of a fault under a seed.
+/// The fault's contribution to the decision key, from the seed and the fault's name.
 #[must_use]
 pub fn fault_key(seed: u64, fault_id: &str) -> u64 {
     mix(seed ^ mix(fnv1a(fault_id)))
 }
 
-/// The key of a flow. It does not depend on the seed; the fault's key does.
+/// The flow's contribution to the decision key, from the flow's name; it does not depend on the seed.
 #[must_use]
 pub fn flow_key(name: &str) -> u64 {
     mix(fnv1a(name))
 }
 
-/// The decision key of a (fault, flow) pair.
+/// The decision key of a (fault, flow) pair: with a packet's ordinal, it determines the packet's random words.
 #[must_use]
 pub fn key(fault_key: u64, flow_key: u64) -> u32 {
     (mix(fault_key ^ flow_key) >> 32) as u32
 }
 
-/// The greatest draw that fires for a probability; `None` if the probability rounds to zero (p < 2⁻³³).
+/// The greatest draw with which a selection of this probability fires; `None` if the probability rounds to zero (p < 2⁻³³).
 #[must_use]
 pub fn limit(probability: f64) -> Option<u32> {
     // f64 carries 53 bits, so the product is exact and the cast loses nothing that matters.
@@ -117,14 +117,14 @@ pub fn limit(probability: f64) -> Option<u32> {
     scaled.checked_sub(1).map(|limit| limit as u32)
 }
 
-/// The probability that a draw is at most `limit`.
+/// The probability that a random draw of 32 bits is at most `limit`.
 #[must_use]
 pub fn probability(limit: u32) -> f64 {
     (f64::from(limit) + 1.0) / 4_294_967_296.0
 }
 
-/// The nearest limit for a switch that draws only the upper `bits` of a word; `None` if it never fires. A word is at most
-/// this limit exactly if its upper bits are at most the limit's upper bits.
+/// The nearest limit for a switch that draws only the upper `bits` of a word; `None` if no draw is at most this limit. A word
+/// is at most the limit exactly if its upper bits are at most the limit's upper bits.
 #[must_use]
 pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
     let step = 1_u64 << (32 - bits.clamp(1, 32));
@@ -132,7 +132,7 @@ pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
     (steps * step).checked_sub(1).map(|limit| limit as u32)
 }
 
-/// SplitMix64's finaliser.
+/// Mixes the bits of a number: the last step of SplitMix64.
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

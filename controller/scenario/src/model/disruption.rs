@@ -1,7 +1,7 @@
 //! Faults that hit no packet: the controller itself pauses or ends a program on a host, or restarts a switch.
 //!
-//! A disruption is in force during ranges of epochs. At the start of each range the controller acts, at its end it undoes
-//! the action, and it reads both back from the system. No switch is involved in the decision.
+//! A disruption is in force during ranges of epochs. At the start of each range the controller acts, at its end the controller
+//! undoes the action, and it checks both in the system. No switch is involved.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -14,26 +14,26 @@ use crate::model::workload::Workload;
 use crate::model::workload::commands::Command;
 use crate::units::show_duration;
 
-/// Maximum delay, in nanoseconds, from a step taking force to the controller acting, on a machine that is not overloaded:
+/// Maximum time, in nanoseconds, from the start of a step until the controller has acted, on a machine that is not overloaded:
 /// one iteration of the timeline loop, plus the search for all processes of a command.
 pub const ACTS_WITHIN_NS: u64 = 10_000_000;
 
-/// A fault on a program or on a switch.
+/// A disruption: a fault on a program or on a switch instead of packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disruption {
     /// The fault's name.
     pub id: String,
-    /// The action, and the command or switch that it is applied to.
+    /// The action of the controller, and the command or switch on which it acts.
     pub does: Does,
-    /// Epochs in ascending, disjoint ranges. The action is carried out once for each range.
+    /// Epochs in which the disruption is in force, in ascending, disjoint ranges. The controller acts once for each range.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// Position of the declaration in the file.
+    /// Position of the fault's declaration in the file.
     pub span: Span,
     /// Position where the file names the command or switch.
     pub on_span: Span,
 }
 
-/// The action that the controller carries out.
+/// The action of a disruption, which the controller carries out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {
@@ -65,20 +65,20 @@ pub enum Does {
     },
 }
 
-/// The target of a disruption.
+/// The command or switch that a disruption disrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// The named command of the workload.
+    /// The command of the workload with this name.
     Command(&'a str),
-    /// The named switch.
+    /// The switch with this name.
     Switch(&'a str),
 }
 
 impl Does {
-    /// The words of all actions, in the order in which messages list them.
+    /// The words of all actions in files, in the order in which messages list them.
     pub const WORDS: [&'static str; 4] = ["pause", "kill", "stop", "restart"];
 
-    /// The action's word in files and reports.
+    /// The word of the action in files and reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl Does {
         }
     }
 
-    /// Description of how the action ends, to append to the subject's name.
+    /// Text on how the controller ends the action, to append to the name of the command or switch.
     pub(crate) fn undone(&self) -> String {
         match self {
             Does::Kill { restart: true, .. } | Does::Stop { restart: true, .. } => {
@@ -114,7 +114,7 @@ impl Does {
         }
     }
 
-    /// Whether the action is undone at the end of its step.
+    /// Whether the controller undoes the action at the end of its step.
     pub(crate) fn ends_with_step(&self) -> bool {
         let by_itself = matches!(
             self,
@@ -126,7 +126,7 @@ impl Does {
         !by_itself && !self.is_for_good()
     }
 
-    /// Whether the action needs nothing further at the end of its step.
+    /// Whether the controller has nothing to do at the end of the action's step.
     #[must_use]
     pub fn is_for_good(&self) -> bool {
         matches!(
@@ -137,7 +137,7 @@ impl Does {
 }
 
 impl fmt::Display for Does {
-    /// `pause primary`, `kill db, then start it again`, `restart sw after 200ms`
+    /// For users: `pause primary`, `kill db, then start it again`, `restart sw after 200ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -160,7 +160,7 @@ impl<'a> Subject<'a> {
 }
 
 impl fmt::Display for Subject<'_> {
-    /// ``command `web` ``
+    /// For users: ``command `web` ``
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Subject::Command(name) => write!(f, "command `{name}`"),
@@ -170,13 +170,13 @@ impl fmt::Display for Subject<'_> {
 }
 
 impl Disruption {
-    /// Whether the disruption is in force in an epoch.
+    /// Whether the disruption is in force in the epoch with this number.
     #[must_use]
     pub fn is_in_force(&self, epoch: u16) -> bool {
         self.epochs.iter().any(|range| range.contains(&epoch))
     }
 
-    /// The host that runs the disrupted command; `None` for a switch.
+    /// Name of the host that runs the disrupted command; `None` if a switch is disrupted.
     #[must_use]
     pub fn host<'s>(&self, scenario: &'s Scenario) -> Option<&'s str> {
         let Subject::Command(name) = self.does.subject() else {
@@ -188,7 +188,7 @@ impl Disruption {
 }
 
 impl Scenario {
-    /// A command of the workload, by name.
+    /// The command of the workload with this name; `None` if there is none.
     #[must_use]
     pub fn command(&self, name: &str) -> Option<&Command> {
         let Some(Workload::Commands(declared)) = &self.workload else {

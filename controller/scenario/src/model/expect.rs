@@ -1,4 +1,4 @@
-//! Expectations: comparisons of metrics, checked for names and dimensions before the run, evaluated after it.
+//! Expectations: comparisons of metrics of a run, checked for names and units before the run, evaluated after it.
 //!
 //! `fault.drop-gets.fired == fault.drop-gets.observed`, `client.a.set.p50 >= 20ms`, `flow.b.lost == 0`.
 
@@ -13,22 +13,22 @@ use crate::units::{self, Dimension};
 
 pub use metric::{Metric, Metrics};
 
-/// The quantity that a value measures, with its unit.
+/// The kind of quantity that a metric measures, which determines its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// A count or a ratio.
+    /// A plain number: a count or a ratio.
     Number,
-    /// Nanoseconds.
+    /// A duration, in nanoseconds.
     Duration,
-    /// Bytes.
+    /// A size, in bytes.
     Size,
-    /// Bits per second.
+    /// A rate, in bits per second.
     Rate,
 }
 
 impl Measure {
-    /// The dimension of the measure's unit; `None` for a number.
+    /// The dimension of the unit; `None` for a plain number.
     pub(crate) fn dimension(self) -> Option<Dimension> {
         Some(match self {
             Self::Number => return None,
@@ -50,12 +50,12 @@ impl fmt::Display for Measure {
     }
 }
 
-/// One line of `expect`.
+/// An expectation: one line of `expect`, which compares two terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// Text as written in the file.
+    /// The expectation as written in the file.
     pub text: String,
-    /// Position in the file.
+    /// Position of the expectation in the file.
     pub span: Span,
     pub(crate) left: Term,
     pub(crate) comparison: Comparison,
@@ -77,7 +77,7 @@ pub(crate) enum Term {
     Constant {
         value: f64,
         measure: Measure,
-        /// Whether the file writes the value as a share: `1%`.
+        /// Whether the file writes the constant as a share: `1%`.
         is_share: bool,
     },
     Metric {
@@ -112,7 +112,7 @@ impl fmt::Display for Operator {
 }
 
 impl Expectation {
-    /// The two metrics of an expectation that only states their equality.
+    /// The two metrics, if the expectation is `METRIC == METRIC`; otherwise `None`.
     #[must_use]
     pub fn equates(&self) -> Option<[&Metric; 2]> {
         match (&self.left, self.comparison, &self.right) {
@@ -125,7 +125,7 @@ impl Expectation {
         }
     }
 
-    /// Whether the expectation names a metric.
+    /// Whether the metric occurs in the expectation.
     #[must_use]
     pub fn names(&self, metric: &Metric) -> bool {
         self.left.names(metric) || self.right.names(metric)
@@ -141,9 +141,9 @@ impl Expectation {
                 || is_zero(&self.left) && is_metric(&self.right))
     }
 
-    /// The result, if it is the same for every run; `None` if it depends on the run.
+    /// Whether the expectation holds, if this is the same for every run; `None` if it depends on the run.
     ///
-    /// `None` also if the expectation names a metric that may be missing, or one whose naming has an effect of its own.
+    /// `None` also if the expectation names a metric that a run may lack, or a metric whose naming has an effect of its own.
     pub(crate) fn foregone(&self) -> Option<bool> {
         let is_plain = self.metrics().all(|(metric, _)| metric.is_a_given_count());
         let (left, right) = (self.left.bounds()?, self.right.bounds()?);
@@ -166,7 +166,7 @@ impl Expectation {
         (is_plain && (holds || fails)).then_some(holds)
     }
 
-    /// The metrics that the expectation names, with their positions.
+    /// The metrics that occur in the expectation, with their positions in the file.
     pub fn metrics(&self) -> impl Iterator<Item = (&Metric, Span)> {
         let mut all = Vec::new();
         self.left.collect(&mut all);
@@ -196,7 +196,7 @@ impl Term {
         }
     }
 
-    /// Whether the term is only a share: `1%`, `0.01`.
+    /// Whether the term is only a constant share: `1%`, `0.01`.
     pub(crate) fn is_share(&self) -> bool {
         match self {
             Self::Constant {
@@ -208,7 +208,7 @@ impl Term {
         }
     }
 
-    /// Whether the term is a count. A share cannot be compared with a count.
+    /// Whether the term is a count of things. A count cannot be compared with a share.
     pub(crate) fn is_count(&self) -> bool {
         match self {
             Self::Constant { .. } => false,
@@ -235,7 +235,7 @@ impl Term {
         }
     }
 
-    /// Bounds of the term's value; `None` if the value may be undefined.
+    /// Lower and upper bound of the term's value in any run; `None` if the value may be undefined.
     fn bounds(&self) -> Option<(f64, f64)> {
         match self {
             Self::Constant { value, .. } => Some((*value, *value)),

@@ -1,25 +1,25 @@
-//! Jobs whose values switches sum.
+//! Aggregation jobs: trainings whose values switches sum, with their ranks, summing switches, slots and limits.
 
 use parser_gen::FrameValues;
 
 use crate::diagnostic::{Span, Spanned};
 
-/// The job number of a scenario's training.
+/// Number of the job that a scenario's training has in aggregation headers.
 pub const JOB: u16 = 1;
-/// Pairs of cells of a switch, shared by all its jobs (`NUM_SLOTS` in p4src).
+/// Number of slots of a switch, shared by all its jobs; a slot is a pair of cells (`NUM_SLOTS` in p4src).
 pub const SLOTS: u32 = 1024;
-/// Maximum number of ranks of a job, on a tree of switches.
+/// Maximum number of ranks of a job on a tree of summing switches.
 pub const MAX_RANKS: usize = 1024;
-/// Maximum number of children of a summing switch: the number of bits in a slot's bitmap of contributors.
+/// Maximum number of children (ranks and lower switches) of a summing switch: the bits in a slot's bitmap of contributors.
 pub const MAX_CHILDREN: usize = 64;
-/// Maximum number of jobs on one switch (`jobs` in p4src/common/aggregate.p4).
+/// Maximum number of jobs that one switch sums (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
-/// Bytes of an IP packet in front of the values: headers of IPv4, UDP and aggregation (docs/protocol.md).
+/// Bytes of an aggregation packet in front of the values: headers of IPv4, UDP and aggregation (docs/protocol.md).
 pub const HEADERS: u32 = 20 + 8 + 24;
 /// Bytes that RoCEv2 reserves for headers, whatever the packet: a link uses the largest RoCE MTU that is smaller than its
 /// own by this amount, as the kernel's rxe does (docs/rdma.md, "Sums by the switch").
 pub const ROCE_HEADERS: u32 = 80;
-/// Queue pairs that a switch knows, over all its jobs (`NUM_CONTACTS` in p4src).
+/// Maximum number of queue pairs that a switch stores, over all its jobs (`NUM_CONTACTS` in p4src).
 pub const CONTACTS: u32 = 1024;
 
 /// The lowest rate limit of a job, in bits per second.
@@ -27,42 +27,42 @@ pub const MIN_RATE_BPS: u64 = 1000;
 /// Bytes of a frame of 256 values, with its headers (docs/protocol.md, "Frame").
 const FRAME_BYTES: u64 = 1090;
 
-/// Burst size, in bytes, of a rate-limited job whose `children` at a switch each have such a window: two windows per
-/// child, so that the initial burst of the ranks is not dropped.
+/// Burst size, in bytes, of a job with a rate limit: room for two windows of `window` frames from each of the `children` of a
+/// switch, so that the switch does not drop the initial burst of the ranks.
 #[must_use]
 pub fn burst_bytes(window: u32, children: usize) -> u64 {
     2 * u64::from(window) * children as u64 * FRAME_BYTES
 }
 
-/// The longest deadline of a sum, in nanoseconds.
+/// Maximum of a job's deadline, in nanoseconds.
 pub const MAX_DEADLINE_NS: u64 = 60_000_000_000;
 
-/// The treatment of late contributions: values that come after their sum was completed.
+/// The treatment of late contributions: values that come after their sum was completed without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
     /// Late contributions are dropped.
     Drop,
-    /// Late contributions join the next sum of the same values.
+    /// Late contributions are added to the next sum of the same values.
     Next,
 }
 
-/// When a switch completes a partial sum, without all ranks.
+/// The deadline of a job's sums: when a switch completes a sum without all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
-    /// Time after the first contribution, in nanoseconds.
+    /// Time from the first contribution to a sum until the switch may complete it, in nanoseconds.
     pub after_ns: u64,
-    /// Minimum number of ranks that must have contributed.
+    /// Minimum number of ranks whose contributions a partial sum needs.
     pub quorum: u16,
-    /// The treatment of late contributions.
+    /// The treatment of contributions that come after the sum was completed.
     pub late: Late,
-    /// Position of the declaration in the file.
+    /// Position of the deadline's declaration in the file.
     pub span: Span,
 }
 
 /// The transport of a job's values between the ranks and the switch that sums them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// UDP (docs/protocol.md).
+    /// UDP datagrams of the aggregation protocol (docs/protocol.md).
     #[default]
     Udp,
     /// RDMA WRITEs with immediate, over RoCEv2.
@@ -70,7 +70,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The transport's word in scenarios and programs.
+    /// The word for the transport in scenario files and programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,51 +85,51 @@ impl Transport {
 pub struct Job {
     /// The job's name.
     pub name: String,
-    /// Number of the job on the wire, counted from 1 in declared order.
+    /// The job's number in aggregation headers, counted from 1 in declared order.
     pub number: u16,
-    /// Hosts of the ranks, in rank order.
+    /// Names of the ranks' hosts, in rank order.
     pub ranks: Vec<String>,
-    /// The switches that sum, the root first.
+    /// The switches that sum the job's values, the root of the tree first.
     pub tree: Vec<Summing>,
-    /// Maximum number of chunks that a rank has in flight: a power of two.
+    /// Maximum number of chunks that a rank has in flight: a power of two, and the job's number of slots.
     pub window: u32,
     /// Index of the job's first slot on each switch.
     pub base: u32,
-    /// When a switch completes a partial sum; `None`: never.
+    /// When a switch completes a partial sum; `None`: a switch always waits for all ranks.
     pub deadline: Option<Deadline>,
-    /// Rate limit of all frames that come to one switch of the tree, in bits per second.
+    /// Rate limit, in bits per second, of all frames of the job that come to one switch of the tree; `None`: no limit.
     pub rate: Option<Spanned<u64>>,
-    /// Number of values in a frame.
+    /// Number of values in each aggregation frame of the job.
     pub values: FrameValues,
     /// Position where the file declares the number of values; `None` if it follows from the links.
     pub values_span: Option<Span>,
-    /// The transport of the values.
+    /// The transport of the values between ranks and switches.
     pub transport: Spanned<Transport>,
-    /// For RDMA: index of rank 0's queue pair on a switch; the other ranks follow in order.
+    /// For a job over RDMA: index of rank 0's queue pair in a switch's registers; the other ranks follow in order.
     pub contact: u32,
-    /// Position of the declaration in the file.
+    /// Position of the job's declaration in the file.
     pub span: Span,
 }
 
-/// A switch that sums values of a job.
+/// A summing switch in the tree of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summing {
     /// The switch's name.
     pub switch: String,
-    /// Hosts and lower switches whose values this switch sums, in the order of their numbers at this switch.
+    /// Hosts and lower switches whose values this switch sums. The position in this list is the child's number at this switch.
     pub children: Vec<String>,
-    /// The parent switch, and this switch's number there. `None` for the root.
+    /// Name of the parent switch, and this switch's number among the parent's children. `None` for the root.
     pub parent: Option<(String, u16)>,
 }
 
 impl Job {
-    /// A switch's node in the tree; `None` if the switch does not sum for this job.
+    /// The position of a switch in the job's tree; `None` if the switch does not sum for this job.
     #[must_use]
     pub fn on(&self, switch: &str) -> Option<&Summing> {
         self.tree.iter().find(|summing| summing.switch == switch)
     }
 
-    /// The root of the tree, whose sum covers all ranks.
+    /// Name of the root of the tree; the root's sums cover all ranks.
     #[must_use]
     pub fn top(&self) -> &str {
         self.tree.first().map_or("", |top| &top.switch)
@@ -141,7 +141,7 @@ impl Job {
         self.transport.value == Transport::Rdma
     }
 
-    /// Environment variables that tell a program on a host its rank in the job; empty if the host is not a rank.
+    /// Environment variables with the job and the rank, for programs on a host; empty if the host is not a rank of the job.
     #[must_use]
     pub fn environment(&self, host: &str) -> Vec<(&'static str, String)> {
         let rank = self.ranks.iter().position(|rank| rank == host);

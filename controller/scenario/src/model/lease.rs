@@ -1,20 +1,19 @@
-//! The lease: for how long faults stay armed on a switch that no longer receives anything from its controller.
+//! The lease: how long faults stay armed on a switch that its controller no longer reaches.
 
 use serde::Serialize;
 
 use crate::diagnostic::Span;
 use crate::units::show_duration;
 
-/// The shortest refresh period, in nanoseconds, that a live controller keeps reliably: it checks and writes to each
-/// switch.
+/// The shortest period, in nanoseconds, in which a controller reliably refreshes a lease: it checks and writes to each switch.
 pub const SHORTEST_REFRESH_NS: u64 = 50_000_000;
 
-/// The lease that a file asks for.
+/// The lease that a scenario file asks for, or the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// The lease; `None`: faults stay armed until the user disarms them.
+    /// The lease; `None`: there is none, and faults stay armed until the user disarms them.
     pub lease: Option<Lease>,
-    /// Position in the file, if the file declares it.
+    /// Position of `lease` in the file; `None` if the file does not have it.
     pub span: Option<Span>,
 }
 
@@ -27,12 +26,12 @@ impl Default for LeaseRequest {
     }
 }
 
-/// A lease: faults end when it is not refreshed in time.
+/// A lease: the switches end all faults if the controller does not refresh the lease in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lease {
-    /// Duration of the lease after a refresh, in nanoseconds.
+    /// Time from a refresh until the switches end the faults, in nanoseconds.
     pub for_ns: u64,
-    /// Period of refreshes, in nanoseconds.
+    /// Period in which the controller refreshes the lease, in nanoseconds.
     pub refresh_ns: u64,
 }
 
@@ -43,10 +42,10 @@ impl Default for Lease {
 }
 
 impl Lease {
-    /// Duration of the lease of a scenario that declares none, in nanoseconds.
+    /// Duration of the lease if the file declares none, in nanoseconds.
     pub const DEFAULT_NS: u64 = 2_000_000_000;
 
-    /// A lease that is refreshed four times per duration.
+    /// A lease of this duration, in nanoseconds, which the controller refreshes four times per duration.
     #[must_use]
     pub fn with_duration(for_ns: u64) -> Lease {
         Lease {
@@ -56,20 +55,20 @@ impl Lease {
     }
 }
 
-/// Whether faults end without the controller.
+/// Whether a plan's faults end without the controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leased {
-    /// Faults end when this lease runs out after the last refresh.
+    /// The switches end the faults when this lease runs out after the last refresh.
     For(Lease),
-    /// The file turns the lease off.
+    /// The faults do not end by themselves: the file turns the lease off.
     Off,
-    /// The target does not support a lease; the text says why.
+    /// The faults do not end by themselves, because the target does not support a lease; the text says why.
     Cannot(&'static str),
 }
 
 impl Leased {
-    /// The lease, if there is one.
+    /// The lease in force; `None` if the faults do not end by themselves.
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
         match self {

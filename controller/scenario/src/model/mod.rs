@@ -45,45 +45,45 @@ use workload::{Workload, WorkloadSource};
 
 /// Maximum number of flows in a scenario.
 pub const MAX_FLOWS: usize = parser_gen::MAX_FLOWS;
-/// Maximum number of flows of one fault: the state cells of a unit.
+/// Maximum number of flows of one fault: the number of state cells of a fault unit.
 pub const MAX_FLOWS_PER_FAULT: usize = 4096;
-/// Maximum number of entries in a unit's `select` table.
+/// Maximum number of table entries in a fault unit's `select` table.
 pub const MAX_SELECT_ENTRIES: usize = 4096;
 
-/// A checked scenario.
+/// A scenario file after all checks, with all names resolved.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// File name as given.
+    /// File name as given on the command line.
     pub file: String,
-    /// The file's text, for messages that come later.
+    /// Text of the scenario file, for messages after it was read.
     pub text: String,
-    /// Short name.
+    /// Short name of the scenario.
     pub name: String,
-    /// Description for users.
+    /// Description of the scenario for users.
     pub description: String,
     /// Seed of every random decision in the run.
     pub seed: u64,
-    /// The network.
+    /// The network: switches, hosts and links.
     pub topology: Topology,
-    /// The file of the topology, if it has its own.
+    /// The topology file; `None` if the scenario itself describes the topology.
     pub topology_file: Option<TopologySource>,
-    /// The protocols that filters and fields name.
+    /// The protocols whose fields filters and faults may name.
     pub protocols: Arc<Protocols>,
-    /// The programs that run on the hosts.
+    /// The programs that run on the hosts; `None` if the scenario has no workload.
     pub workload: Option<Workload>,
-    /// The file of the workload, if it has its own.
+    /// The workload file; `None` if the scenario itself describes the workload.
     pub workload_file: Option<WorkloadSource>,
     /// Probes of services during the run, in declared order.
     pub probes: Vec<Probe>,
-    /// Jobs whose values switches sum, in declared order, including that of a training with a summing switch.
+    /// Jobs whose values switches sum, in declared order, including the job of a training with a summing switch.
     pub jobs: Vec<Job>,
-    /// Where the file's plan sums gradients; the sums of switches also appear in `jobs`.
+    /// The gradient plan: which nodes sum gradients. The jobs of summing switches are also in `jobs`. `None` without `plan:`.
     pub gradients: Option<Gradients>,
-    /// The paths between hosts, if `routing` asks for several.
+    /// All paths between hosts; `None` if `routing` asks for only one path between two hosts.
     pub ways: Option<Ways>,
-    /// Declared flows, expanded: one per pair of hosts.
+    /// The declared flows, expanded to one flow per pair of hosts.
     pub flows: Vec<Flow>,
-    /// The sets of flows that a packet can belong to.
+    /// The sets of flows to which a packet can belong.
     pub classes: Classes,
     /// Faults on packets, in declared order.
     pub faults: Vec<Fault>,
@@ -91,36 +91,36 @@ pub struct Scenario {
     pub disruptions: Vec<Disruption>,
     /// Triggers that faults wait for, in declared order.
     pub triggers: Vec<Trigger>,
-    /// The timeline as epochs, from time 0 on, without gaps.
+    /// The epochs of the timeline, in order and without gaps, from time 0 on.
     pub epochs: Vec<Epoch>,
-    /// Conditions that the timeline's steps wait for, in order.
+    /// The conditions for which steps of the timeline wait, in the order of the steps.
     pub awaited: Vec<Expectation>,
-    /// Conditions that must hold after the run.
+    /// The expectations: conditions that must hold after the run.
     pub expectations: Vec<Expectation>,
-    /// Bounds of the run.
+    /// Limits of the run: duration, disk space and hits.
     pub limits: Limits,
-    /// The frames that the run keeps.
+    /// Which captured frames the run keeps.
     pub captures: Captures,
     /// Position of `captures` in the file; `None` if the file does not have it, or the command line overrides it.
     pub captures_span: Option<Span>,
-    /// Conditions of which any one aborts the run.
+    /// Conditions that abort the run as soon as one of them holds.
     pub abort_if: Vec<Expectation>,
-    /// Limits on what faults may hit, if the file sets them.
+    /// Limits on what faults may hit; `None` if the file sets none.
     pub blast_radius: Option<BlastRadius>,
-    /// The lease: for how long faults stay armed without a refresh by the controller.
+    /// The lease: how long faults stay armed after the controller's last refresh.
     pub lease: LeaseRequest,
     /// Warnings about legal but suspicious parts of the file.
     pub warnings: Diagnostics,
 }
 
 impl Scenario {
-    /// Whether a switch sums for any job.
+    /// Whether the named switch sums for any job.
     #[must_use]
     pub fn sums(&self, switch: &str) -> bool {
         self.jobs.iter().any(|job| job.on(switch).is_some())
     }
 
-    /// The file, for diagnostics.
+    /// Name and text of the scenario file, for diagnostics.
     #[must_use]
     pub fn source(&self) -> Source<'_> {
         Source {
@@ -129,12 +129,12 @@ impl Scenario {
         }
     }
 
-    /// A sink for diagnostics after loading.
+    /// A collector for further diagnostics about the scenario file.
     pub(crate) fn sink(&self) -> Sink<'_> {
         Sink::new(self.source())
     }
 
-    /// The scenario with another seed, which selects other packets.
+    /// The scenario with another seed, so that random selections select other packets.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Scenario {
         self.seed = seed;
@@ -144,7 +144,7 @@ impl Scenario {
         self
     }
 
-    /// Replaces the choice of frames if `captures` is given: `--captures` on the command line overrides the file.
+    /// The scenario with another choice of frames to keep, if given: `--captures` on the command line overrides the file.
     #[must_use]
     pub fn with_captures(mut self, captures: Option<Captures>) -> Scenario {
         if let Some(captures) = captures {
@@ -153,7 +153,7 @@ impl Scenario {
         self
     }
 
-    /// Whether the file expects that a fault hits no packet.
+    /// Whether an expectation says that the named fault hits no packet.
     #[must_use]
     pub fn expects_nothing_of(&self, fault: &str) -> bool {
         let mut expectations = self.expectations.iter();
@@ -161,7 +161,7 @@ impl Scenario {
         expectations.any(|expectation| expectation.is_zero(&fired))
     }
 
-    /// Whether the file names a metric of the given fault; with `None`, a metric of any fault, flow or trigger.
+    /// Whether the file names a metric of the given fault; for `None`, a metric of any fault, flow or trigger.
     #[must_use]
     pub fn asks_of_frames(&self, fault: Option<&str>) -> bool {
         let lines = self.expectations.iter().chain(&self.abort_if);
@@ -173,13 +173,13 @@ impl Scenario {
         })
     }
 
-    /// Whether the file's expectations name a metric.
+    /// Whether any expectation of the file names the metric.
     #[must_use]
     pub fn expects_of(&self, metric: &Metric) -> bool {
         self.expectations.iter().any(|line| line.names(metric))
     }
 
-    /// Whether the file names the metric of how often a trigger comes on.
+    /// Whether the file names a metric of the trigger.
     #[must_use]
     pub fn speaks_of(&self, trigger: &Trigger) -> bool {
         let lines = self.expectations.iter();
@@ -189,7 +189,7 @@ impl Scenario {
         metrics.any(|(metric, _)| is_of(metric))
     }
 
-    /// Whether the file states a command's exit code, or how often the command may fail.
+    /// Whether the file's expectations name the command's exit code or its number of failures.
     #[must_use]
     pub fn expects_exit_of(&self, command: &str) -> bool {
         let whats = [CommandMetric::Exit, CommandMetric::Failures];
@@ -207,13 +207,13 @@ impl Scenario {
             .map(|epoch| epoch.at_ns)
     }
 
-    /// Whether a packet can belong to both flows, given by index.
+    /// Whether some packet can belong to both flows, which are given by index.
     #[must_use]
     pub fn may_meet(&self, a: usize, b: usize) -> bool {
         self.classes.meet(a, b)
     }
 
-    /// All flows that share a packet with this one, including itself.
+    /// Indexes of all flows that can share a packet with a flow, including the flow itself.
     #[must_use]
     pub fn meeting(&self, flow: usize) -> BTreeSet<usize> {
         let classes = self.classes.containing(flow).iter();
@@ -221,7 +221,7 @@ impl Scenario {
         sets.flatten().copied().collect()
     }
 
-    /// The flows that no fault may hit.
+    /// The protected flows, which no fault may hit, with their indexes.
     pub fn protected(&self) -> impl Iterator<Item = (usize, &Flow)> {
         self.flows
             .iter()
@@ -230,40 +230,40 @@ impl Scenario {
     }
 }
 
-/// A set of packets with one sequence of ordinals.
+/// A flow: a named set of packets. For each fault, the packets of a flow have ordinals 1, 2, 3 …
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// `name`, or `name.from`, `name.from.to` where a declaration with several hosts was expanded.
+    /// The declared name, or `name.from` or `name.from.to` where a declaration for several hosts was expanded.
     pub name: String,
-    /// The declared name.
+    /// Name under which the file declares the flow.
     pub declared: String,
-    /// The condition on its packets, including the hosts' addresses.
+    /// The condition on the flow's packets, including the hosts' addresses.
     pub filter: Filter,
-    /// Sender, receiver and the switches between them, for each pair of hosts that the filter allows.
+    /// The paths of the flow's packets, for each pair of hosts that the filter allows.
     pub paths: Vec<Path>,
-    /// The one switch at which the filter identifies the flow's packets: elsewhere it would match others too.
+    /// The only switch at which the filter matches exactly the flow's packets; `None`: it does so at every switch.
     pub on: Option<String>,
-    /// Whether the flow is protected: no fault may hit it.
+    /// Whether the flow is protected: no fault may hit its packets.
     pub protected: bool,
-    /// The flow's contribution to the decision key.
+    /// The flow's part of the key from which random decisions are computed ([`decision`]).
     pub key: u64,
-    /// Position of the declaration in the file.
+    /// Position of the flow's declaration in the file.
     pub span: Span,
 }
 
-/// A path that packets of a flow take.
+/// A path from one host to another that packets of a flow take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Path {
-    /// Sending host.
+    /// Name of the sending host.
     pub from: String,
-    /// Receiving host.
+    /// Name of the receiving host.
     pub to: String,
-    /// Switches on the path, in order.
+    /// Names of the switches on the path, in order.
     pub switches: Vec<String>,
 }
 
 impl Path {
-    /// All nodes on the path: sender, switches, receiver.
+    /// Names of all nodes on the path: sender, switches, receiver.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let switches = self.switches.iter();
         let ends = [&self.from].into_iter().chain(switches).chain([&self.to]);
@@ -271,13 +271,13 @@ impl Path {
     }
 }
 
-/// The pipeline of a switch: ingress or egress.
+/// A pipeline of a switch: ingress or egress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Before forwarding and aggregation.
+    /// Ingress: before the switch forwards and aggregates a packet.
     Ingress,
-    /// After forwarding and aggregation, for each copy of a multicast.
+    /// Egress: after the switch has forwarded and aggregated a packet, for each copy of a multicast.
     Egress,
 }
 
@@ -290,50 +290,50 @@ impl fmt::Display for Direction {
     }
 }
 
-/// An injection point that the file names.
+/// The switch and pipeline in which a fault acts, if the file names them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InjectionPoint {
     /// The switch's name.
     pub switch: String,
-    /// The pipeline.
+    /// The pipeline: ingress or egress.
     pub direction: Direction,
 }
 
-/// A declared fault.
+/// A declared fault on packets.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// The fault's name.
     pub id: String,
-    /// Indexes of flows; the position in this list is the fault's state cell.
+    /// Indexes of the flows on which the fault acts. The position in this list is the index of the flow's state cell.
     pub flows: Vec<usize>,
-    /// The effect on a hit packet.
+    /// The effect of the fault on a packet that it hits.
     pub effect: Effect,
-    /// The selection of packets within a flow.
+    /// Which packets of a flow the fault hits.
     pub selection: Selection,
-    /// The key by which packets are numbered and drawn within a flow; `None`: by the flow alone.
+    /// The key by which the packets of a flow are numbered and drawn; `None`: all packets of a flow are numbered together.
     pub keys: Option<Keys>,
-    /// The injection point; `None`: the plan chooses a switch, in ingress.
+    /// The injection point that the file names; `None`: the plan chooses a switch, and the fault acts in ingress.
     pub place: Option<InjectionPoint>,
-    /// Index of the trigger that enables the fault; the fault acts while the trigger is on.
+    /// Index of the trigger that enables the fault: the fault acts only while it is on. `None`: the fault waits for no trigger.
     pub when: Option<usize>,
-    /// Epochs in which the fault acts, in ascending, disjoint ranges.
+    /// Numbers of the epochs in which the fault acts, in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// The fault's contribution to the decision key.
+    /// The fault's part of the key from which random decisions are computed ([`decision`]).
     pub key: u64,
-    /// Position of the declaration in the file.
+    /// Position of the fault's declaration in the file.
     pub span: Span,
     /// Position where the file names the injection point; otherwise the position of the whole declaration.
     pub place_span: Span,
 }
 
 impl Fault {
-    /// Whether the fault takes packets of RDMA connections, which the connection then retransmits.
+    /// Whether the fault takes away packets of RDMA connections, so that the sender retransmits them.
     #[must_use]
     pub fn takes_rdma_data(&self) -> bool {
         matches!(self.selection, Selection::Psn(_)) && self.effect.takes()
     }
 
-    /// The selection, for users: `every 3rd`, `every 3rd per connection`.
+    /// Description of the selection for users: `every 3rd`, `every 3rd per connection`.
     #[must_use]
     pub fn selected(&self) -> String {
         match &self.keys {
@@ -343,38 +343,38 @@ impl Fault {
     }
 }
 
-/// Keys within a flow.
+/// How the packets of a flow are divided by a key, such as the connection, and numbered separately for each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// The key of a packet.
+    /// The fields of a packet that are its key.
     pub key: PacketKey,
-    /// Plural noun for users: `connections`.
+    /// Plural noun for the keys, for users: `connections`.
     pub of: String,
-    /// Singular noun for users: `connection`.
+    /// Singular noun for a key, for users: `connection`.
     pub one: String,
-    /// Whether numbering restarts when a TCP connection is opened again.
+    /// Whether the numbering of a key restarts when its TCP connection is opened again.
     pub restarts: bool,
-    /// The property that all packets of a key share.
+    /// The property of a flow that all packets of one key have in common.
     pub shared: Shared,
-    /// Maximum number of keys.
+    /// Maximum number of keys for which a switch has cells.
     pub most: u32,
-    /// Position in the file.
+    /// Position of `per` in the file.
     pub span: Span,
 }
 
-/// A property that all packets of one key share: packets that differ in it never have the same key.
+/// The property of a flow that all packets of one key share: packets that differ in it never have the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shared {
-    /// Sender and receiver.
+    /// All packets of a key have the same sender and the same receiver.
     Direction,
-    /// The sender.
+    /// All packets of a key have the same sender.
     Sender,
-    /// No property of the flow.
+    /// Packets of a key may differ in sender and receiver.
     Nothing,
 }
 
 impl Keys {
-    /// Each hash table has 2 to the power of this many cells: as many as there may be keys, so that in hardly one of a
+    /// Logarithm to base 2 of the number of cells in each hash table: there are as many as keys, so that in hardly one of a
     /// hundred runs a key finds no cell.
     #[must_use]
     pub fn bits(&self) -> u32 {
@@ -382,27 +382,27 @@ impl Keys {
     }
 }
 
-/// An interval of the timeline.
+/// An epoch: an interval of the timeline, which is a step or a gap between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Epoch {
-    /// Number of the epoch, from 1; 0 means "disarmed".
+    /// Number of the epoch, counted from 1; 0 means that all faults are disarmed.
     pub epoch: u16,
-    /// Start in nanoseconds, since the start of the workload or since the last epoch before it that waits for a
+    /// Start in nanoseconds, since the start of the workload or since the start of the last earlier epoch that waits for a
     /// condition.
     pub at_ns: u64,
-    /// The condition that it waits for, as written; [`Scenario::awaited`] has the parsed form.
+    /// The condition that the epoch waits for, as written ([`Scenario::awaited`] has the parsed form); `None`: no condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// The step's name; `None` between steps.
+    /// Name of the step; `None` if the epoch is a gap between steps.
     pub step: Option<String>,
 }
 
-/// Bounds of a run.
+/// Limits of a run: duration, disk space and hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// Maximum duration in nanoseconds; the run fails when it takes longer.
+    /// Maximum duration of the run in nanoseconds; a run that takes longer fails.
     pub time_ns: u64,
-    /// Position in the file, if the file sets it.
+    /// Position of `limits.time` in the file; `None` if the file does not have it.
     #[serde(skip)]
     pub time_span: Option<Span>,
     /// Maximum size of the frames that the run writes, in bytes, including frames that wait on disk for the judge. At
@@ -411,7 +411,7 @@ pub struct Limits {
     /// Position of `limits.disk` in the file; `None` if the file does not have it.
     #[serde(skip)]
     pub disk_span: Option<Span>,
-    /// Maximum number of packets that all faults together may hit; beyond it, the run is aborted.
+    /// Maximum number of packets that all faults together may hit; a run that exceeds it is aborted. `None`: no limit.
     #[serde(skip)]
     pub hits: Option<Spanned<u64>>,
 }
@@ -419,7 +419,7 @@ pub struct Limits {
 impl Limits {
     /// The smallest `limits.disk`, in bytes: the largest frame fits, with its metadata.
     pub const LEAST_DISK_BYTES: u64 = 1 << 20;
-    /// The limits of a file that sets none.
+    /// The limits of a run whose file sets none.
     pub const DEFAULT: Limits = Limits {
         time_ns: 60_000_000_000,
         time_span: None,
@@ -429,39 +429,39 @@ impl Limits {
     };
 }
 
-/// The limits that a file sets on the reach of its faults; a limit that is `None` does not bound anything.
+/// The limits on the reach of a file's faults. A limit that is `None` does not bound anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BlastRadius {
-    /// The hosts that may send or receive packets that a fault hits.
+    /// Names of the hosts that may send or receive packets which a fault hits.
     pub hosts: Option<Vec<Spanned<String>>>,
     /// Maximum number of flows that faults may hit; each pair of hosts counts as one flow.
     pub flows: Option<Spanned<u64>>,
-    /// Maximum share of a flow's packets that one fault may hit.
+    /// Maximum share of a flow's packets that one fault may hit, from 0 to 1.
     pub share: Option<Spanned<f64>>,
-    /// Position of the section in the file.
+    /// Position of `blast_radius` in the file.
     pub span: Span,
 }
 
-/// The frames that a run keeps. The verdict does not depend on it, because the judge works during the run.
+/// Which captured frames a run keeps. The verdict does not depend on it, because the judge sees all frames during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Captures {
-    /// Each frame that a fault hit, and the frames before and after it between the same two hosts at that port.
+    /// Keeps each frame that a fault hit, and the frames before and after it between the same two hosts at that port.
     #[default]
     Hits,
-    /// Every frame, whole.
+    /// Keeps all frames, whole.
     All,
-    /// No frame.
+    /// Keeps no frame.
     None,
 }
 
-/// A word that is not a value of `captures`.
+/// The error for a word that is not a value of `captures`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`captures` cannot be `{0}`: write `hits`, `all` or `none`")]
 pub struct UnknownCaptures(String);
 
 impl Captures {
-    /// Every value, as files and command lines write it.
+    /// The words for all values, in files and on the command line.
     pub const WORDS: [&'static str; 3] = ["hits", "all", "none"];
 }
 

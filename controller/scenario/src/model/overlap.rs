@@ -1,8 +1,8 @@
-//! Whether a filter can match a packet with some known fields, such as a packet from one host to another.
+//! Tests whether a filter can match a packet of which some fields are known, such as a packet from one host to another.
 //!
-//! A filter is brought into disjunctive normal form; each conjunction holds, per field, the set of permitted values. The
-//! answer errs on one side only: "no" is proven, "yes" may be the limit of the method (`MAX_CONJUNCTIONS`, negated
-//! texts). [`parser_gen::Classes`] computes the intersection of two filters.
+//! A filter is brought into disjunctive normal form; each conjunction holds, per field, the set of permitted values. The answer
+//! errs on one side only: "no" is proven, "yes" may be the limit of the method (`MAX_CONJUNCTIONS`, negated texts).
+//! [`parser_gen::Classes`] computes the intersection of two filters.
 
 mod values;
 
@@ -15,33 +15,33 @@ use values::Values;
 use crate::model::protocols::Protocols;
 use crate::model::topology::Topology;
 
-/// The field with a packet's ingress port at a switch.
+/// Name of the field with a packet's ingress port at a switch.
 pub(crate) const PORT: &str = "switch.port";
 
-/// A filter with more conjunctions counts as one that every packet may match.
+/// Maximum number of conjunctions of a filter; a filter with more of them counts as one that every packet may match.
 const MAX_CONJUNCTIONS: usize = 4096;
 
-/// Whether any packet may match.
+/// Whether any packet may match the filter.
 #[must_use]
 pub fn possible(protocols: &Protocols, filter: &Filter) -> bool {
     let conjunctions = normal_form(protocols, &filter.root().expr, true);
     conjunctions.is_none_or(|conjunctions| !conjunctions.is_empty())
 }
 
-/// Whether a packet with these values of these fields may match.
+/// Whether a packet with these values of these fields may match the filter.
 #[must_use]
 pub fn allows(protocols: &Protocols, filter: &Filter, fields: &[(&str, u128)]) -> bool {
     Allowed::new(protocols, filter).allows(fields, &[])
 }
 
-/// A filter prepared for queries about many packets.
+/// A filter prepared for questions on which packets may match it.
 pub struct Allowed<'p> {
     library: &'p Library,
     conjunctions: Option<Vec<Conjunction>>,
 }
 
 impl<'p> Allowed<'p> {
-    /// Prepares a filter.
+    /// Prepares a filter: brings it into disjunctive normal form.
     #[must_use]
     pub fn new(protocols: &'p Protocols, filter: &Filter) -> Allowed<'p> {
         Allowed {
@@ -50,7 +50,7 @@ impl<'p> Allowed<'p> {
         }
     }
 
-    /// Whether a packet with these values of these fields, and without the protocols in `absent`, may match.
+    /// Whether a packet with these values of these fields, and without the protocols in `absent`, may match the filter.
     #[must_use]
     pub fn allows(&self, fields: &[(&str, u128)], absent: &[&str]) -> bool {
         let Some(conjunctions) = &self.conjunctions else {
@@ -83,13 +83,13 @@ impl<'p> Allowed<'p> {
 }
 
 impl Allowed<'_> {
-    /// Whether a packet from a neighbor may match when it enters a switch, given the ports between the two.
+    /// Whether a packet that comes to a switch from a neighbor may match the filter, given the switch's ports to the neighbor.
     pub(crate) fn enters(&self, topology: &Topology, switch: &str, neighbor: &str) -> bool {
         let mut ports = topology.ports(switch).filter(|port| port.peer == neighbor);
         ports.any(|port| self.allows(&[(PORT, u128::from(port.number))], &[]))
     }
 
-    /// The only value of a field in all matching packets with these values of other fields; `None` if several are
+    /// The value of a field, if all matching packets with these values of other fields have the same; `None` if several are
     /// possible.
     #[must_use]
     pub fn only(&self, fields: &[(&str, u128)], field: &str) -> Option<u128> {
@@ -104,14 +104,14 @@ impl Allowed<'_> {
             .then_some(first)
     }
 
-    /// Whether every matching packet with these values of these fields has a protocol.
+    /// Whether every packet that matches the filter and has these values of these fields also has a protocol.
     #[must_use]
     pub fn all_have(&self, fields: &[(&str, u128)], protocol: &str) -> bool {
         let left = self.with(fields);
         left.is_some_and(|left| left.iter().all(|one| one.present.contains(protocol)))
     }
 
-    /// The conjunctions that remain for packets with these values of these fields; `None` if the filter has too many.
+    /// The filter's conjunctions that packets with these values of these fields may satisfy; `None` if the filter has too many.
     fn with(&self, fields: &[(&str, u128)]) -> Option<Vec<Conjunction>> {
         let fixed = |conjunction: &Conjunction| {
             let mut fields = fields.iter();
@@ -128,7 +128,7 @@ impl Allowed<'_> {
     }
 }
 
-/// Constraints that must hold together.
+/// A conjunction: constraints on fields and protocols that a packet must satisfy together.
 #[derive(Debug, Clone, Default)]
 struct Conjunction {
     fields: BTreeMap<String, Constraint>,
@@ -138,12 +138,12 @@ struct Conjunction {
 
 #[derive(Debug, Clone)]
 struct Constraint {
-    /// The field must be there. A negated test is also passed by a packet without the field.
+    /// Whether the packet must have the field. A packet without the field also passes a negated test.
     present: bool,
     values: Values,
 }
 
-/// The satisfiable conjunctions of an expression; `None`: too many.
+/// The satisfiable conjunctions of an expression, or of its negation if `positive` is false; `None` if there are too many.
 fn normal_form(library: &Library, expr: &Expr, positive: bool) -> Option<Vec<Conjunction>> {
     let any = |parts: &[Node]| -> Option<Vec<Conjunction>> {
         let mut all = Vec::new();
@@ -207,7 +207,7 @@ fn product(
 }
 
 impl Conjunction {
-    /// The conjunction of both; `None` if no packet can satisfy it.
+    /// The conjunction of `self` and `other`; `None` if no packet can satisfy both.
     fn and(self, library: &Library, other: &Conjunction) -> Option<Conjunction> {
         let mut both = self;
         for protocol in &other.present {

@@ -12,60 +12,60 @@ use crate::model::workload::commands::CommandLine;
 pub struct Probe {
     /// The probe's name in metrics.
     pub name: String,
-    /// The host that sends the requests.
+    /// Name of the host that sends the requests.
     pub from: String,
-    /// The workload file that declares the probe; `None`: the scenario.
+    /// Name of the workload file that declares the probe; `None`: the scenario declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The request.
+    /// The request that the probe sends or runs.
     pub ask: Ask,
     /// Period of requests, in nanoseconds.
     pub every_ns: u64,
-    /// Timeout in nanoseconds; a slower request has failed.
+    /// Time in nanoseconds after which a request without an answer has failed.
     pub timeout_ns: u64,
 }
 
-/// A port of a host.
+/// A TCP or UDP port of a host, to which requests are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoint {
-    /// A host of the topology, or an IPv4 address.
+    /// Name of a host of the topology, or an IPv4 address.
     pub host: String,
     /// TCP or UDP port.
     pub port: u16,
 }
 
-/// A probe's request.
+/// The kind of a probe's requests, and the answer that counts as success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// Opens a TCP connection.
+    /// The request opens a TCP connection.
     Tcp {
-        /// The service.
+        /// Host and port of the service.
         to: Endpoint,
     },
-    /// Sends a datagram and waits for any answer.
+    /// The request is a UDP datagram; any datagram that comes back is the answer.
     Udp {
-        /// The service.
+        /// Host and port of the service.
         to: Endpoint,
         /// Payload of the datagram.
         send: Vec<u8>,
     },
-    /// Sends a GET on a connection of its own and waits for a complete response with a status below 400.
+    /// The request is an HTTP GET on a new connection; a complete response with a status below 400 is success.
     Http {
-        /// The service.
+        /// Host and port of the service.
         to: Endpoint,
         /// Path in the request line, from the slash on.
         path: String,
     },
-    /// Runs a program of the user and expects exit code 0.
+    /// The request is a run of the user's program; exit code 0 is success.
     Run(CommandLine),
 }
 
-/// Maximum number of concurrent programs of a probe: each is a process and three threads.
+/// Maximum number of programs of one probe that run at the same time: each is a process and three threads.
 pub const MAX_PROGRAMS: u64 = 16;
 
 impl Ask {
-    /// The service that the probe asks; `None` for a program, whose target is unknown.
+    /// Host and port of the service to which the probe sends requests; `None` for a program, whose target is unknown.
     #[must_use]
     pub fn to(&self) -> Option<&Endpoint> {
         match self {
@@ -76,7 +76,7 @@ impl Ask {
 }
 
 impl Probe {
-    /// A copy of the probe with each host name mapped by `host`.
+    /// The probe with each host name replaced by the result of `host`.
     #[must_use]
     pub fn with_hosts(mut self, host: &impl Fn(&str) -> String) -> Probe {
         let of = |to: Endpoint| match to.host.parse::<Ipv4Addr>() {
@@ -98,7 +98,7 @@ impl Probe {
 }
 
 impl Endpoint {
-    /// The endpoint's address; `None` if the topology has no such host.
+    /// IPv4 address and port of the endpoint; `None` if the topology has no such host.
     #[must_use]
     pub fn address(&self, topology: &Topology) -> Option<SocketAddrV4> {
         let ip = match topology.host(&self.host) {

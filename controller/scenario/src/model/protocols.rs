@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use parser_gen::{Library, LibraryError, PayloadSlice, ProtocolSource};
 
-/// A protocol library, and the user's additions to it.
+/// The library of protocols that filters may name: the built-in protocols and the user's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocols {
     library: Library,
@@ -14,7 +14,7 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// The built-in protocols.
+    /// The built-in protocols only.
     #[must_use]
     pub fn builtin() -> Arc<Protocols> {
         static BUILTIN: LazyLock<Arc<Protocols>> =
@@ -22,7 +22,7 @@ impl Protocols {
         Arc::clone(&BUILTIN)
     }
 
-    /// The built-in protocols, these files, and the slices of payloads that filters name.
+    /// The built-in protocols, together with the user's protocol files and the slices of payloads that filters name.
     ///
     /// # Errors
     ///
@@ -38,11 +38,11 @@ impl Protocols {
         Ok(Arc::new(Protocols::new(library, own, slices)))
     }
 
-    /// The protocols of two scenarios together.
+    /// The protocols that at least one of two scenarios has.
     ///
     /// # Errors
     ///
-    /// Returns an error if their files contradict each other.
+    /// Returns an error if the protocol files of the two scenarios contradict each other.
     pub fn union(&self, other: &Protocols) -> Result<Arc<Protocols>, LibraryError> {
         let mut own = self.own.clone();
         for source in &other.own {
@@ -63,7 +63,7 @@ impl Protocols {
         }
     }
 
-    /// The user's protocol files.
+    /// The protocol files of the user, without the built-in protocols.
     #[must_use]
     pub fn own(&self) -> &[ProtocolSource] {
         &self.own

@@ -1,4 +1,4 @@
-//! Hosts, switches, links; numbered ports, addresses, paths.
+//! The network of a scenario: hosts, switches and links, with port numbers, addresses and shortest paths.
 
 mod forwarding;
 mod mac;
@@ -17,45 +17,45 @@ use crate::model::Path;
 
 /// Default rate of a link, in bits per second.
 pub const DEFAULT_RATE_BPS: u64 = 1_000_000_000;
-/// Default one-way latency of a link, in nanoseconds.
+/// Default latency of a link in one direction, in nanoseconds.
 pub const DEFAULT_LATENCY_NS: u64 = 0;
-/// Maximum one-way latency of a link, in nanoseconds.
+/// Maximum latency of a link in one direction, in nanoseconds.
 pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
 /// Burst size of a link in a testbed, in bytes: large enough that the kernel's timer does not limit the rate.
 pub const BURST_BYTES: u32 = 256 << 10;
-/// Queue size of a link in a testbed, in bytes: it holds the windows of a whole job.
+/// Queue size of a link in a testbed, in bytes: large enough for the windows of all ranks of a job.
 pub const QUEUE_BYTES: u32 = 4 << 20;
-/// Maximum marking threshold of a switch port, in waiting frames: the embedded switch's rings see no more.
+/// Maximum marking threshold of a switch port, in waiting frames: the embedded switch counts no more waiting frames than that.
 pub const MOST_MARK_AT: u32 = 127;
 /// Default MTU of a link, in bytes.
 pub const DEFAULT_MTU: u32 = 1500;
 
-/// A network. In a testbed, every host is attached to one switch.
+/// The network of a scenario. In a testbed, every host is attached to one switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Topology {
-    /// Switches in declared order.
+    /// Names of the switches, in declared order.
     pub switches: Vec<String>,
-    /// Capacities of switches, where the file gives them.
+    /// Capacities of the switches for which the file gives them, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<String, Capacity>,
     /// Hosts in declared order.
     pub hosts: Vec<Host>,
-    /// Links in declared order.
+    /// Links in declared order, which determines the port numbers of switches.
     pub links: Vec<Link>,
-    /// Switches that have died: their links remain but carry nothing.
+    /// Names of switches that have died: their links remain but carry nothing.
     #[serde(skip)]
     pub gone: BTreeSet<String>,
-    /// The paths that packets take if several exist.
+    /// Which paths packets take if several lead to a host.
     #[serde(skip_serializing_if = "Routing::is_single")]
     pub routing: Routing,
-    /// Position of `routing` in the file, if it has it.
+    /// Position of `routing` in the file; an empty span if the file does not have it.
     #[serde(skip)]
     pub routing_span: Span,
     /// Whether the topology is a wire: one switch between two existing sides, whose addresses are unknown. A packet from
     /// one port leaves by the other.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
-    /// The sides of a wire, in order, if the file describes them; otherwise the command line does.
+    /// The two sides of a wire, if the file describes them; empty if the command line does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sides: Vec<Side>,
 }
@@ -66,34 +66,34 @@ pub struct Topology {
 pub enum Side {
     /// An interface of this machine.
     Interface(String),
-    /// A host in its own network namespace: the wire is inserted between it and its peer.
+    /// A host in its own network namespace: weir inserts the wire between the host and its peer.
     Host(HostAt),
-    /// The peer that the host at the other side is connected to.
+    /// The peer to which the host at the other side of the wire is connected.
     Network,
 }
 
-/// Location of a host.
+/// Where to find an existing host: its network namespace and interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostAt {
     /// The host's network namespace.
     #[serde(flatten)]
     pub namespace: NamespaceOf,
-    /// The host's interface; `None`: the only one besides loopback.
+    /// Name of the host's interface; `None`: its only interface besides loopback.
     pub link: Option<String>,
 }
 
-/// A reference to a network namespace.
+/// How a file identifies a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NamespaceOf {
-    /// By name, as in `ip netns`, or by path.
+    /// By its name, as in `ip netns`, or by the path of its file.
     Netns(String),
-    /// By the ID of a process in it.
+    /// By the ID of a process in the namespace.
     Pid(u32),
 }
 
 impl NamespaceOf {
-    /// Path of the file that represents the namespace.
+    /// Path of the file in which the kernel represents the namespace.
     #[must_use]
     pub fn path(&self) -> String {
         match self {
@@ -104,12 +104,12 @@ impl NamespaceOf {
     }
 }
 
-/// A topology file, read by the caller.
+/// Path and content of a topology file, which the caller has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologySource {
-    /// Path, for messages; its suffix determines the format.
+    /// Path of the file, for messages; its suffix determines the format.
     pub file: String,
-    /// Content of the file.
+    /// Content of the topology file.
     pub text: String,
 }
 
@@ -118,36 +118,36 @@ pub struct TopologySource {
 pub struct Host {
     /// The host's name.
     pub name: String,
-    /// IPv4 address; all hosts share one /16.
+    /// IPv4 address of the host; all hosts share one /16.
     pub ip: Ipv4Addr,
-    /// MAC address.
+    /// MAC address of the host.
     pub mac: Mac,
-    /// Hardware of the host.
+    /// Hardware of the host, for planners.
     #[serde(skip_serializing_if = "Machine::is_unsaid")]
     pub machine: Machine,
 }
 
-/// A full-duplex link between two nodes.
+/// A full-duplex link between two nodes, each a host or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// Names of hosts or switches.
+    /// Names of the two nodes that the link connects.
     pub ends: [String; 2],
-    /// Rate in each direction, in bits per second.
+    /// Rate of the link in each direction, in bits per second.
     pub rate_bps: u64,
-    /// One-way latency, in nanoseconds.
+    /// Latency of the link in one direction, in nanoseconds.
     pub latency_ns: u64,
-    /// Position of the latency in the file, if it has it.
+    /// Position of the latency in the file; an empty span if the file does not give it.
     #[serde(skip)]
     pub latency_span: Span,
-    /// Number of waiting frames on a switch's port from which the port marks (ECN); `None`: it does not mark.
+    /// Number of waiting frames from which a switch's port to this link marks frames (ECN); `None`: it does not mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark_at: Option<u32>,
-    /// Position of the marking threshold in the file, if it has it.
+    /// Position of the marking threshold in the file; an empty span if the file does not give it.
     #[serde(skip)]
     pub mark_span: Span,
-    /// Largest IP packet in bytes.
+    /// Size of the largest IP packet that the link carries, in bytes.
     pub mtu: u32,
-    /// Existing load in bits per second, from the first end to the second, and back; for planners.
+    /// Load that other traffic puts on the link, in bits per second: from the first end to the second, and back. For planners.
     #[serde(skip_serializing_if = "is_unloaded")]
     pub load_bps: [u64; 2],
 }
@@ -157,7 +157,7 @@ fn is_unloaded(load_bps: &[u64; 2]) -> bool {
 }
 
 impl Link {
-    /// A link with the default rate, latency and MTU.
+    /// A link between two named nodes, with the default rate, latency and MTU.
     #[must_use]
     pub fn new(a: &str, b: &str) -> Link {
         Link {
@@ -172,7 +172,7 @@ impl Link {
         }
     }
 
-    /// The other end of the link; `None` if `node` is not an end.
+    /// Name of the node at the other end of the link; `None` if `node` is not at an end of it.
     #[must_use]
     pub fn peer(&self, node: &str) -> Option<&str> {
         let [a, b] = &self.ends;
@@ -186,37 +186,37 @@ impl Link {
     }
 }
 
-/// A port of a switch. Ports are numbered from 1 in the order of the links.
+/// A port of a switch. The ports of a switch are numbered from 1 in the order of its links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port<'a> {
-    /// Port number.
+    /// Number of the port, counted from 1.
     pub number: u32,
-    /// Name of the node at the other end.
+    /// Name of the node at the other end of the port's link.
     pub peer: &'a str,
     /// The link at the port.
     pub link: &'a Link,
 }
 
-/// The choice among several paths between two hosts.
+/// Which paths packets take if several lead from one host to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {
-    /// One shortest path; of several, the one over the lowest port of each switch.
+    /// One shortest path; of several, the path over the lowest port of each switch.
     #[default]
     Shortest,
-    /// All shortest paths: each switch distributes flows over the ports on one (ECMP).
+    /// All shortest paths: each switch distributes flows over its ports that are on a shortest path (ECMP).
     Ecmp,
-    /// Up to this many of the shortest paths, including longer ones.
+    /// Up to this number of paths, shortest ones first, including paths that are longer than the shortest.
     KShortest(u32),
 }
 
 impl Routing {
-    /// The words in files.
+    /// The words for the kinds of routing in files.
     pub const WORDS: [&'static str; 3] = ["shortest", "ecmp", "k_shortest"];
     /// Maximum number of paths for [`Routing::KShortest`].
     pub const MOST_WAYS: u32 = 16;
 
-    /// Whether there is a single path between two hosts.
+    /// Whether all packets between two hosts take a single path.
     #[must_use]
     pub fn is_single(&self) -> bool {
         *self == Routing::Shortest
@@ -237,10 +237,10 @@ impl Topology {
         topology
     }
 
-    /// The name of the switch in a [`Topology::wire_between`].
+    /// Name of the switch in a [`Topology::wire_between`].
     pub const WIRE: &'static str = "wire";
 
-    /// A wire: one switch between two sides.
+    /// A wire with these two sides: one switch between two existing hosts or networks.
     #[must_use]
     pub fn wire_between(sides: [&str; 2]) -> Topology {
         Topology {
@@ -249,7 +249,7 @@ impl Topology {
         }
     }
 
-    /// The side of a wire opposite to `from`.
+    /// Name of the side of a wire that is opposite to `from`; `None` if the topology is no wire, or has no such side.
     #[must_use]
     pub fn across(&self, from: &str) -> Option<&str> {
         let mut others = self.hosts.iter().filter(|host| host.name != from);
@@ -259,8 +259,8 @@ impl Topology {
             .map(|host| host.name.as_str())
     }
 
-    /// A topology for training: `core` aggregates and is attached to the server and `workers_on_core` workers; the other
-    /// workers are behind `edge`.
+    /// A topology for a training: the switch `core` sums, and is attached to the server and `workers_on_core` workers; the
+    /// other workers are attached to the switch `edge`.
     #[must_use]
     pub fn training(workers_on_core: usize, workers_on_edge: usize) -> Topology {
         let switches = vec!["core".to_owned(), "edge".to_owned()];
@@ -281,7 +281,7 @@ impl Topology {
         topology
     }
 
-    /// Adds a host with the next addresses, and its link.
+    /// Adds a host with the next free default addresses, and a link to a switch.
     pub fn add_host(&mut self, name: &str, switch: &str) {
         let index = self.hosts.len() + 1;
         self.hosts.push(Host {
@@ -293,13 +293,13 @@ impl Topology {
         self.links.push(Link::new(name, switch));
     }
 
-    /// The capacity of a switch.
+    /// The capacity of a switch, or the default if the file does not give it.
     #[must_use]
     pub fn capacity(&self, switch: &str) -> Capacity {
         self.capacities.get(switch).copied().unwrap_or_default()
     }
 
-    /// The host with this name.
+    /// The host with this name; `None` if there is none.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
@@ -322,19 +322,19 @@ impl Topology {
             .map(|((link, peer), number)| Port { number, peer, link })
     }
 
-    /// The link between two nodes.
+    /// The link between two nodes; `None` if there is none.
     #[must_use]
     pub fn link(&self, a: &str, b: &str) -> Option<&Link> {
         self.links.iter().find(|link| link.peer(a) == Some(b))
     }
 
-    /// The egress port of a switch for packets to a host: on a shortest path, the lowest port first.
+    /// A switch's egress port on a shortest path to a host, the lowest if several; `None` if the host is unreachable.
     #[must_use]
     pub fn next_hop(&self, switch: &str, host: &str) -> Option<Port<'_>> {
         self.routes_to(host).next_hop(switch)
     }
 
-    /// The shortest paths to a host from all nodes.
+    /// The shortest paths from all nodes to a host.
     #[must_use]
     pub fn routes_to(&self, host: &str) -> Routes<'_> {
         let hops = self.nodes().map(str::to_owned).zip(self.distances(host));
@@ -348,13 +348,13 @@ impl Topology {
         }
     }
 
-    /// The switches between two hosts, in order. `None` if the receiver is unreachable.
+    /// Names of the switches on the shortest path between two hosts, in order. `None` if the receiver is unreachable.
     #[must_use]
     pub fn path(&self, from: &str, to: &str) -> Option<Vec<&str>> {
         self.routes_to(to).path_from(from)
     }
 
-    /// The switches on the path from a host or switch up to `top`, which is the last one. `None` if `top` is unreachable.
+    /// Names of the switches on the shortest path from a host or switch up to `top`, the last; `None` if it is unreachable.
     #[must_use]
     pub fn way_up<'a>(&'a self, from: &str, top: &'a str) -> Option<Vec<&'a str>> {
         let up = self.routes_to(top);
@@ -370,8 +370,8 @@ impl Topology {
         (at == top).then_some(way)
     }
 
-    /// The rate of the slowest link on a path between two hosts, in bits per second; parallel links that its packets may
-    /// take count with their fastest.
+    /// Rate of the slowest link on a path between two hosts, in bits per second; of parallel links that packets may take, the
+    /// fastest counts. `None` if the path does not exist.
     #[must_use]
     pub fn path_rate_bps(&self, path: &Path) -> Option<u64> {
         let nodes: Vec<&str> = path.nodes().collect();
@@ -395,7 +395,7 @@ impl Topology {
             .chain(self.hosts.iter().map(|host| host.name.as_str()))
     }
 
-    /// Distance of each node to a host, in hops. Hosts do not forward.
+    /// By index of the node, its distance to a host in hops; `None` if the host is unreachable. Hosts do not forward.
     fn distances(&self, host: &str) -> Vec<Option<usize>> {
         let nodes: Vec<&str> = self.nodes().collect();
         let mut distance = vec![None; nodes.len()];
@@ -421,7 +421,7 @@ impl Topology {
     }
 }
 
-/// Distances to one host, so that many paths to it cost one search.
+/// The shortest paths from all nodes to one host, found by a single search.
 #[derive(Debug, Clone)]
 pub struct Routes<'a> {
     topology: &'a Topology,
@@ -430,7 +430,7 @@ pub struct Routes<'a> {
 }
 
 impl<'a> Routes<'a> {
-    /// The egress port of a switch for packets to the host.
+    /// The switch's egress port for packets to the host; `None` if the host is unreachable.
     #[must_use]
     pub fn next_hop(&self, switch: &str) -> Option<Port<'a>> {
         let here = self.hops.get(switch)?;
@@ -446,7 +446,7 @@ impl<'a> Routes<'a> {
         })
     }
 
-    /// The switches between another host and this one, in order.
+    /// Names of the switches on the shortest path from another host to this one, in order; `None` if there is no path.
     #[must_use]
     pub fn path_from(&self, from: &str) -> Option<Vec<&'a str>> {
         let first = self
@@ -466,7 +466,7 @@ impl<'a> Routes<'a> {
     }
 }
 
-/// The default address of the n-th host.
+/// The default IPv4 address of the host with this index, counted from 0.
 #[must_use]
 pub fn default_ip(index: usize) -> Ipv4Addr {
     let [high, low] = (index as u16).to_be_bytes();

@@ -1,4 +1,4 @@
-//! The packets that a workload certainly sends.
+//! Derives from a workload which packets it may send, to find faults whose flows never have a packet.
 
 use parser_gen::Filter;
 
@@ -8,7 +8,7 @@ use crate::model::topology::Host;
 use crate::model::workload::{Redis, Workload};
 use crate::model::{Fault, Flow, Scenario};
 
-/// The reason why the workload sends no packet of a fault's flows; `None` if it may send some.
+/// The reason why the workload sends no packet of the fault's flows, for users; `None` if it may send some.
 pub(crate) fn no_packets(scenario: &Scenario, fault: &Fault) -> Option<String> {
     let mut flows = fault.flows.iter().map(|index| &scenario.flows[*index]);
     let first = flows.next()?;
@@ -71,17 +71,17 @@ fn no_packet_of(scenario: &Scenario, flow: &Flow) -> Option<String> {
     ))
 }
 
-/// Packets of a workload from one host to another.
+/// The packets of a workload from one host to another, as far as their fields are known.
 struct WorkloadStream {
     host: String,
     crosses_a_switch: bool,
     fields: Vec<(&'static str, u128)>,
-    /// Protocols that the packets do not have.
+    /// Names of protocols that the packets certainly do not have.
     absent: Vec<String>,
 }
 
 impl WorkloadStream {
-    /// Creates a stream; `carries` is the innermost protocol of its packets.
+    /// The stream between two hosts, by name; `carries` is the innermost protocol of the packets. `None` for an unknown host.
     fn new(
         scenario: &Scenario,
         from: &str,
@@ -115,7 +115,7 @@ impl WorkloadStream {
     }
 }
 
-/// The protocols that IPv4 packets with this innermost protocol do not have. Tags below IP may be present or not.
+/// Names of the protocols that IPv4 packets with this innermost protocol cannot have. VLAN tags may be present or not.
 fn absent(library: &Protocols, innermost: &str) -> Vec<String> {
     let mut present = library.implied_by(innermost);
     present.insert("ip");
@@ -153,7 +153,7 @@ fn redis_streams(scenario: &Scenario, redis: &Redis) -> Vec<WorkloadStream> {
     both.flatten().collect()
 }
 
-/// Whether the protocol library parses a TCP port as Redis; tested with a frame.
+/// Whether the protocol library parses this TCP port as Redis; tests it with a frame.
 fn is_read_as_redis(library: &Protocols, port: u16) -> bool {
     let payload = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x08, 0x00];

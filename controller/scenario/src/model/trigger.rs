@@ -1,8 +1,7 @@
-//! Triggers, which faults wait for (`when`): events in the network, counted in stages by a register of a switch.
+//! Triggers, for which faults wait (`when`): events in the network, counted in stages by a register of a switch.
 //!
-//! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch,
-//! shared by all packets, or one per key. docs/scenarios.md describes it for users, docs/fault-engine.md describes the
-//! tables.
+//! A trigger is on from the packet after the one that completes its last stage. Its state is one number per switch, shared by
+//! all packets, or one per key. docs/scenarios.md describes it for users, docs/fault-engine.md describes the tables.
 
 use std::fmt;
 
@@ -15,48 +14,48 @@ use crate::units::show_duration;
 pub struct Trigger {
     /// The trigger's name.
     pub name: String,
-    /// The stages, in order; never empty.
+    /// The stages that must be completed in order before the trigger is on; never empty.
     pub stages: Vec<Stage>,
-    /// Time in nanoseconds for which the trigger is on before it restarts; `None`: until it is reset.
+    /// Time in nanoseconds for which the trigger stays on, then its stages restart; `None`: it stays on until it is reset.
     pub on_for_ns: Option<u64>,
-    /// The event that resets the trigger.
+    /// The event that resets the trigger to its first stage; `None`: no event resets it.
     pub reset: Option<Event>,
-    /// The key, for separate progress per key; `None`: all packets share one progress.
+    /// The key, if the trigger counts separately for each key; `None`: all packets share one count.
     pub keys: Option<Keys>,
-    /// Position of the declaration in the file.
+    /// Position of the trigger's declaration in the file.
     pub span: Span,
 }
 
-/// A stage of a trigger.
+/// A stage of a trigger: an event that must occur a number of times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// The counted event.
+    /// The event that the stage counts.
     pub event: Event,
-    /// Number of events that complete the stage.
+    /// Number of events that complete the stage, at least 1.
     pub count: u32,
-    /// Time limit in nanoseconds, from the end of the previous stage; when it expires, the trigger restarts.
+    /// Time limit in nanoseconds from the end of the previous stage; when it expires, the trigger restarts. `None`: no limit.
     pub within_ns: Option<u64>,
 }
 
-/// An event that a trigger can count.
+/// An event in the network that a trigger can count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A packet of a flow arrives.
+    /// A packet of a flow arrives at the switch.
     Flow {
         /// Declared name of the flow.
         name: String,
-        /// Indexes of the flows that the name expands to.
+        /// Indexes of the flows to which the declared flow was expanded.
         flows: Vec<usize>,
-        /// Position of the name in the file.
+        /// Position in the file where the trigger gives this name.
         span: Span,
     },
     /// A fault hits a packet.
     Fault {
         /// The fault's name.
         name: String,
-        /// Index of the fault.
+        /// Index of the fault in the scenario.
         fault: usize,
-        /// Position of the name in the file.
+        /// Position in the file where the trigger gives this name.
         span: Span,
     },
 }
@@ -70,7 +69,7 @@ impl Event {
         }
     }
 
-    /// Position of the event's name in the file.
+    /// Position in the file of the flow's or fault's name.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
@@ -80,13 +79,13 @@ impl Event {
 }
 
 impl Trigger {
-    /// The events of all stages, and the reset event.
+    /// The events of all stages, followed by the reset event if there is one.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         let stages = self.stages.iter().map(|stage| &stage.event);
         stages.chain(&self.reset)
     }
 
-    /// The flows whose packets the trigger counts.
+    /// Indexes of the flows whose packets the trigger counts.
     pub fn flows(&self) -> impl Iterator<Item = usize> + '_ {
         self.events()
             .flat_map(|event| match event {
@@ -96,7 +95,7 @@ impl Trigger {
             .copied()
     }
 
-    /// The faults whose hits the trigger counts.
+    /// Indexes of the faults whose hits the trigger counts.
     pub fn faults(&self) -> impl Iterator<Item = usize> + '_ {
         self.events().filter_map(|event| match event {
             Event::Fault { fault, .. } => Some(*fault),
@@ -104,7 +103,7 @@ impl Trigger {
         })
     }
 
-    /// Whether the trigger has a time limit.
+    /// Whether any stage of the trigger, or its time on, has a time limit.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.on_for_ns.is_some() || self.stages.iter().any(|stage| stage.within_ns.is_some())
@@ -112,7 +111,7 @@ impl Trigger {
 }
 
 impl fmt::Display for Trigger {
-    /// `after 1 hit of drop-gets, for 50ms, reset by closing`
+    /// For users: `after 1 hit of drop-gets, for 50ms, reset by closing`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, stage) in self.stages.iter().enumerate() {
             let plural = if stage.count == 1 { "" } else { "s" };

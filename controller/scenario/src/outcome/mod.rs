@@ -1,4 +1,4 @@
-//! Judges a run by its scenario: whether each expectation held, and why a fault hit nothing.
+//! Evaluates a scenario's expectations after the run: whether each held, and why a fault hit nothing.
 
 pub mod vacuous;
 
@@ -9,25 +9,25 @@ use crate::model::Scenario;
 use crate::model::expect::metric::{FlowMetric, Metric, Metrics};
 use crate::model::expect::{Comparison, Expectation, Operator, Term, show};
 
-/// The hint for a series whose group or pointer finds no numbers.
+/// The hint for a series of numbers whose regular expression or JSON pointer finds texts that are no numbers.
 const TEXT_GROUP: &str = "the first group or the pointer of a metric must match numbers; to count lines, let the command print their number (`grep -c`)";
 
-/// The result of an expectation.
+/// The result of one expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Text as written in the file.
+    /// The expectation as written in the file.
     pub text: String,
     /// Whether the expectation held.
     pub passed: bool,
-    /// Both sides with their values, for the user.
+    /// Text for users: both sides of the expectation with their values.
     pub message: String,
-    /// The values alone, `24 >= 20`; `None` if a metric is missing.
+    /// The values of both sides only, `24 >= 20`; `None` if a metric is missing.
     pub values: Option<String>,
-    /// Position and reason of the failure.
+    /// The failure with its position and reason; `None` if the expectation held.
     pub diagnostic: Option<Diagnostic>,
 }
 
-/// Judges every expectation of a scenario, in declared order.
+/// Evaluates every expectation of a scenario, in declared order.
 #[must_use]
 pub fn evaluate(scenario: &Scenario, metrics: &Metrics) -> Vec<Outcome> {
     scenario
@@ -38,7 +38,7 @@ pub fn evaluate(scenario: &Scenario, metrics: &Metrics) -> Vec<Outcome> {
 }
 
 impl Expectation {
-    /// Compares the expectation with the measured metrics.
+    /// Evaluates the expectation with the measured metrics.
     #[must_use]
     pub fn evaluate(&self, scenario: &Scenario, metrics: &Metrics) -> Outcome {
         let mut sink = Sink::new(scenario.source());
@@ -139,8 +139,8 @@ impl Term {
     }
 }
 
-/// The value of a metric. A declared flow that was expanded has the sum of its flows' values, or the maximum for
-/// `longest`.
+/// The value of a metric; `None` if the run did not deliver it. A declared flow that was expanded has the sum of its flows'
+/// values, or the maximum for `longest`.
 fn lookup(scenario: &Scenario, metrics: &Metrics, metric: &Metric) -> Option<f64> {
     metrics.get(metric).copied().or_else(|| {
         let Metric::Flow { name, what } = metric else {

@@ -1,4 +1,4 @@
-//! The reasons why a fault did not hit or act.
+//! Explains why a fault hit no packet, or why a fault on a program or switch did not act.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use crate::model::traffic::no_packets;
 use crate::model::{Fault, Scenario};
 use crate::units::show_duration;
 
-/// The reason why a fault hit none of the packets that it met. `armed` says whether an epoch was in force.
+/// The reason why a fault hit none of the `met` packets that it examined. `armed` says whether an epoch was in force.
 #[must_use]
 pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
     if fault.selection == Selection::Never {
@@ -70,7 +70,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
 }
 
-/// The reason why a fault of these epochs did not act: none of them was in force.
+/// The reason why a fault of these epochs did not act, if none of the epochs was in force.
 #[must_use]
 pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     if let Some(condition) = awaited(scenario, epochs) {
@@ -85,7 +85,7 @@ pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     format!("the run ended before its step started{first}")
 }
 
-/// The condition that a fault's first step waits for, or the last condition before it.
+/// The condition for which the first of these epochs waits, or the last condition before it; `None` if there is none.
 fn awaited<'s>(scenario: &'s Scenario, epochs: &[RangeInclusive<u16>]) -> Option<&'s str> {
     let first = *epochs.first()?.start();
     let mut before = scenario.epochs.iter().rev();

@@ -1,4 +1,4 @@
-//! Announcements of RDMA connections: an endpoint announces the first sequence number to a switch.
+//! Announcements of RDMA connections: an endpoint announces a connection's first sequence number to a switch.
 //!
 //! Without an announcement, the first packet that the switch sees counts as the first of the connection.
 
@@ -15,23 +15,23 @@ use super::runtime::call;
 use crate::model::Direction;
 use crate::plan::names::fault::{self, key};
 
-/// The data of a connection in one direction. Responses of a READ carry the requester's sequence numbers, so they are a
-/// separate stream.
+/// One direction of an RDMA connection that carries data. The responses to READs carry the requester's sequence numbers, so
+/// they are a separate stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// Address of the sender.
+    /// IPv4 address of the sender of the data.
     pub source: Ipv4Addr,
-    /// Address of the receiver.
+    /// IPv4 address of the receiver of the data.
     pub destination: Ipv4Addr,
-    /// The receiver's queue pair.
+    /// Number of the receiver's queue pair.
     pub qp: u32,
-    /// Whether the stream consists of responses to READs.
+    /// Whether the data are responses to READs.
     pub responds: bool,
 }
 
 impl Stream {
-    /// The stream of a packet, if the packet carries data.
+    /// The stream that an RDMA packet belongs to; `None` if the packet carries no data.
     #[must_use]
     pub fn of(packet: &Packet) -> Option<Stream> {
         Some(Stream {
@@ -43,33 +43,33 @@ impl Stream {
     }
 }
 
-/// An announcement of a stream to a switch. Times are in nanoseconds since 1970, as in captures.
+/// The announcement of an RDMA stream to a switch. Times are in nanoseconds since 1970, as in captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Announcement {
-    /// The switch's name.
+    /// Name of the switch that received the announcement.
     pub switch: String,
-    /// The announced stream.
+    /// The stream whose first sequence number is announced.
     pub stream: Stream,
     /// Sequence number of the stream's first packet.
     pub first_psn: u32,
-    /// Generation of the queue pair, from 1.
+    /// Generation of the receiver's queue pair, counted from 1: a reused queue pair number gets the next one.
     pub life: u8,
-    /// Time before the announcement was sent.
+    /// A time before the announcement was sent, in nanoseconds since 1970.
     pub sent_ns: u64,
-    /// Time after the switch had confirmed the announcement.
+    /// A time after the switch had confirmed the announcement, in nanoseconds since 1970.
     pub confirmed_ns: u64,
 }
 
-/// The announcements to one switch, in order of time.
+/// The announcements to one switch, by stream, in the order in which the switch confirmed them.
 #[derive(Debug, Clone, Default)]
 pub struct Announcements(BTreeMap<Stream, Vec<Announcement>>);
 
-/// Usual maximum time, in nanoseconds, that a frame waits for its switch.
+/// Usual maximum time, in nanoseconds, that a frame waits at a switch before the switch processes it.
 const WAITING_NS: u64 = 5_000_000;
 
 impl Announcements {
-    /// Selects the announcements to a switch.
+    /// Selects the announcements to the named switch.
     #[must_use]
     pub fn at(switch: &str, tellings: &[Announcement]) -> Announcements {
         let mut told = Announcements::default();
@@ -79,7 +79,7 @@ impl Announcements {
         told
     }
 
-    /// Adds an announcement.
+    /// Adds an announcement to this switch.
     pub fn add(&mut self, telling: &Announcement) {
         let of_stream = self.0.entry(telling.stream).or_default();
         let behind = of_stream.partition_point(|other| other.confirmed_ns <= telling.confirmed_ns);
@@ -92,7 +92,7 @@ impl Announcements {
         self.0.is_empty()
     }
 
-    /// The announcement of a packet's stream that the switch had received when the packet came.
+    /// The last announcement of the packet's stream that the switch had confirmed when the packet came; `None`: there is none.
     #[must_use]
     pub fn begun(&self, packet: &Packet, at_ns: u64) -> Option<Begun> {
         let of_stream = self.0.get(&Stream::of(packet)?)?;
@@ -104,7 +104,7 @@ impl Announcements {
         })
     }
 
-    /// Whether a packet came while its stream was being announced, so that the switch may or may not have known it. An
+    /// Whether a packet came while its stream was being announced: it is then unknown whether the switch knew the stream. An
     /// endpoint that announces before it connects sends no such packet.
     #[must_use]
     pub fn is_in_doubt(&self, packet: &Packet, at_ns: u64) -> bool {
@@ -118,7 +118,7 @@ impl Announcements {
 }
 
 impl SwitchPlan {
-    /// The entries that announce a stream to this switch: one for each fault that selects by sequence number.
+    /// The table entries that announce a stream to this switch: one for each fault that selects by sequence number.
     #[must_use]
     pub fn tell(&self, stream: Stream, begun: Begun) -> Vec<TableEntry> {
         let of_psn = self.units.iter().filter(|unit| {

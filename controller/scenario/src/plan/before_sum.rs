@@ -1,4 +1,4 @@
-//! A fault before a sum, in the same pass, on a chip that sums: it drops one packet by ordinal (docs/tofino.md).
+//! A fault unit in front of the sum of a chip, in the same pass: it drops one packet by its ordinal (docs/tofino.md).
 
 use std::ops::RangeInclusive;
 
@@ -14,20 +14,20 @@ use crate::model::selection::Selection;
 use crate::model::{Direction, Scenario};
 use crate::plan::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 
-/// When and how such a fault is armed: during its epochs, the parser's value set [`fault::ARMED`] holds exactly these
-/// ports.
+/// How a fault in front of the sum is armed: during its epochs, the parser's value set [`fault::ARMED`] holds exactly the
+/// listed ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BeforeSum {
-    /// Epochs in which the fault is armed.
+    /// Numbers of the epochs in which the fault is armed.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// All ports of the switch.
+    /// Numbers of all ports of the switch.
     pub ports: Vec<u32>,
-    /// The packets that the fault drops.
+    /// The ordinals that the fault drops, as parser-gen needs them.
     #[serde(skip)]
     pub early: Early,
 }
 
-/// The only fault of a switch, if it can be placed before a sum there.
+/// The switch's only fault, if its unit can be placed in front of the sum; `None` if not.
 pub(super) fn for_switch(
     scenario: &Scenario,
     switch: &str,
@@ -58,7 +58,7 @@ pub(super) fn for_switch(
     })
 }
 
-/// Refuses faults on a summing chip that has no capacity for them beside the sum.
+/// Refuses faults on a chip that sums, if the chip has no capacity for the faults beside the sum.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -83,7 +83,7 @@ pub(super) fn check(
     }
 }
 
-/// The entries of the fault's unit: for each row of the classifier, the `select` entry of the row's class.
+/// Table entries of the unit in front of the sum: for each row of the classifier, the `select` entry of the row's class.
 pub(super) fn entries(planned: &[TableEntry], generated: &Generated) -> Vec<TableEntry> {
     let table = fault::select_table(Direction::Ingress, 0);
     let armed = FieldMatch {

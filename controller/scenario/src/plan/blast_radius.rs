@@ -1,4 +1,4 @@
-//! The blast radius: an upper bound on what a plan's faults may hit, and the limits that the file sets on it.
+//! The blast radius of a plan: an upper bound on what its faults may hit, and the check against the limits in the file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,23 +21,23 @@ pub struct Reach {
     pub flows: Vec<String>,
     /// Hosts that send or receive these flows.
     pub hosts: Vec<String>,
-    /// Each link on the flows' paths, as `a-sw`.
+    /// Each link on the paths of these flows, as `a-sw`.
     pub links: Vec<String>,
-    /// How much of each flow the fault may hit.
+    /// How many packets of each flow the fault may hit.
     #[serde(flatten)]
     pub extent: Extent,
-    /// If `extent` counts packets for each key of a flow: a description of the key.
+    /// If `extent` counts packets per key of a flow: plural noun for the keys (`connections`); otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
 }
 
-/// How much of a flow a selection picks.
+/// How many packets of a flow a fault may hit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// A fixed number of packets, then no more.
+    /// At most this number of packets of the flow.
     Packets(u64),
-    /// A share of the packets, for as long as they come; an average if keys or packets are selected at random.
+    /// This fraction of the flow's packets, 0 to 1, as long as they come; an average if keys or packets are random.
     Share(f64),
     /// The named command of the workload; the fault hits no packets.
     Command(String),
@@ -107,7 +107,7 @@ pub(super) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
     faults.filter_map(reach).chain(disrupted).collect()
 }
 
-/// A fault on a command reaches the command's host; a fault on a switch reaches every flow that may cross the switch.
+/// The reach of a disruption: of a command, the command's host; of a switch, every flow that may cross the switch.
 fn disruption_reach(scenario: &Scenario, disruption: &Disruption) -> Reach {
     let mut reach = Reach {
         fault: disruption.id.clone(),

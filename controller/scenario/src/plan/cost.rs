@@ -1,4 +1,4 @@
-//! Resources that a plan uses on a switch, and the bound on the lateness of held packets.
+//! Computes the resources that a plan uses on a switch, and the maximum time by which held packets leave too late.
 
 use p4lang::runtime::{MulticastGroup, TableEntry};
 use serde::Serialize;
@@ -12,27 +12,27 @@ use crate::plan::names;
 /// Resources that a plan uses on a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Resources {
-    /// Units in ingress.
+    /// Fault units in ingress.
     pub ingress_units: usize,
-    /// Units in egress.
+    /// Fault units in egress.
     pub egress_units: usize,
-    /// Sets of flows that packets can belong to, at most 65,535.
+    /// Number of sets of flows that a packet can belong to, at most 65,535.
     pub classes: usize,
-    /// State cells: one per fault and flow.
+    /// State cells of the fault units: one per fault and flow.
     pub state_cells: usize,
-    /// Entries in `select` tables.
+    /// Table entries in the `select` tables of the fault units.
     pub select_entries: usize,
-    /// Entries in the forwarding table.
+    /// Table entries in the forwarding tables.
     pub forward_entries: usize,
-    /// Copies that the multicast groups make.
+    /// Replicas in all multicast groups of the switch.
     pub replicas: usize,
-    /// Bits that delays hold at once, at the flows' full rates.
+    /// Bits of all packets that faults delay at the same time, if every delayed flow runs at its full rate.
     pub held_bits: u64,
-    /// Load of the held packets on the recirculation port, in bits per second.
+    /// Load of the delayed packets on the recirculation port, in bits per second.
     pub recirculation_bps: u64,
 }
 
-/// The resources that a switch's units, classes, entries and groups use.
+/// Counts the resources that the plan's units, classes, table entries and multicast groups use on a switch.
 pub(super) fn measure(
     scenario: &Scenario,
     placement: &Placement,
@@ -71,7 +71,7 @@ pub(super) fn measure(
     }
 }
 
-/// Bits held in a switch if every delayed flow runs at the rate of its path and every packet is selected.
+/// Bits of all packets held in a switch if every delayed flow runs at the rate of its path and every packet is selected.
 pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str) -> u64 {
     let held = placement
         .points
@@ -81,7 +81,7 @@ pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str
     held.fold(0, u64::saturating_add)
 }
 
-/// Bits held by one fault for one flow, under the same assumption.
+/// Bits of all packets that one fault holds of one flow, if the flow runs at the rate of its path and every packet is selected.
 pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     let ns = scenario.faults[fault].effect.longest_stay_ns();
     if ns == 0 {
@@ -95,8 +95,8 @@ pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Maximum lateness, in nanoseconds: a packet that just misses its deadline takes one more loop, and a loop lasts until
-/// all held packets have passed the recirculation port.
+/// Maximum time, in nanoseconds, by which a held packet leaves too late: a packet that just misses its deadline takes one more
+/// loop, and a loop lasts until all held packets have passed the recirculation port.
 pub(super) fn lateness_bound_ns(held_bits: u64, target: &TargetModel) -> u64 {
     let drain = u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_rate_bps.max(1));
     target

@@ -1,4 +1,4 @@
-//! Truncation by clone sessions: one session per length, whose number is the length.
+//! Truncates packets by clone sessions: one session per length, whose number is the length.
 
 use p4lang::runtime::{CloneSession, Replica};
 use parser_gen::EngineSpec;
@@ -8,12 +8,12 @@ use super::{TargetModel, Truncates, Unit};
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
 
-/// Bytes in front of a packet on the recirculation port: `hold_h` in p4src/common/headers.p4, with times of 48 bits.
+/// Bytes of the header `hold_h` in front of a packet on the recirculation port (p4src/common/headers.p4, 48-bit times).
 const HOLD_BYTES: u32 = 10;
-/// Further bytes there in programs where packets wait for others: `wait_h`.
+/// Bytes of the further header `wait_h` on the recirculation port, in programs where packets wait for other packets.
 const WAIT_BYTES: u32 = 13;
 
-/// Refuses truncation of packets that are summed before they are cut.
+/// Refuses to truncate packets that the switch sums before it cuts them.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -37,7 +37,7 @@ pub(super) fn check(
     }
 }
 
-/// The clone sessions that a switch needs, by number.
+/// The clone sessions that a switch needs to truncate packets, in ascending order of their numbers.
 pub(super) fn sessions(
     scenario: &Scenario,
     units: &[Unit],

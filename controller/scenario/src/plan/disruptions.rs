@@ -1,4 +1,4 @@
-//! The disruptions that a controller carries out, and when.
+//! Plans the disruptions: faults on programs and switches that the controller carries out, and their times.
 
 use std::fmt;
 
@@ -10,34 +10,34 @@ use crate::model::Scenario;
 use crate::model::disruption::{ACTS_WITHIN_NS, Disruption, Does, Subject};
 use crate::units::show_duration;
 
-/// A disruption as the plan shows it.
+/// A disruption (a fault on a program or switch) as the plan shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedDisruption {
     /// The fault's name.
     pub fault: String,
-    /// The action.
+    /// The action of the controller on the command or switch.
     pub effect: Does,
-    /// The host of the command; `None` for a switch.
+    /// The host of the disrupted command; `None` if a switch is disrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Start and end of each range, relative to the start of the workload.
+    /// Start and end of each time range in which the disruption is in force, relative to the start of the workload.
     pub times: Vec<ActiveTime>,
-    /// Maximum time, in nanoseconds, that the controller may take to act.
+    /// Maximum time, in nanoseconds, from the start of a range until the controller has acted.
     pub within_ns: u64,
 }
 
-/// A range of the timeline.
+/// A range of the timeline in which a disruption is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ActiveTime {
-    /// The first epoch of the range.
+    /// Number of the first epoch of the range.
     pub epoch: u16,
-    /// Start, in nanoseconds; `None` if it depends on events of the run.
+    /// Start in nanoseconds since the start of the workload; `None` if it depends on events of the run.
     pub from_ns: Option<u64>,
-    /// End, in nanoseconds; `None` if it depends on events of the run, or if the range lasts until the run ends.
+    /// End in nanoseconds since the start of the workload; `None` if it depends on events, or is the end of the run.
     pub to_ns: Option<u64>,
 }
 
-/// The disruptions that the controller of these switches will carry out.
+/// The disruptions that a controller of this target carries out, as the plan shows them.
 pub(super) fn plan(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -87,7 +87,7 @@ fn refuse(sink: &mut Sink<'_>, disruption: &Disruption, target: &TargetModel) {
         .hint(hint);
 }
 
-/// Refuses packet faults on a switch that is restarted: its ordinals and counters are lost with its process.
+/// Refuses packet faults on a switch that a disruption restarts: the switch's ordinals and counters are lost with its process.
 pub(super) fn check_provable<'s>(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -121,7 +121,7 @@ pub(super) fn check_provable<'s>(
 }
 
 impl fmt::Display for PlannedDisruption {
-    /// `freeze: pause primary on p; at 500ms until 1.5s`
+    /// For users: `freeze: pause primary on p; at 500ms until 1.5s`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, name) = (self.effect.word(), self.effect.subject().name());
         write!(f, "{}: {word} {name}", self.fault)?;
@@ -129,7 +129,7 @@ impl fmt::Display for PlannedDisruption {
             write!(f, " on {host}")?;
         }
         f.write_str(&self.effect.undone())?;
-        /// Maximum number of times that are listed one by one.
+        /// Maximum number of time ranges that the text of a plan lists one by one.
         const TOLD: usize = 4;
         for time in self.times.iter().take(TOLD) {
             match time.from_ns {

@@ -18,7 +18,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
 }
 
-/// Part of an effect that a target cannot do, with the reason; completes `this target cannot …`.
+/// The part of an effect that a target does not support, completing `this target cannot …`; `None` if it supports all.
 fn refused(effect: &Effect, target: &TargetModel) -> Option<&'static str> {
     const MENDS: &str =
         "update checksums: their computation is nested deeper than its actions allow";

@@ -1,4 +1,4 @@
-//! The fault units in a switch's program, as parser-gen writes them, and the precision of their numbers.
+//! Describes the fault units of a switch for parser-gen, which generates their P4, and rounds probabilities as the switch does.
 
 use p4lang::runtime::TableEntry;
 use parser_gen::engine::{Action, Copies, EngineSpec, Keys, Select, UnitSpec};
@@ -13,10 +13,10 @@ use crate::model::{Direction, Fault, Scenario};
 use crate::plan::names::{fault, group};
 use crate::units::show_duration;
 
-/// Relative error of a probability above which the plan reports it.
+/// Relative error of a rounded probability above which the plan reports the rounding.
 const TOLERANCE: f64 = 0.01;
 
-/// The units of a switch, each with capacity for its entries.
+/// Describes the fault units of a switch, each with tables large enough for its table entries.
 pub(super) fn spec(
     scenario: &Scenario,
     placement: &Placement,
@@ -69,8 +69,8 @@ pub(super) fn spec(
     }
 }
 
-/// The multicast group that makes these copies, and the delay of each instance. The simplest duplicate uses a group that
-/// every switch has.
+/// The multicast group that makes the copies of a duplicate, and the delay of each replica. A single copy without delay uses a
+/// group that every switch has.
 pub(super) fn copies(scenario: &Scenario, wanted: Duplicate) -> Copies {
     if wanted == Duplicate::ONCE {
         return Copies {
@@ -116,7 +116,7 @@ fn select(selection: &Selection) -> Select {
     }
 }
 
-/// Refuses values that a target's numbers cannot represent, and reports values that they represent with an error.
+/// Refuses delays and probabilities that the target's numbers cannot represent; returns inexact probabilities.
 pub(super) fn round(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -162,7 +162,7 @@ pub(super) fn round(
     rounded
 }
 
-/// The words that the packets of each fault draw.
+/// For each fault with random delays: the number of values that its packets draw, and the least, median and largest one.
 pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     let faults = scenario.faults.iter();
     let drawing = faults.filter_map(|fault| {
@@ -178,7 +178,7 @@ pub(super) fn drawn(scenario: &Scenario) -> Vec<Drawn> {
     drawing.collect()
 }
 
-/// Text for users: `fault x: 0.002 % is rounded to 0.003052 %`.
+/// Text on a rounded probability, for users: `fault x: 0.002 % is rounded to 0.003052 %`.
 pub(super) fn show(rounded: &Rounded) -> String {
     let limit = |p: f64| crate::model::decision::limit(p).unwrap_or(0);
     format!(

@@ -1,4 +1,4 @@
-//! The entries of a switch, under the names of its program (docs/fault-engine.md).
+//! Builds the table entries of a switch's fault units, under the names of its P4 program (docs/fault-engine.md).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ use crate::model::{Direction, Scenario};
 use crate::plan::names::fault::{self, channel, key, param};
 use crate::plan::names::{lease, timeline};
 
-/// The table and its default action that put an epoch in force.
+/// The timeline table of a pipeline, and the default action for it that puts an epoch in force.
 pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
     let call = ActionCall {
         name: timeline::set_epoch(direction),
@@ -26,7 +26,7 @@ pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall
     (timeline::table(direction), call)
 }
 
-/// The default action that sets the end of the lease, on the switch's clock.
+/// The lease table of a pipeline, and the default action for it that sets the end of the lease, on the switch's clock.
 pub(super) fn until(direction: Direction, deadline: u64) -> (String, ActionCall) {
     let call = ActionCall {
         name: lease::until(direction),
@@ -54,7 +54,7 @@ pub(super) fn for_switch(
     entries
 }
 
-/// The entries of a unit: the packets that it examines, then those that it selects, then the words that it draws.
+/// Table entries of a fault unit: for the packets that it examines, for those that it selects, for the words that it draws.
 fn for_unit(
     scenario: &Scenario,
     placement: &Placement,
@@ -97,8 +97,8 @@ fn for_unit(
     entries
 }
 
-/// One entry per class and range of epochs. Of the class's flows, the one that the fault declares first applies. A class
-/// with a protected flow gets no entry.
+/// The entries of the unit's `select` table: one per class of packets and range of epochs. Of the class's flows, the one that
+/// the fault declares first applies. A class with a protected flow gets no entry.
 fn select(
     scenario: &Scenario,
     placement: &Placement,
@@ -165,7 +165,7 @@ fn select(
     prioritized(entries)
 }
 
-/// Gives the entries descending priorities, so that the first match applies.
+/// Gives the table entries descending priorities, so that the first one that matches applies.
 fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     let count = entries.len() as i32;
     for (entry, priority) in entries.iter_mut().zip((1..=count).rev()) {
@@ -174,7 +174,7 @@ fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     entries
 }
 
-/// The words that a unit draws.
+/// Which of the three random words u, v and w a unit draws for each packet.
 #[derive(Clone, Copy)]
 struct DrawnWords {
     u: bool,
@@ -183,13 +183,13 @@ struct DrawnWords {
 }
 
 struct UnitWriter<'a> {
-    /// Full name of a part of the unit.
+    /// Maps a table or action of the unit to its full name in P4.
     part: &'a dyn Fn(&str) -> String,
     draw_bits: u32,
 }
 
 impl UnitWriter<'_> {
-    /// Entries of the tables `channel` and `outcome`.
+    /// Table entries of the unit's tables `channel` and `outcome`, which decide whether the unit fires.
     fn outcomes(&self, selection: &Selection) -> Vec<TableEntry> {
         let fires = |key: Vec<FieldMatch>| self.entry("outcome", key, fault::FIRES, &[]);
         let mut entries = Vec::new();
@@ -248,7 +248,7 @@ impl UnitWriter<'_> {
         prioritized(entries)
     }
 
-    /// Entries of the table `lots`.
+    /// Table entries of the unit's table `lots`: for each draw, the effect's value.
     fn lots(&self, lots: Vec<u128>) -> impl Iterator<Item = TableEntry> {
         let lots = (0_u128..).zip(lots);
         lots.map(|(number, value)| {
@@ -261,7 +261,7 @@ impl UnitWriter<'_> {
         })
     }
 
-    /// Entries of the tables `t0` to `t5`, which the seed determines.
+    /// Table entries of the unit's tables `t0` to `t5`, the decision function; their rows follow from the seed.
     fn words(&self, draws: &Draws, drawn: DrawnWords) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {
@@ -305,7 +305,7 @@ impl UnitWriter<'_> {
         }
     }
 
-    /// A match on a range of draws; empty if the range includes all draws.
+    /// A match of a field on a range of draws; empty if the range includes all draws.
     fn draws(&self, field: &str, low: u32, high: u32) -> Vec<FieldMatch> {
         if (low, high) == (0, u32::MAX) {
             return Vec::new();
@@ -318,7 +318,7 @@ impl UnitWriter<'_> {
     }
 }
 
-/// Keys for a selection by position in a connection. Fields that match every value are left out.
+/// Keys of table entries for a selection by sequence number. A field whose range includes every value is left out.
 fn places(psn: &Psn) -> impl Iterator<Item = Vec<FieldMatch>> {
     let field = |field: &str, range: &RangeInclusive<u32>, most: u32| {
         let (low, high) = (*range.start(), most.min(*range.end()));

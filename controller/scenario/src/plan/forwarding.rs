@@ -1,4 +1,4 @@
-//! How a switch forwards: its entries and multicast groups for hosts, broadcasts, jobs and copies of packets.
+//! Builds a switch's forwarding: table entries and multicast groups for hosts, broadcasts, jobs and copies of packets.
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 use parser_gen::engine::Copies;
@@ -12,8 +12,8 @@ use crate::model::job::Job;
 use crate::model::topology::Mac;
 use crate::model::workload::Workload;
 
-/// The forwarding entries of a switch: every host by its MAC address, broadcasts, jobs, routes of gradients; in a wire,
-/// each port to the other.
+/// The forwarding table entries of a switch: each host by its MAC address, broadcasts, jobs, routes of gradients; on a wire,
+/// from each port to the other.
 #[must_use]
 pub fn forwarding(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     if scenario.topology.wire {
@@ -97,7 +97,7 @@ fn across(scenario: &Scenario, switch: &str) -> Vec<TableEntry> {
     ports.collect()
 }
 
-/// For each job, the ports by which the switch sends sums, or the server's results, down.
+/// For each job, its number and the ports by which the switch sends sums, or the server's results, down to the ranks.
 fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
     let topology = &scenario.topology;
     if let Some(Workload::Training(training)) = &scenario.workload {
@@ -125,7 +125,7 @@ fn job_ports(scenario: &Scenario, switch: &str) -> Vec<(u16, Vec<u32>)> {
         .collect()
 }
 
-/// The ports of a switch that lead down to ranks of a job; `None` if the switch is not between any rank and the root.
+/// Number of a job, and the ports of a switch that lead down to its ranks; `None` if the switch is not on the way to any.
 fn ports_of(scenario: &Scenario, job: &Job, switch: &str) -> Option<(u16, Vec<u32>)> {
     if let Some(Workload::Training(_)) = &scenario.workload {
         return None;
@@ -147,7 +147,7 @@ fn sorted(ports: impl Iterator<Item = u32>) -> Vec<u32> {
     ports
 }
 
-/// The multicast groups of a switch.
+/// The multicast groups of a switch: for broadcasts, sums and results of jobs, and copies of packets.
 #[must_use]
 pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<MulticastGroup> {
     let numbered = |ports: Vec<u32>| {
@@ -204,8 +204,8 @@ pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<Mu
     groups
 }
 
-/// The replicas for a switch that writes to each rank separately: one per rank, whose instance is the rank's number there
-/// plus one.
+/// The multicast replicas on a switch that addresses each rank's frame separately: one per rank, whose instance is the rank's
+/// number at this switch plus one. `None` for other switches.
 fn copies_of_ranks(scenario: &Scenario, job: &Job, switch: &str) -> Option<Vec<Replica>> {
     let ranks = job.on(switch)?.children.iter().zip(1..);
     let copies = ranks.map(|(rank, instance)| {

@@ -1,4 +1,4 @@
-//! Switch entries for the routes of gradients.
+//! Builds a switch's table entries and multicast groups for the routes of a gradient plan.
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, Replica, TableEntry};
 
@@ -7,7 +7,7 @@ use super::runtime::call;
 use crate::model::gradient::{Gradients, Part};
 use crate::model::topology::Mac;
 
-/// The entries by which a switch forwards the frames of each part.
+/// The table entries by which a switch forwards the frames of each part of a gradient plan.
 pub(super) fn forwarding(gradients: &Gradients, switch: &str) -> Vec<TableEntry> {
     gradients
         .parts
@@ -52,7 +52,7 @@ fn for_part(part: &Part, switch: &str) -> Vec<TableEntry> {
     entries
 }
 
-/// The multicast group of each part that a switch sums: the route to the server.
+/// For each part of a gradient plan that the switch sums: the multicast group that sends the sum towards the server.
 pub(super) fn groups(gradients: &Gradients, switch: &str) -> Vec<MulticastGroup> {
     let summed = gradients.parts.iter().filter_map(|part| {
         let up = part.up.first().filter(|hop| hop.switch == switch)?;

@@ -1,4 +1,4 @@
-//! Refuses keys that a target cannot distinguish, or has no cells for.
+//! Refuses a fault's keys (`per`) that a target cannot distinguish, or for which it has no cells.
 
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};

@@ -1,4 +1,4 @@
-//! How the switches at a link's ends produce the link's latency.
+//! Computes how long the switches at the ends of a link hold frames, so that the link has its declared latency.
 
 use serde::Serialize;
 
@@ -7,19 +7,19 @@ use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
 use crate::model::topology::{Port, Topology};
 
-/// Time for which a switch's port holds each frame, so that its link has the latency of the scenario.
+/// Times for which a port of a switch holds each frame, so that the port's link has the declared latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PortLatency {
-    /// Port number.
+    /// Number of the switch's port.
     pub port: u32,
-    /// Hold time of incoming frames, in nanoseconds.
+    /// Time for which the port holds each incoming frame, in nanoseconds.
     pub in_ns: u64,
-    /// Hold time of outgoing frames, in nanoseconds.
+    /// Time for which the port holds each outgoing frame, in nanoseconds.
     pub out_ns: u64,
 }
 
-/// The hold times of a switch's ports; ports of links without latency are left out. Captures at the interfaces do not
-/// include them.
+/// The hold times of a switch's ports; ports of links without latency are left out. Captures at the ports do not include the
+/// hold times.
 #[must_use]
 pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
     let ports = topology.ports(switch);
@@ -28,8 +28,8 @@ pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
         .collect()
 }
 
-/// A host holds no frames, so the switch does it for both directions of their link. Between two switches, the sender
-/// holds a frame, and the receiver does not hold it again.
+/// The hold times of one port. A host holds no frames, so its switch does so in both directions. Between two switches, only the
+/// sending switch holds a frame.
 fn port_latency(topology: &Topology, port: &Port<'_>) -> PortLatency {
     let latency_ns = port.link.latency_ns;
     PortLatency {
@@ -43,7 +43,7 @@ fn port_latency(topology: &Topology, port: &Port<'_>) -> PortLatency {
     }
 }
 
-/// Refuses links with a latency if the target cannot hold frames.
+/// Refuses links with a latency if the target's ports cannot hold frames.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     if target.delays_links {
         return;

@@ -1,4 +1,4 @@
-//! Whether a target's faults end without the controller.
+//! Decides the lease of a plan: whether the switches end the faults by themselves when the controller is gone.
 
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
@@ -6,8 +6,8 @@ use crate::model::lease::Leased;
 
 use super::{SwitchPlan, TargetModel};
 
-/// The lease of a plan. If the target does not support leases, a lease in the file is refused, and the absence of the
-/// default lease is reported.
+/// The lease of a plan. If the target does not support leases, a lease in the file is refused; without one in the file, the
+/// plan reports that there is none.
 pub(super) fn plan(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

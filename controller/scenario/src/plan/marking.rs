@@ -1,11 +1,11 @@
-//! Ports that mark (ECN) packets in a long queue, and why captures cannot follow packets through them.
+//! Lists switch ports that mark packets in a long queue (ECN), and refuses them where captures follow packets.
 
 use super::{Injection, TargetModel};
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
 use crate::model::topology::{Link, Topology};
 
-/// The ports of a switch that mark, and the number of waiting frames from which each marks.
+/// For each marking port of a switch: the port's number, and the number of waiting frames from which it marks (ECN).
 #[must_use]
 pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
     let ports = topology.ports(switch);
@@ -14,8 +14,8 @@ pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Refuses marking queues if the target does not mark, or if a flow passes them: captures at both ends of a flow are
-/// compared byte for byte.
+/// Refuses marking ports if the target cannot mark, or if a flow passes them: captures at both ends of a flow are compared byte
+/// for byte.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let mut told = Refusals::default();
     if !target.marks_queues {
@@ -48,7 +48,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
 }
 
-/// Refuses marking queues on switches where faults act: a packet must leave such a switch as it came.
+/// Refuses marking ports on switches where faults act: a packet must leave such a switch as it came.
 pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injections: &[Injection]) {
     let mut told = Refusals::default();
     for injection in injections {
@@ -65,7 +65,7 @@ pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injection
 
 const HINT: &str = "write `ecn` only for links of switches without faults, and only where no flow leaves the switch through that link";
 
-/// Position of the last report: links that inherit one setting are reported once.
+/// Position of the last reported marking threshold, so that links which inherit one setting are reported once.
 #[derive(Default)]
 struct Refusals(Option<crate::diagnostic::Span>);
 

@@ -1,4 +1,4 @@
-//! From a scenario to the plan of each switch: injection points, units, entries, the timeline, bounds.
+//! Makes a scenario's plan, the configuration of each switch: injection points, units, table entries, timeline, bounds.
 //!
 //! Every packet of a flow passes each of its faults at exactly one injection point, on every path that it can take.
 
@@ -64,107 +64,107 @@ pub use together::{check_together, plan_together};
 pub use triggered::PlannedTrigger;
 pub(crate) use triggered::{events_by_flow, flows_met};
 
-/// Period, in nanoseconds, at which a controller checks conditions that a step waits for or that abort the run.
+/// Period, in nanoseconds, at which a controller checks the conditions that a step waits for or that abort the run.
 pub const LOOK_EVERY_NS: u64 = 50_000_000;
 
-/// The plan: the configuration of every switch, and the bounds that hold for it.
+/// The plan of a scenario: the configuration of every switch, and the bounds that hold for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     /// The scenario's name.
     pub scenario: String,
     /// The scenario's seed.
     pub seed: u64,
-    /// Where gradients are summed, if the file asks for a plan.
+    /// Which nodes sum gradients, if the file asks for a plan (`plan:`); otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradients: Option<Gradients>,
-    /// The switches in topology order.
+    /// The plan of each switch, in topology order.
     pub switches: Vec<SwitchPlan>,
-    /// One per (fault, flow, switch), in declared order.
+    /// The injection points: one for each fault, flow and switch, in declared order.
     pub injections: Vec<Injection>,
-    /// Occupancy of the fullest switch; `None` without faults. For scenarios planned together, it covers all of them.
+    /// How full the fullest switch is; `None` without faults. For scenarios that are planned together, it counts all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fullest: Option<Fullest>,
-    /// Epochs, each written to every switch at its time; epoch 0 is in force before the start and after the end.
+    /// The epochs, each written to all switches at its start; epoch 0 is in force before and after the timeline.
     pub timeline: Vec<Epoch>,
-    /// Actions of the controller on programs and switches.
+    /// The disruptions: actions of the controller on programs and switches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disruptions: Vec<PlannedDisruption>,
-    /// Whether faults end without the controller.
+    /// The lease: whether and when faults end without the controller.
     pub lease: Leased,
-    /// The maximum reach of each fault.
+    /// The maximum reach of each fault: flows, hosts and links that it may hit.
     pub blast_radius: Vec<Reach>,
-    /// Number of bits of a draw on these switches.
+    /// Number of bits of a random draw on the target's switches.
     pub draw_bits: u32,
-    /// Probabilities that these switches represent with an error of more than 1 %.
+    /// Probabilities that the target's switches represent with an error of more than 1 %.
     pub rounded: Vec<Rounded>,
-    /// The values that packets draw, and their resolution.
+    /// For each fault with random delays: the number and range of the values that its packets draw.
     pub drawn: Vec<Drawn>,
 }
 
-/// The equally likely values that the packets of a fault draw.
+/// The delays that the packets of a fault draw at random; all of them are equally likely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Drawn {
     /// The fault's name.
     pub fault: String,
-    /// Number of values.
+    /// Number of different values that a packet can draw.
     pub steps: usize,
-    /// For a delay: the smallest value.
+    /// The smallest delay, in nanoseconds.
     pub least_ns: u64,
-    /// For a delay: the median.
+    /// The median delay, in nanoseconds.
     pub median_ns: u64,
-    /// For a delay: the largest value.
+    /// The largest delay, in nanoseconds.
     pub most_ns: u64,
 }
 
-/// A probability that the switch represents with an error.
+/// A probability of a fault that the switch represents with an error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rounded {
     /// The fault's name.
     pub fault: String,
-    /// Probability in the file.
+    /// The probability that the file asks for.
     pub asked: f64,
-    /// Probability on the switch.
+    /// The probability that the switch uses.
     pub held: f64,
 }
 
-/// An injection point of a fault for one flow.
+/// An injection point: the switch and pipeline in which a fault acts on one flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Injection {
     /// The fault's name.
     pub fault: String,
     /// The flow's name.
     pub flow: String,
-    /// The switch.
+    /// Name of the switch that injects the fault.
     pub switch: String,
-    /// Ingress or egress.
+    /// Pipeline in which the fault acts: ingress or egress.
     pub direction: Direction,
-    /// Number of the unit in declared order, from 0.
+    /// Number of the fault's unit in this pipeline, from 0 in declared order.
     pub unit: usize,
-    /// The unit's state cell, and the index of its counter.
+    /// Index of the flow's state cell in the unit, and of its counter of hits.
     pub cell: usize,
-    /// Name of the counter of hits.
+    /// Name of the P4 counter of hits.
     pub counter: String,
-    /// Name of the counter of packets whose key had no cell, if keys are numbered.
+    /// Name of the P4 counter of packets whose key (such as a connection) had no cell; `None` if the unit numbers no keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<String>,
-    /// For a fault that holds packets: the maximum lateness of a packet, measured at the interfaces. It includes the
-    /// latency of the links that the packet comes and leaves by, because the switch's ports hold frames for that.
+    /// For a fault that holds packets: maximum time, in nanoseconds, by which a packet leaves too late, seen at the interfaces.
+    /// It includes the latency of the packet's links, because the switch's ports hold frames for that.
     pub lateness_bound_ns: Option<u64>,
 }
 
-/// A flow that a switch classifies.
+/// A flow that a switch classifies: the switch tests for each packet whether it belongs to the flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFlow {
-    /// Position among the switch's flows.
+    /// Position of the flow in the switch's list of flows.
     pub index: usize,
     /// The flow's name.
     pub name: String,
-    /// A name that is unique on the switch and legal in P4.
+    /// The flow's name in P4, which is unique on the switch.
     pub p4_name: String,
-    /// The condition on its packets.
+    /// The condition on the flow's packets.
     #[serde(serialize_with = "serialize_filter")]
     pub filter: Filter,
-    /// Whether the flow is protected: it is classified so that no fault's entry matches its packets.
+    /// Whether the flow is protected: the switch classifies it so that no fault's table entry matches its packets.
     pub protected: bool,
 }
 
@@ -177,18 +177,18 @@ impl PlannedFlow {
     }
 }
 
-/// A fault in a unit of a switch.
+/// A fault unit of a switch: the part of its P4 program that injects one fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unit {
-    /// Ingress or egress.
+    /// Pipeline of the unit: ingress or egress.
     pub direction: Direction,
-    /// Number of the unit in declared order, from 0.
+    /// Number of the unit in this pipeline, from 0 in declared order.
     pub unit: usize,
-    /// The fault's name.
+    /// Name of the fault that the unit injects.
     pub fault: String,
 }
 
-/// Makes the plan, or returns the reasons why there is none.
+/// Makes the plan of a scenario for a target, or returns the reasons why there is none.
 pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let mut sink = scenario.sink();
     let wanted = wanted::Wanted::new(&mut sink, scenario);
@@ -197,7 +197,7 @@ pub fn plan(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnosti
     })
 }
 
-/// Makes the plan once all other checks have passed; only the placement can still fail.
+/// Chooses the injection points and makes the plan, after all other checks have passed.
 fn plan_placed(
     mut sink: Sink<'_>,
     scenario: &Scenario,
@@ -256,7 +256,7 @@ fn plan_placed(
 }
 
 impl Plan {
-    /// A switch by name.
+    /// The plan of the switch with this name; `None` if the plan has no such switch.
     #[must_use]
     pub fn switch(&self, name: &str) -> Option<&SwitchPlan> {
         self.switches.iter().find(|switch| switch.name == name)
@@ -295,7 +295,7 @@ fn injections(
     made.collect()
 }
 
-/// The lateness bound for text output.
+/// Text for the maximum lateness (ns) of held packets; empty for `None`.
 fn show_bound(bound: Option<u64>) -> String {
     bound.map_or_else(String::new, |ns| {
         format!(", at most {} late", units::show_duration(ns))

@@ -1,4 +1,4 @@
-//! Several paths to a host: the switch entries, and the targets and faults that do not support them.
+//! Plans several paths to a host: the switch's table entries, and the refusal of targets and faults that do not support them.
 
 use p4lang::runtime::{FieldMatch, Match, TableEntry};
 
@@ -12,7 +12,7 @@ use crate::model::effect::Effect;
 use crate::model::routing::{ToHost, Ways};
 use crate::plan::names::forward;
 
-/// The P4 fields that determine a packet's path: the frame's kind and sender, and its flow.
+/// The P4 fields that determine a packet's path: Ethernet type, Ethernet source, and the flow's five-tuple.
 const STEERING: [(&str, &str); 11] = [
     ("hdr.ethernet", "src"),
     ("hdr.ethernet", "ether_type"),
@@ -27,11 +27,11 @@ const STEERING: [(&str, &str); 11] = [
     ("hdr.udp", "dst_port"),
 ];
 
-/// Bytes of headers up to the end of TCP's, without options.
+/// Bytes of a frame up to the end of the TCP header without options: Ethernet, IPv4, TCP.
 const WITH_PORTS: u16 = 54;
 
-/// Refuses targets whose program supports only one path, and faults that change a field which the path depends on: behind
-/// them, a packet could leave the flow's planned paths.
+/// Refuses targets whose program supports only one path, and faults that change a field which determines the path: a packet
+/// changed by such a fault could leave the flow's planned paths.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let Some(ways) = &scenario.ways else {
         return;
@@ -83,7 +83,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
 }
 
-/// The entries for every host, and for the lists of ports that they refer to.
+/// The table entries for every host, and for the lists of ports to which the hosts' entries refer.
 pub(super) fn entries(scenario: &Scenario, ways: &Ways, switch: &str) -> Vec<TableEntry> {
     let told = ways.told(switch);
     let mut entries = Vec::new();

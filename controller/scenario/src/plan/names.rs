@@ -1,15 +1,15 @@
-//! Names of our P4 objects, and reserved numbers: everything that a control plane addresses, defined once.
+//! The names of weir's P4 objects, and reserved numbers: every name that a control plane addresses, defined once.
 //!
 //! tests/it/p4_names.rs compares them with the P4Info of all three architectures.
 
 use crate::model::Direction;
 
-/// The control of ingress.
+/// Name of the P4 control of ingress.
 pub const INGRESS: &str = "SwitchIngress";
-/// The control of egress.
+/// Name of the P4 control of egress.
 pub const EGRESS: &str = "SwitchEgress";
 
-/// The control of a direction: the prefix of every name in it.
+/// Name of the P4 control of a direction, which is the prefix of all names in this control.
 #[must_use]
 pub const fn control(direction: Direction) -> &'static str {
     match direction {
@@ -18,18 +18,18 @@ pub const fn control(direction: Direction) -> &'static str {
     }
 }
 
-/// The generated match tables.
+/// Names of the generated tables that determine the flows of a packet.
 pub mod classify {
     use super::Direction;
 
-    /// The tables' prefix in ingress.
+    /// Prefix of the names of these tables in ingress.
     pub const INGRESS: &str = "SwitchIngress.classify";
-    /// The tables' prefix in egress.
+    /// Prefix of the names of these tables in egress.
     pub const EGRESS: &str = "SwitchEgress.classify";
-    /// Counter of frames that could not be parsed as deep as the filters require, by reason.
+    /// P4 counter of frames that could not be parsed as deep as the filters require; its index is the reason.
     pub const NOTES: &str = "SwitchIngress.classify.notes.cells";
 
-    /// The instance that classifies the packets of a direction: the prefix of its tables.
+    /// Name of the P4 control that classifies the packets of a direction, which is the prefix of its tables.
     #[must_use]
     pub const fn instance(direction: Direction) -> &'static str {
         match direction {
@@ -39,46 +39,46 @@ pub mod classify {
     }
 }
 
-/// `Timeline` in p4src/common/fault.p4.
+/// Names in the control `Timeline` of p4src/common/fault.p4.
 pub mod timeline {
     use super::{Direction, control};
 
-    /// Parameter of [`set_epoch`]: the epoch.
+    /// Parameter of the action [`set_epoch`]: the epoch.
     pub const EPOCH: &str = "epoch";
 
-    /// The table whose default action sets the epoch in force.
+    /// Name of the table whose default action sets the epoch in force.
     #[must_use]
     pub fn table(direction: Direction) -> String {
         format!("{}.timeline.epoch", control(direction))
     }
 
-    /// The action that sets the epoch.
+    /// Name of the action that sets the epoch in force.
     #[must_use]
     pub fn set_epoch(direction: Direction) -> String {
         format!("{}.timeline.set_epoch", control(direction))
     }
 }
 
-/// `Lease` in p4src/common/fault.p4.
+/// Names in the control `Lease` of p4src/common/fault.p4.
 pub mod lease {
     use super::{Direction, control};
 
-    /// Parameter of [`until`]: the deadline.
+    /// Parameter of the action [`until`]: the end of the lease.
     pub const DEADLINE: &str = "deadline";
 
-    /// The table whose default action sets the end of the lease.
+    /// Name of the table whose default action sets the end of the lease.
     #[must_use]
     pub fn table(direction: Direction) -> String {
         format!("{}.lease.deadline", control(direction))
     }
 
-    /// The action that sets the end of the lease.
+    /// Name of the action that sets the end of the lease.
     #[must_use]
     pub fn until(direction: Direction) -> String {
         format!("{}.lease.until", control(direction))
     }
 
-    /// The counter of packets that came after the end of the lease.
+    /// Name of the counter of packets that came after the end of the lease.
     #[must_use]
     pub fn lapsed(direction: Direction) -> String {
         format!("{}.lease.lapsed.cells", control(direction))
@@ -87,38 +87,38 @@ pub mod lease {
 
 pub mod fault;
 
-/// A trigger of the generated engine.p4: the event counter that enables units.
+/// Names of a trigger's objects in the generated engine.p4; a trigger counts events and turns faults on.
 pub mod trigger {
     use super::INGRESS;
 
-    /// The parameter of [`see`].
+    /// Parameter of the action [`see`]: the events that a packet is, as a bitmap.
     pub const EVENTS: &str = "events";
 
-    /// The table that says which events of the trigger a packet is. `number`: the trigger's number on the switch.
+    /// Name of the table that says which events of a trigger a packet is. `number`: the trigger's number on the switch.
     #[must_use]
     pub fn table(number: usize) -> String {
         format!("{INGRESS}.faults.trigger{number}")
     }
 
-    /// The action of a trigger's table.
+    /// Name of the action of a trigger's table.
     #[must_use]
     pub fn see(number: usize) -> String {
         format!("{INGRESS}.faults.see{number}")
     }
 
-    /// The register with the number of events counted so far.
+    /// Name of the register with the number of events that a trigger has counted so far.
     #[must_use]
     pub fn progress(number: usize) -> String {
         format!("{INGRESS}.faults.progress{number}")
     }
 
-    /// The counter of how often the trigger came on.
+    /// Name of the counter of how often a trigger came on.
     #[must_use]
     pub fn on(number: usize) -> String {
         format!("{INGRESS}.faults.on{number}")
     }
 
-    /// The counter of packets that the trigger would have counted, but whose key had no cell.
+    /// Name of the counter of packets that a trigger should count, but whose key had no cell.
     #[must_use]
     pub fn keyless(number: usize) -> String {
         format!("{INGRESS}.faults.keyless{number}")
@@ -133,15 +133,15 @@ pub mod roce;
 
 pub mod guard;
 
-/// Multicast groups.
+/// Reserved numbers of multicast groups.
 pub mod group {
-    /// The group whose two members are the recirculation port (`DUPLICATE_GROUP` in p4src/common/types.p4).
+    /// The group with two replicas to the recirculation port (`DUPLICATE_GROUP` in p4src/common/types.p4).
     pub const DUPLICATE: u32 = 1;
-    /// The first group for more than one copy, or for delayed copies.
+    /// The first number of groups that make several or delayed copies of a packet.
     pub const FIRST_COPIES: u32 = 16;
-    /// The group for broadcasts, along a tree.
+    /// The group for broadcasts, which follow a tree of links.
     pub const FLOOD: u32 = 2;
-    /// The group for results and sums to all workers of a job.
+    /// The group that sends sums and results to all workers of a job.
     #[must_use]
     pub fn of_job(number: u16) -> u32 {
         // Above the numbers of all other groups.
@@ -149,13 +149,13 @@ pub mod group {
     }
 }
 
-/// Recirculation ports.
+/// Numbers of the recirculation ports of switches.
 pub mod port {
-    /// `PSA_PORT_RECIRCULATE`.
+    /// Recirculation port of PSA (`PSA_PORT_RECIRCULATE`).
     pub const PSA_RECIRCULATE: u32 = 0xFFFF_FFFA;
-    /// `RECIRCULATION_PORT` in p4src/tna/main.p4: the port of pipe 0.
+    /// Recirculation port of Tofino's pipe 0 (`RECIRCULATION_PORT` in p4src/tna/main.p4).
     pub const TOFINO_RECIRCULATE: u32 = 68;
-    /// `HOLD_PORT` in p4src/v1model/main.p4.
+    /// Recirculation port of v1model (`HOLD_PORT` in p4src/v1model/main.p4).
     pub const V1MODEL_HOLD: u32 = 0;
 }
 

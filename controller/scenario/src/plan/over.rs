@@ -1,7 +1,6 @@
-//! Replacing a plan on running switches: what happens to its faults.
+//! Compares a plan with the plan that it replaces on running switches: which faults continue, restart or end.
 //!
-//! A fault continues if it would select the same packets by the same numbers: its counts are then kept. Its effect may
-//! change.
+//! A fault continues if it would select the same packets by the same numbers: its counts are then kept. Its effect may change.
 
 use std::fmt;
 
@@ -10,62 +9,62 @@ use serde::Serialize;
 use super::{Injection, Plan};
 use crate::model::{Fault, Scenario};
 
-/// How the faults of one plan continue in another.
+/// The fate of each fault when one plan replaces another on running switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Over {
-    /// The fate of each injection of the new plan, in its order.
+    /// For each injection of the new plan, in the plan's order: whether it continues, restarts or is new.
     pub fates: Vec<Continuation>,
-    /// Faults and flows of the old plan that the new plan does not have.
+    /// The injections of the old plan that the new plan does not have.
     pub ended: Vec<Ended>,
 }
 
-/// A fault on a flow in the new plan.
+/// An injection of the new plan, and its relation to the old plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Continuation {
     /// The fault's name.
     pub fault: String,
     /// The flow's name.
     pub flow: String,
-    /// The switch.
+    /// Name of the switch that injects the fault.
     pub switch: String,
-    /// Whether the fault continues, restarts or is new.
+    /// Whether the injection continues, restarts or is new.
     #[serde(flatten)]
     pub becomes: Becomes,
 }
 
-/// How a fault on a flow relates to the old plan.
+/// How an injection of the new plan relates to the old plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "becomes", rename_all = "snake_case")]
 pub enum Becomes {
-    /// The fault continues with its counts.
+    /// The fault continues on this flow, with its counts.
     GoesOn {
-        /// Number of the unit in the old plan, in the same direction.
+        /// Number of the fault's unit in the old plan, in the same pipeline.
         unit: usize,
-        /// The unit's state cell.
+        /// Index of the flow's state cell in the old plan's unit.
         cell: usize,
     },
-    /// The old plan has the fault, but its counts restart.
+    /// The old plan has this injection, but its counts restart.
     BeginsAnew {
-        /// The difference that prevents it from continuing.
+        /// The difference between the plans that prevents the fault from continuing, for users.
         because: &'static str,
     },
-    /// The old plan does not have the fault.
+    /// The old plan does not have this injection.
     IsNew,
 }
 
-/// A fault on a flow that the new plan does not have.
+/// An injection of the old plan that the new plan does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ended {
     /// The fault's name.
     pub fault: String,
     /// The flow's name.
     pub flow: String,
-    /// The switch.
+    /// Name of the switch that injected the fault.
     pub switch: String,
 }
 
 impl Over {
-    /// Compares two plans of which `new` replaces `old`. Each plan comes with its scenario.
+    /// Compares a plan with the plan `new` that replaces it. Each plan comes with its scenario.
     #[must_use]
     pub fn new(old: (&Scenario, &Plan), new: (&Scenario, &Plan)) -> Over {
         let is_same = |a: &Injection, b: &Injection| {
@@ -106,7 +105,7 @@ impl Over {
 
 type At<'a> = ((&'a Scenario, &'a Plan), &'a Injection);
 
-/// The difference that prevents a fault from continuing.
+/// The difference between two plans that prevents an injection from continuing; `None` if it can continue.
 fn difference((old, was): At<'_>, (new, now): At<'_>) -> Option<&'static str> {
     let fault = |of: (&Scenario, &Plan), id: &str| -> Option<Fault> {
         of.0.faults.iter().find(|fault| fault.id == id).cloned()

@@ -1,4 +1,4 @@
-//! The possible injection points of faults, and those that a plan chooses.
+//! The possible injection points of faults, and the placement: the injection points that a plan chooses.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::model::{Direction, Fault, Path, Scenario};
 
-/// An injection point of a fault for one flow.
+/// An injection point: the switch and pipeline in which a fault acts on one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Point {
-    /// Index into the scenario's faults.
+    /// Index of the fault in the scenario.
     pub fault: usize,
-    /// Index into the scenario's flows.
+    /// Index of the flow in the scenario.
     pub flow: usize,
-    /// Position of the flow in the fault's list.
+    /// Position of the flow in the fault's list of flows, which is the index of its state cell.
     pub cell: usize,
     pub switch: String,
     pub direction: Direction,
@@ -21,16 +21,16 @@ pub(super) struct Point {
 
 #[derive(Debug, Clone)]
 pub(super) struct Placement {
-    /// Injection points in declared order of fault, flow, switch.
+    /// Injection points, sorted by fault, flow and switch in declared order.
     pub points: Vec<Point>,
-    /// Switch of each trigger.
+    /// For each trigger of the scenario: name of its switch; `None` if the trigger has none.
     pub triggers: Vec<Option<String>>,
-    /// Occupancy of the fullest switch.
+    /// How full the fullest switch is; `None` without faults.
     pub fullest: Option<Fullest>,
 }
 
 impl Placement {
-    /// The faults at an injection point, in declared order.
+    /// The faults at a switch in a pipeline, in declared order.
     pub fn faults_at<'s>(
         &'s self,
         scenario: &'s Scenario,
@@ -51,52 +51,52 @@ impl Placement {
     }
 }
 
-/// One decision of the planner: a fault on flows with the same paths.
+/// One decision of the planner: which switches inject a fault on flows with the same paths.
 pub(super) struct Choice<'s> {
     pub fault: usize,
-    /// Flow index and state cell of each flow.
+    /// The flows of the decision: index of the flow, index of its state cell.
     pub flows: Vec<(usize, usize)>,
     pub paths: &'s [Path],
     pub direction: Direction,
-    /// The switches that can take the fault alone, nearest to the sender first.
+    /// The switches that every packet of the flows passes, nearest to the sender first.
     pub switches: Vec<&'s str>,
-    /// The switch that the file names.
+    /// The switch that the file names for the fault; `None` if the planner may choose.
     pub pin: Option<&'s str>,
-    /// Whether `switches` excludes switches on every path for another reason than `pin`.
+    /// Whether switches on every path are missing in `switches` for another reason than `pin`.
     pub is_limited: bool,
-    /// Whether the fault may be spread over several switches because no single one is on every path.
+    /// Whether several switches may inject the fault together, because no single switch is on every path.
     pub spreads: bool,
 }
 
-/// The fullest switch and its scarcest resource. The planner minimizes its occupancy.
+/// The fullest switch and its scarcest resource. The planner minimizes the used share of this resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fullest {
-    /// The switch's name; the first one of several.
+    /// The switch's name; if several switches are equally full, the first one.
     pub switch: String,
-    /// The resource: `units in ingress`.
+    /// Name of the scarcest resource: `units in ingress`.
     pub resource: String,
-    /// Amount that faults use.
+    /// Amount of the resource that the faults use.
     pub taken: u64,
-    /// Capacity.
+    /// Amount of the resource that the switch has for faults.
     pub of: u64,
-    /// Lower bound on the occupancy of the fullest switch in any plan, as a fraction.
+    /// Used share of the fullest switch, from 0 to 1, that no plan can undercut.
     pub at_least: f64,
-    /// Whether the plan's occupancy is proven to be minimal.
+    /// Whether it is proven that no plan has a less full fullest switch.
     pub is_least: bool,
 }
 
 impl Fullest {
-    /// The share of a switch that faults should not exceed; above it, the text of a plan reports the occupancy.
+    /// Used share of a switch (0 to 1) above which the text of a plan reports it.
     const SHARE: f64 = 0.1;
 
-    /// Occupancy, as a fraction.
+    /// Used share of the resource, from 0 to 1.
     #[must_use]
     pub fn fraction(&self) -> f64 {
         self.taken as f64 / self.of as f64
     }
 
-    /// Whether the text reports the occupancy. It does not if a single fault already exceeds the share, as with a chip's
-    /// stages.
+    /// Whether the text of a plan reports the used share: not if a single fault already exceeds [`Self::SHARE`], as it does
+    /// with a chip's stages.
     pub(super) fn is_told(&self) -> bool {
         self.fraction() > Self::SHARE && 1.0 <= Self::SHARE * self.of as f64
     }

@@ -14,7 +14,7 @@ use super::place::{Fullest, Placement};
 use super::wanted::{Meetings, Wanted, meetings};
 use crate::model::{Direction, MAX_FLOWS, MAX_SELECT_ENTRIES, Path};
 
-/// Upper bound of a cost, so that sums do not overflow: 18 bits allow more choices than a scenario has.
+/// Maximum cost of a choice, so that sums of costs do not overflow: 18 bits allow more choices than a scenario has.
 const MAX_COST: u64 = u64::MAX >> 20;
 
 pub(super) const UNITS_IN: usize = 0;
@@ -22,26 +22,26 @@ pub(super) const UNITS_OUT: usize = 1;
 const FLOWS: usize = 2;
 const ENTRIES: usize = 3;
 const RECIRCULATION: usize = 4;
-/// From this index on: resources of a chip that a fault uses.
+/// First index of the resources of a chip that one fault uses.
 const OF_CHIP: usize = 5;
 
-/// A choice in scenarios that are planned together: index of the scenario, index of the choice.
+/// A placement decision, where several scenarios are planned together: index of the scenario, index of its choice.
 pub(super) type Of = (usize, usize);
 
-/// Constraints between scenarios that run together.
+/// Constraints between the placements of scenarios that run at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Apart {
-    /// Pairs of choices that act on the same packets and must not share a switch.
+    /// Pairs of placement decisions whose faults act on the same packets and must not share a switch.
     pub clashes: BTreeSet<(Of, Of)>,
-    /// Switches that a choice avoids if it can, because another scenario protects flows there or restarts the switch.
+    /// For a placement decision: switches to avoid if possible, because another scenario protects flows there or restarts them.
     pub barred: BTreeMap<Of, BTreeSet<String>>,
 }
 
-/// A problem for the planner, and the meaning of its indices.
+/// The placement problem in the planner's terms, and what its indexes stand for.
 pub(super) struct InjectionProblem<'w, 's> {
     pub wanted: &'w [&'w Wanted<'s>],
     pub problem: Problem,
-    /// Scenario and choice of each of the problem's choices.
+    /// For each choice of the problem: index of the scenario, index of the scenario's choice.
     pub of: Vec<Of>,
 }
 
@@ -154,8 +154,8 @@ impl<'w, 's> InjectionProblem<'w, 's> {
         self.problem.orders.extend(orders);
     }
 
-    /// Charges a switch once for each flow, however many faults act on it there, and for each protected flow that passes
-    /// it.
+    /// Charges a switch once for each flow, however many faults act on the flow there, and once for each protected flow that
+    /// passes the switch.
     fn tell_flows_apart(&mut self, wanted: &Wanted<'_>, first: usize) {
         let mut acted_on: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (choice, of) in wanted.choices.iter().enumerate() {
@@ -190,7 +190,7 @@ impl<'w, 's> InjectionProblem<'w, 's> {
         self.problem.charges.len() - 1
     }
 
-    /// Translates a solution into a placement for each scenario.
+    /// Translates the planner's solution into a placement for each scenario, in order.
     pub(super) fn placements(&self, found: &planner::injection::Placement) -> Vec<Placement> {
         let mut at: Vec<Vec<Vec<String>>> = vec![Vec::new(); self.wanted.len()];
         for ((scenario, _), switches) in self.of.iter().zip(&found.at) {

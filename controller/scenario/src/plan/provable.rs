@@ -1,8 +1,8 @@
-//! Whether captures on both sides of a switch can prove what each fault did there.
+//! Checks that captures on both sides of a switch can prove what each fault did in the switch.
 //!
-//! The proof replays the frames that a switch received, in the order in which a unit counted them. One port's capture
-//! shows that order; captures of several ports do not, and a held packet reaches egress later than packets that came in
-//! after it. Frames that go into a sum do not come out again.
+//! The proof replays the frames that a switch received, in the order in which a fault unit counted them. The capture of one
+//! port shows that order; captures of several ports do not, and a held packet reaches egress later than packets that came after
+//! it. A switch that sums consumes frames, so captures do not show them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::model::overlap;
 use crate::model::selection::Selection;
 use crate::model::{Direction, Fault, Flow, Scenario};
 
-/// Makes the plan of a scenario whose faults captures are to prove, or returns the reasons why there is none.
+/// Makes the plan of a scenario if captures can prove its faults; otherwise returns the reasons why not.
 pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, Diagnostics> {
     let plan = plan(scenario, target)?;
     let mut sink = scenario.sink();
@@ -51,7 +51,7 @@ pub fn plan_to_prove(scenario: &Scenario, target: &TargetModel) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Refuses triggers on a summing switch: its frames do not come out again, so captures cannot show what it counted.
+/// Refuses triggers on a switch that sums: the switch consumes frames, so captures cannot show which frames it counted.
 fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
     let summing = plan
         .switches
@@ -77,20 +77,20 @@ fn triggers_are_seen(sink: &mut Sink<'_>, scenario: &Scenario, plan: &Plan) {
     }
 }
 
-/// Faults that change the order or content of packets between ingress and egress.
+/// For each switch, faults that change the order or content of packets between ingress and egress.
 #[derive(Default)]
 struct Held<'a> {
-    /// A fault that holds packets, by switch and flow.
+    /// By switch and index of a flow: a fault that holds packets of the flow.
     by_flow: BTreeMap<(&'a str, usize), &'a Fault>,
-    /// A fault that changes packets, by switch: behind it, a packet may belong to any flow.
+    /// By switch: a fault that changes packets there. A changed packet may belong to any flow.
     changing: BTreeMap<&'a str, &'a Fault>,
 }
 
-/// An injection, with the fault and flow that it refers to.
+/// An injection point, with the fault and flow that it refers to.
 struct Point<'a> {
     fault: &'a Fault,
     flow: &'a Flow,
-    /// Index of the flow.
+    /// Index of the flow in the scenario.
     index: usize,
     switch: &'a str,
     direction: Direction,
@@ -119,7 +119,7 @@ impl<'a> Point<'a> {
             || self.is_behind_a_hold(sink, scenario, held)
     }
 
-    /// A summing switch consumes frames and sends other ones.
+    /// Reports a fault on a switch that sums, since the switch consumes frames and sends others; returns whether it did.
     fn is_at_aggregator(&self, sink: &mut Sink<'_>, scenario: &Scenario) -> bool {
         if !scenario.sums(self.switch) {
             return false;
@@ -209,8 +209,8 @@ impl<'a> Point<'a> {
     }
 }
 
-/// Whether packets of several ports of a switch feed one trigger, or wait for it: their frames are then replayed in one
-/// order.
+/// Whether packets from several ports of a switch change one trigger, or wait for it: the judge then replays the frames of all
+/// ports in one order.
 #[must_use]
 pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bool {
     let Some(planned) = plan.switch(switch) else {
@@ -231,7 +231,7 @@ pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bo
     from.len() > 1
 }
 
-/// The neighbors that send packets of a flow to a switch, according to the flow's paths and the ports of its filter.
+/// The neighbors of a switch from which packets of a flow come, according to the flow's paths and the ports in its filter.
 fn entries<'f>(scenario: &Scenario, flow: &'f Flow, switch: &str) -> BTreeSet<&'f str> {
     let from = flow.paths.iter().filter_map(|path| {
         let hop = path.switches.iter().position(|other| other == switch)?;

@@ -1,4 +1,4 @@
-//! Reports why faults cannot be placed, with positions in the file.
+//! Reports why the planner cannot place faults, with positions in the file.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::wanted::report_apart;
 use crate::diagnostic::{Code, Diagnostics, Sink, few, few_names};
 use crate::model::{Direction, Fault};
 
-/// Reports the refusal for one scenario.
+/// Reports why the planner refused the placement of a single scenario.
 pub(super) fn tell(
     sink: &mut Sink<'_>,
     asked: &InjectionProblem<'_, '_>,
@@ -78,7 +78,7 @@ pub(super) fn tell(
     }
 }
 
-/// Reports the refusal for several scenarios that run together; each of them has a plan on its own.
+/// Reports why the planner refused several scenarios that run together, although each of them has a plan on its own.
 pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal) -> Diagnostics {
     let (choices, code, why) = match refusal {
         Refusal::Clash { first, second } => {
@@ -124,7 +124,7 @@ pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal)
     sink.into_diagnostics()
 }
 
-/// Reports that more faults act in a pipeline than it has units; `fault` is the first one beyond them.
+/// Reports that more faults act in a pipeline of a switch than it has units; `fault` is the first that does not fit.
 pub(super) fn tell_units(
     sink: &mut Sink<'_>,
     fault: &Fault,
@@ -147,7 +147,7 @@ impl<'s> InjectionProblem<'_, 's> {
         &wanted.scenario.faults[wanted.choices[choice].fault]
     }
 
-    /// The faults of a conflict, without repetition, in declared order.
+    /// Names of the faults in a conflict, each once, in declared order.
     fn names(&self, conflict: &Conflict) -> Vec<&'s str> {
         let mut names = Vec::new();
         for choice in &conflict.choices {
@@ -183,7 +183,7 @@ impl<'s> InjectionProblem<'_, 's> {
         )
     }
 
-    /// Reports how many faults compete for the units of a switch, if they can be nowhere else.
+    /// Reports how many faults compete for a switch's units, if no other switch can inject them; returns whether it did.
     fn tell_units(&self, sink: &mut Sink<'_>, conflict: &Conflict, target: &TargetModel) -> bool {
         let [(switch, resource @ (UNITS_IN | UNITS_OUT))] = conflict.limits[..] else {
             return false;

@@ -1,4 +1,4 @@
-//! Values of P4Runtime: action calls, and the JSON and text of entries.
+//! Converts table entries, multicast groups and action calls of P4Runtime to JSON and text.
 
 use p4lang::runtime::{ActionCall, FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -14,7 +14,7 @@ pub(super) fn call(name: String, params: &[(&str, u128)]) -> ActionCall {
     }
 }
 
-/// p4lang's runtime types do not implement serde, so this crate defines their JSON.
+/// Writes table entries as JSON: p4lang's runtime types do not implement serde.
 pub(super) fn serialize_entries<S: Serializer>(
     entries: &[TableEntry],
     serializer: S,
@@ -81,7 +81,7 @@ pub(super) fn serialize_groups<S: Serializer>(
     }))
 }
 
-/// The instances of copies; `None` if they are 1, 2, … in order.
+/// The instances of a multicast group's replicas; `None` if they are 1, 2, … in order.
 fn instances(replicas: &[Replica]) -> Option<Vec<u16>> {
     let instances: Vec<u16> = replicas.iter().map(|replica| replica.instance).collect();
     let counted = instances.iter().zip(1..).all(|(one, other)| *one == other);

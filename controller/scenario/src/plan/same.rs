@@ -1,10 +1,10 @@
-//! Scenarios that run together share one network: their topology and routing must be equal.
+//! Checks that scenarios which run together describe the same network: topology and routing must be equal.
 
 use crate::diagnostic::{Code, Diagnostics, Span};
 use crate::model::Scenario;
 use crate::model::topology::{Link, Topology};
 
-/// Refuses scenarios whose `topology` or `routing` differs from that of the first.
+/// Refuses scenarios whose `topology` or `routing` differs from that of the first scenario.
 pub(super) fn check(scenarios: &[&Scenario]) -> Result<(), Diagnostics> {
     let Some((first, others)) = scenarios.split_first() else {
         return Ok(());
@@ -39,14 +39,14 @@ fn topology(scenario: &Scenario) -> Span {
     scenario.span_of(&["topology"]).unwrap_or_default()
 }
 
-/// Position of `routing` in the file, or where it could be written.
+/// Position of `routing` in the file; if it is absent, the position where it could be written.
 fn routing(scenario: &Scenario) -> Span {
     let said = scenario.span_of(&["routing"]);
     said.unwrap_or_else(|| topology(scenario))
 }
 
-/// The first difference between two networks. The order of links determines port numbers, and the order of hosts their
-/// addresses.
+/// Text on the first difference between two networks; `None` if they are equal. The order of links determines port numbers, and
+/// the order of hosts their addresses.
 fn difference(first: &Topology, other: &Topology) -> Option<String> {
     if let Some((a, b)) = unlike(&first.switches, &other.switches, |a, b| a == b) {
         return Some(pair("switch", a, b, String::clone));
@@ -65,7 +65,7 @@ fn difference(first: &Topology, other: &Topology) -> Option<String> {
     (!is_same).then(|| "the capacities of switches, or the sides of the wire, differ".to_owned())
 }
 
-/// The first two elements at the same index that differ.
+/// The first pair of elements at the same index of two lists that differ.
 fn unlike<'a, T>(
     first: &'a [T],
     other: &'a [T],
@@ -76,7 +76,7 @@ fn unlike<'a, T>(
     pairs.find(|pair| !matches!(pair, (Some(a), Some(b)) if is_same(a, b)))
 }
 
-/// Compares two links without their positions in the file.
+/// Whether two links are equal, apart from their positions in the file.
 fn is_same_link(a: &Link, b: &Link) -> bool {
     let elsewhere = Link {
         latency_span: a.latency_span,

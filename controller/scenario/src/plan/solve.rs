@@ -1,4 +1,4 @@
-//! Chooses the injection points, or reports why that is impossible.
+//! Runs the planner, which chooses the injection points of faults, or reports why it cannot place them.
 
 use planner::injection::solve;
 
@@ -8,10 +8,10 @@ use super::wanted::Wanted;
 use super::{TargetModel, refused};
 use crate::diagnostic::{Diagnostics, Sink};
 
-/// Fixed seed of the planner: a file has the same plan whatever the seed of its packets.
+/// Fixed seed of the planner's search: a file has the same plan whatever the seed of its packets.
 const SEED: u64 = 0;
 
-/// Places all faults and triggers, or reports why that is impossible.
+/// Chooses the switches of all faults and triggers of a scenario, or reports why that is impossible.
 pub(super) fn place(
     sink: &mut Sink<'_>,
     wanted: &Wanted<'_>,
@@ -28,7 +28,7 @@ pub(super) fn place(
     }
 }
 
-/// Places several scenarios that share switches of the same names.
+/// Chooses the switches for several scenarios that run together; switches of the same name are shared.
 pub(super) fn place_together(
     wanted: &[&Wanted<'_>],
     target: &TargetModel,

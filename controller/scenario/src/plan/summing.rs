@@ -1,4 +1,4 @@
-//! Requirements of jobs on the switches that sum for them, compared with the target's capabilities.
+//! Compares what jobs require of the switches that sum for them with the target's capabilities.
 
 use parser_gen::FrameValues;
 
@@ -7,9 +7,8 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::Scenario;
 use crate::model::job::Job;
 
-/// The number of values in the frames that a switch sums or may have to sum: that of its jobs, capped by the chip's
-/// `most`. A job beyond `most` is refused if the file declares the number, or if `weir run` starts the programs that rely
-/// on it.
+/// The number of values in the frames that a switch sums, or may have to sum: that of its jobs, limited to the chip's `most`. A
+/// job that needs more is refused if the file declares the number, or if `weir run` starts the programs that rely on it.
 pub(super) fn frame_values(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -34,8 +33,8 @@ pub(super) fn frame_values(
     Some(job.values.min(most))
 }
 
-/// A job of a gradient plan, for a switch that does not sum now but may have to when another one dies. A switch with
-/// faults is excluded, because captures could then not prove the faults.
+/// The first job of a gradient plan, for a switch that does not sum now but may have to when another switch dies; `None` if it
+/// cannot. A switch with faults is excluded, because captures could then not prove the faults.
 fn may_come_to_sum<'s>(
     scenario: &'s Scenario,
     switch: &str,
@@ -46,7 +45,7 @@ fn may_come_to_sum<'s>(
     scenario.jobs.first().filter(|_| can)
 }
 
-/// Refuses a switch with more children than the target's bitmaps have bits.
+/// Refuses a switch that sums for more children (ranks and switches) than the target's bitmaps have bits.
 pub(super) fn check_children(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -66,7 +65,7 @@ pub(super) fn check_children(
     }
 }
 
-/// Refuses deadlines if the target's slots cannot be closed early.
+/// Refuses jobs with a deadline if the target cannot close a slot before all ranks have contributed.
 pub(super) fn check_deadlines(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -85,7 +84,7 @@ pub(super) fn check_deadlines(
     }
 }
 
-/// Refuses RDMA if the target cannot verify and compute an ICRC.
+/// Refuses jobs over RDMA if the target cannot verify and compute an ICRC.
 pub(super) fn check_transport(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -103,7 +102,7 @@ pub(super) fn check_transport(
     }
 }
 
-/// The jobs with a rate limit that a switch sums.
+/// The jobs with a rate limit whose values a switch sums.
 pub(super) fn rated<'s>(
     scenario: &'s Scenario,
     switch: &str,
@@ -115,7 +114,7 @@ pub(super) fn rated<'s>(
     here.filter_map(|job| Some((job, job.rate.as_ref()?)))
 }
 
-/// Refuses rate limits if the target does not meter frames before the sum.
+/// Refuses jobs with a rate limit if the target cannot meter frames before the sum.
 pub(super) fn check_rates(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

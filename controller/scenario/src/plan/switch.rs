@@ -1,4 +1,4 @@
-//! The plan of one switch.
+//! Makes the plan of one switch: its flows, fault units, table entries and multicast groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,68 +20,68 @@ use crate::model::protocols::Protocols;
 use crate::model::{Direction, Fault, Flow, MAX_FLOWS, MAX_SELECT_ENTRIES, Scenario};
 use crate::plan::names;
 
-/// The plan of one switch: its program and its entries.
+/// The plan of one switch: its P4 program and its table entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SwitchPlan {
     /// The switch's name.
     pub name: String,
-    /// The protocols that its flows' filters refer to.
+    /// The protocols to which the filters of the switch's flows refer.
     #[serde(skip)]
     pub protocols: Arc<Protocols>,
-    /// Flows that the switch classifies.
+    /// The flows to which the switch can assign packets: those on which faults act here, and protected ones.
     pub flows: Vec<PlannedFlow>,
-    /// The sets of flows that `meta.class` numbers: positions in `flows`. 0 is "no flow".
+    /// The sets of flows that a packet can belong to, as positions in `flows`; `meta.class` is the index. Set 0 is empty.
     pub classes: Vec<Vec<usize>>,
-    /// The fault in each unit.
+    /// The fault units, with the fault of each.
     pub units: Vec<Unit>,
-    /// Triggers that its units wait for.
+    /// The triggers for which the switch's units wait.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<PlannedTrigger>,
-    /// The generated part of each unit in the program.
+    /// The fault units as input of parser-gen, which generates their P4.
     #[serde(skip)]
     pub engine: EngineSpec,
     /// Number of values in the frames that the switch sums; `None` if it does not sum.
     pub aggregates: Option<FrameValues>,
-    /// Whether any job has a rate limit here.
+    /// Whether any job that the switch sums has a rate limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guards_jobs: bool,
-    /// Whether several paths lead from here to some hosts.
+    /// Whether several paths lead from this switch to some host.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub multipath: bool,
-    /// Whether RoCEv2 carries the values of any job here.
+    /// Whether the switch sums any job whose values come over RoCEv2.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sums_roce: bool,
-    /// Whether the switch is a wire, which forwards by ingress port.
+    /// Whether the switch is a wire: a switch with two ports that forwards by ingress port.
     #[serde(skip)]
     pub wire: bool,
-    /// A fault before a sum. Only Tofino's program treats its unit differently from other targets
+    /// The fault unit in front of the sum, if there is one. Only Tofino's program treats it differently from other units
     /// ([`SwitchPlan::all_entries`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sum: Option<BeforeSum>,
-    /// Entries of fault units and forwarding, written while the epoch is 0. parser-gen adds the classifier's entries.
+    /// Table entries of fault units and forwarding, written while the epoch is 0; parser-gen adds those of the classifier.
     #[serde(serialize_with = "runtime::serialize_entries")]
     pub entries: Vec<TableEntry>,
-    /// Multicast groups for duplicates, broadcasts, results of a job.
+    /// Multicast groups for copies of packets, broadcasts, and results of jobs.
     #[serde(serialize_with = "runtime::serialize_groups")]
     pub groups: Vec<MulticastGroup>,
-    /// Clone sessions that truncate packets, on targets that use them.
+    /// Clone sessions that truncate packets, on targets that truncate by cloning.
     #[serde(
         serialize_with = "cut::serialize",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub sessions: Vec<CloneSession>,
-    /// Resources that the plan uses.
+    /// Resources of the switch that the plan uses.
     pub resources: Resources,
 }
 
 impl SwitchPlan {
-    /// The flows as input of parser-gen, in the same order.
+    /// The switch's flows as input of parser-gen, in the same order.
     #[must_use]
     pub fn classifier(&self) -> Vec<parser_gen::Flow> {
         self.flows.iter().map(PlannedFlow::as_declared).collect()
     }
 
-    /// Generates the switch's program with parser-gen.
+    /// Generates the switch's P4 program with parser-gen.
     pub fn generate(&self) -> Result<Generated, GenerateError> {
         parser_gen::generate_with(
             &self.protocols,
@@ -91,7 +91,7 @@ impl SwitchPlan {
         )
     }
 
-    /// Generates the program for the same flows without faults, to measure what it needs without them.
+    /// Generates the switch's program for the same flows but without faults, to measure the resources of faults.
     pub fn generate_without_faults(&self) -> Result<Generated, GenerateError> {
         parser_gen::generate(&self.protocols, &self.classifier(), &self.options())
     }
@@ -107,7 +107,7 @@ impl SwitchPlan {
         }
     }
 
-    /// The default actions that put an epoch in force; empty if the switch has no fault.
+    /// The tables and their default actions that put an epoch in force; empty if the switch has no fault.
     #[must_use]
     pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
         let directions = self.faulting().into_iter();
@@ -116,7 +116,7 @@ impl SwitchPlan {
             .collect()
     }
 
-    /// The default actions that set the end of the lease, in ticks of the clock by which the program stamps packets.
+    /// The tables and their default actions that set the end of the lease, in ticks of the clock that stamps packets.
     #[must_use]
     pub fn hold_until(&self, deadline: u64) -> Vec<(String, ActionCall)> {
         let directions = self.faulting().into_iter();
@@ -125,7 +125,7 @@ impl SwitchPlan {
             .collect()
     }
 
-    /// The pipelines with a timeline: both if faults act in egress, none without faults and triggers.
+    /// The pipelines in which the epoch matters: ingress if the switch has faults or triggers, also egress if faults act there.
     #[must_use]
     pub fn faulting(&self) -> Vec<Direction> {
         let is_idle = self.units.is_empty() && self.triggers.is_empty();
@@ -136,7 +136,7 @@ impl SwitchPlan {
         }
     }
 
-    /// All entries to write before the timeline starts.
+    /// All table entries that are written to the switch before the timeline starts.
     #[must_use]
     pub fn all_entries(&self, arch: Arch, generated: &Generated) -> Vec<TableEntry> {
         let mut all = generated.entries_for(names::classify::INGRESS);
@@ -150,7 +150,7 @@ impl SwitchPlan {
         all
     }
 
-    /// The entries of [`SwitchPlan::all_entries`] and the multicast groups, in the format of `weir plan --json`.
+    /// [`SwitchPlan::all_entries`], the multicast groups and the clone sessions, in the format of `weir plan --json`.
     pub fn written(&self, arch: Arch, generated: &Generated) -> impl Serialize {
         #[derive(Serialize)]
         struct Written {
@@ -171,13 +171,13 @@ impl SwitchPlan {
         }
     }
 
-    /// Whether a table belongs to a unit before a sum, which has entries of its own.
+    /// Whether a table belongs to the unit in front of the sum, whose entries differ from those of other units.
     fn stands_early(&self, arch: Arch, table: &str) -> bool {
         let unit = names::fault::unit(Direction::Ingress, 0);
         arch == Arch::Tna && self.before_sum.is_some() && table.starts_with(&unit)
     }
 
-    /// Maps each flow's name to its position.
+    /// The position of each flow in the switch's list of flows, by the flow's name.
     #[must_use]
     pub fn positions(&self) -> BTreeMap<&str, usize> {
         let flows = self.flows.iter();
@@ -288,7 +288,7 @@ pub(super) fn switch_plan(
     }
 }
 
-/// Flows that a fault acts on at this switch, then protected flows that pass it.
+/// The flows on which faults act at this switch, followed by the protected flows that pass it.
 fn planned_flows(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -344,8 +344,8 @@ fn planned_flows(
     planned.collect()
 }
 
-/// The sets of flows that `meta.class` numbers. The scenario's flows have been classified together, so this subset fits
-/// too.
+/// The sets of flows that a packet can belong to on this switch, as positions in `flows`. The scenario's flows have been
+/// classified together, so this subset fits too.
 fn classes(sink: &mut Sink<'_>, protocols: &Protocols, flows: &[PlannedFlow]) -> Vec<Vec<usize>> {
     let flows: Vec<parser_gen::Flow> = flows.iter().map(PlannedFlow::as_declared).collect();
     match parser_gen::Classes::new(protocols, &flows) {

@@ -1,4 +1,4 @@
-//! Properties of a switch that the planner relies on.
+//! The capabilities and limits of each kind of switch that the planner relies on.
 
 use parser_gen::FrameValues;
 use serde::Serialize;
@@ -6,69 +6,69 @@ use serde::Serialize;
 use crate::model::job::MAX_CHILDREN;
 use crate::plan::names;
 
-/// Properties of a switch that the planner relies on.
+/// The capabilities and limits of a kind of switch that the planner relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TargetModel {
     /// Duration of one pass over the recirculation port, in nanoseconds.
     pub loop_ns: u64,
     /// Rate of the recirculation port, in bits per second.
     pub loop_rate_bps: u64,
-    /// Time that the machine may add to any deadline, in nanoseconds: 0 in hardware, the scheduler's wake-up in software.
+    /// Time by which the switch may miss a deadline, in nanoseconds: 0 in hardware, the scheduler's wake-up in software.
     pub wakeup_ns: u64,
-    /// The recirculation port's number.
+    /// Number of the recirculation port.
     pub recirculation_port: u32,
-    /// Whether multicast reaches the recirculation port, which duplicates need (docs/decisions/0003).
+    /// Whether a multicast group can have the recirculation port, which duplicates need (docs/decisions/0003).
     pub multicast_recirculates: bool,
-    /// Whether its ports hold frames for the latency of their links.
+    /// Whether the switch's ports hold frames for the latency of their links.
     pub delays_links: bool,
-    /// Whether its program can distribute flows over several paths: Tofino's supports one.
+    /// Whether the switch's program can distribute flows over several paths: Tofino's supports one path.
     pub has_several_ways: bool,
-    /// Whether its ports mark (ECN) frames in a long queue.
+    /// Whether the switch's ports mark frames in a long queue (ECN).
     pub marks_queues: bool,
-    /// Maximum number of faults per direction.
+    /// Maximum number of faults in ingress, and in egress.
     pub units: usize,
-    /// Further resources of one fault, in thousandths of the chip: a measured average.
+    /// Further resources that one fault uses, in thousandths of the chip's capacity: a measured average.
     pub fault_takes: &'static [(&'static str, u64)],
-    /// Number of bits of a draw: a probability is a multiple of 2 to the power of minus this.
+    /// Number of bits of a random draw: a probability is a multiple of 2 to the power of minus this number.
     pub draw_bits: u32,
-    /// Number of bits of its timestamps.
+    /// Number of bits of the switch's timestamps.
     pub time_bits: u32,
-    /// The largest aggregation frames that it sums in one pass.
+    /// Maximum number of values in the aggregation frames that the switch sums in one pass.
     pub frame_values: FrameValues,
-    /// Maximum number of children that it sums: the bits of its bitmap.
+    /// Maximum number of children (ranks and switches) for which the switch sums: the bits of its bitmap.
     pub sum_children: usize,
-    /// Whether a slot can be closed before all ranks have contributed (`CLOSES` in its slots.p4).
+    /// Whether the switch can complete a sum before all ranks have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,
-    /// Whether its program sums RoCEv2, which needs a CRC-32 over the whole packet, before and after the sum.
+    /// Whether the switch's program sums RoCEv2, which needs a CRC-32 over the whole packet before and after the sum.
     pub sums_roce: bool,
-    /// Whether its program checks, before a sum, who may send for a job and at which rate. Tofino has no stage left for
-    /// it, and we do not set `psa_switch`'s meters over Thrift.
+    /// Whether the program checks, before a sum, who may send for a job and at which rate. Tofino has no stage left for it, and
+    /// weir does not set the meters of `psa_switch` over Thrift.
     pub guards_jobs: bool,
-    /// Whether a register can hold a deadline and be compared with it. Tofino's stateful ALU cannot, because clocks wrap.
+    /// Whether a register of the switch can hold a deadline and be compared with it. Tofino's ALU cannot, because clocks wrap.
     pub compares_deadlines: bool,
-    /// Whether it can update checksums over changed fields.
+    /// Whether the switch can update checksums over fields that a fault changed.
     pub mends_checksums: bool,
-    /// The largest aggregation frames beside faults; `None` if a sum leaves faults only the first stage.
+    /// Maximum number of values in a frame on a switch with faults; `None`: a sum leaves faults only the first stage.
     pub frame_values_beside_faults: Option<FrameValues>,
-    /// Whether it places a suitable fault before the sum, which saves a pass.
+    /// Whether the planner places a suitable fault in front of the sum, which saves a pass.
     pub faults_before_sums: bool,
-    /// Whether it has capacity to number the packets of each key separately.
+    /// Whether the switch has capacity to number the packets of each key separately.
     pub numbers_keys: bool,
-    /// Whether packets can wait for others: a recirculated packet then reads a register that other packets write.
+    /// Whether packets can wait for later packets: a recirculated packet then reads a register that the later packets write.
     pub reorders: bool,
-    /// Whether faults can wait for triggers.
+    /// Whether faults on the switch can wait for triggers.
     pub has_triggers: bool,
-    /// How it truncates packets; `None` if it cannot.
+    /// How the switch truncates packets; `None` if it cannot.
     pub truncates: Option<Truncates>,
-    /// Whether a controller can read its clock, which leases need.
+    /// Whether a controller can read the switch's clock, which leases need.
     pub tells_time: bool,
     /// Whether `weir run` starts the hosts' programs and the switches.
     pub runs_hosts: bool,
-    /// Whether one switch of this kind can be restarted while others run.
+    /// Whether one switch of this kind can be restarted while other switches run.
     pub restarts: bool,
 }
 
-/// Average resources of one fault of eight on a Tofino 2 (docs/tofino.md), without stages, which `units` limits.
+/// Average resources of one fault, measured with eight faults on a Tofino 2 (docs/tofino.md); stages are limited by `units`.
 const OF_TOFINO2: [(&str, u64); 9] = [
     ("PHV", 78),
     ("hash distribution units", 45),
@@ -81,25 +81,25 @@ const OF_TOFINO2: [(&str, u64); 9] = [
     ("map RAMs", 6),
 ];
 
-/// The mechanism that truncates packets.
+/// How a switch truncates packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncates {
-    /// Clone sessions, one for each length.
+    /// By clone sessions, one for each length.
     Clones,
-    /// An extern of the architecture.
+    /// By an extern of the architecture.
     Extern,
 }
 
 impl TargetModel {
-    /// Load that held bits put on the recirculation port, in bits per second: each bit passes once per loop.
+    /// Load of held packets on the recirculation port, in bits per second: each held bit passes the port once per loop.
     #[must_use]
     pub fn looping_bps(&self, held_bits: u64) -> u64 {
         let bps = u128::from(held_bits) * 1_000_000_000 / u128::from(self.loop_ns.max(1));
         u64::try_from(bps).unwrap_or(u64::MAX)
     }
 
-    /// The embedded switch with its default recirculation link.
+    /// weir's embedded switch with its default recirculation link.
     pub const EMBEDDED: TargetModel = TargetModel {
         loop_ns: 20_000,
         loop_rate_bps: 100_000_000_000,
@@ -164,7 +164,7 @@ impl TargetModel {
         restarts: false,
     };
 
-    /// BMv2's `psa_switch`: as `simple_switch_grpc`, but its multicast supports only ports 0 to 511.
+    /// BMv2's `psa_switch`: as `simple_switch_grpc`, but its multicast reaches only ports 0 to 511.
     pub const PSA_SWITCH: TargetModel = TargetModel {
         recirculation_port: names::port::PSA_RECIRCULATE,
         multicast_recirculates: false,

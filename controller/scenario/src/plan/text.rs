@@ -1,4 +1,4 @@
-//! The text form of a plan, for users.
+//! Writes a plan as text for users.
 
 use std::fmt;
 
@@ -200,7 +200,7 @@ fn show_switch(f: &mut fmt::Formatter<'_>, switch: &SwitchPlan, sums: &str) -> f
     Ok(())
 }
 
-/// `3`, or `recirculation` for PSA's port, whose number means nothing to a user.
+/// Text for a port: its number, or `recirculation` for PSA's recirculation port, whose number means nothing to a user.
 fn show_port(port: u32) -> String {
     match port {
         names::port::PSA_RECIRCULATE => "recirculation".to_owned(),
@@ -208,7 +208,7 @@ fn show_port(port: u32) -> String {
     }
 }
 
-/// `hdr.ethernet.dst 0x25745000001: unicast(port 1)`
+/// Writes a table entry as text: `hdr.ethernet.dst 0x25745000001: unicast(port 1)`
 fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
     let key = entry.key.iter();
     let key = key.map(|field| format!("{} {}", field.field, show_match(&field.value)));
@@ -227,7 +227,7 @@ fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
     writeln!(f, ": {action}({})", params.collect::<Vec<_>>().join(", "))
 }
 
-/// Whether an entry is a row of the decision function, which means nothing to a user.
+/// Whether a table entry is a row of the decision function or of `lots`, which the text omits: it means nothing to users.
 fn is_word(entry: &TableEntry) -> bool {
     let action = entry.action.name.rsplit('.').next();
     action == Some(names::fault::LOT)

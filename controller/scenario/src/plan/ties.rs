@@ -1,21 +1,21 @@
-//! Faults and triggers that must share a switch.
+//! Groups faults and triggers that must be on the same switch, because a trigger is a register of one switch.
 
 use super::place::Choice;
 use crate::diagnostic::{Code, Sink, few_names};
 use crate::model::Scenario;
 
-/// Faults and triggers that must share one switch.
+/// A group of triggers and faults that must be on the same switch.
 pub(super) struct Tie<'s> {
-    /// Indexes of the scenario's triggers.
+    /// Indexes of the group's triggers in the scenario.
     pub triggers: Vec<usize>,
-    /// Indexes of the choices that these triggers count or enable.
+    /// Indexes of the placement decisions whose faults the group's triggers count or enable.
     pub choices: Vec<usize>,
-    /// The possible switches, nearest to the senders first; never empty.
+    /// The switches that can have the whole group, nearest to the senders first; never empty.
     pub switches: Vec<&'s str>,
 }
 
-/// The groups of faults and triggers that must share a switch, and restricts their choices to it. Refuses groups without
-/// a switch.
+/// Groups faults and triggers that must be on the same switch, and restricts their choices to the group's possible switches.
+/// Refuses groups without a possible switch.
 pub(super) fn ties<'s>(
     sink: &mut Sink<'_>,
     scenario: &'s Scenario,
@@ -84,7 +84,7 @@ fn refuse(sink: &mut Sink<'_>, scenario: &Scenario, group: &[usize], faults: &[u
         .hint("narrow the flows with `from` or `to`, or declare one trigger per fault: a trigger is a register of one switch");
 }
 
-/// Indexes of the faults that a trigger counts or enables.
+/// Indexes of the faults whose hits a trigger counts, and of those that wait for it.
 pub(super) fn faults_of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
     let waiting = scenario.faults.iter().enumerate();
     let waiting = waiting.filter(|(_, fault)| fault.when == Some(trigger));
@@ -92,7 +92,7 @@ pub(super) fn faults_of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
     counted.chain(waiting.map(|(index, _)| index)).collect()
 }
 
-/// Groups of triggers that share a fault, directly or through others.
+/// Groups of triggers, as indexes, that are connected by common faults, directly or through other triggers.
 fn groups(scenario: &Scenario) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     for trigger in 0..scenario.triggers.len() {

@@ -1,4 +1,4 @@
-//! Scenarios that run on the same network at the same time.
+//! Plans and checks scenarios that run on the same network at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use crate::diagnostic::{Code, Diagnostics, Sink};
 use crate::model::disruption::Subject;
 use crate::model::{Direction, Fault, Scenario};
 
-/// Plans scenarios that run at the same time in one network, which all of them must describe equally. Their resource use
-/// on a switch adds up. Where another placement exists, no switch gets two faults that may hit the same packet at the
-/// same time, nor a fault on a switch that another scenario restarts. Each scenario must also have a plan on its own.
+/// Plans scenarios that run at the same time in one network; all of them must describe the same network. Their resource use on
+/// a switch adds up. Where another placement exists, no switch gets two faults that may hit the same packet at the same time,
+/// nor a fault on a switch that another scenario restarts. Each scenario must also have a plan on its own.
 pub fn plan_together(
     scenarios: &[&Scenario],
     target: &TargetModel,
@@ -55,7 +55,7 @@ pub fn plan_together(
     }
 }
 
-/// The constraints between the choices of different scenarios; `None` if their protocols are incompatible.
+/// The constraints between placements of different scenarios; `None` if their protocol files contradict each other.
 fn apart(wanted: &[&Wanted<'_>]) -> Option<Apart> {
     let mut apart = Apart::default();
     for (second, later) in wanted.iter().enumerate() {
@@ -90,7 +90,7 @@ fn apart(wanted: &[&Wanted<'_>]) -> Option<Apart> {
     Some(apart)
 }
 
-/// The switches that a scenario restarts.
+/// Names of the switches that the scenario's disruptions restart.
 fn restarted(scenario: &Scenario) -> BTreeSet<String> {
     let subjects = scenario.disruptions.iter();
     let subjects = subjects.map(|disruption| disruption.does.subject());
@@ -128,7 +128,7 @@ pub fn check_together(scenarios: &[(&Scenario, &Plan)], target: &TargetModel) ->
     Diagnostics(found)
 }
 
-/// Refuses the last of the scenarios if a switch has too few units for all of them.
+/// Refuses the last scenario if a switch has too few fault units for all scenarios together.
 fn units(sink: &mut Sink<'_>, scenarios: &[(&Scenario, &Plan)], target: &TargetModel) {
     let Some(((last, plan), others)) = scenarios.split_last() else {
         return;
@@ -175,11 +175,11 @@ fn enumerate<'a>(files: impl Iterator<Item = &'a str>) -> String {
     files.collect::<Vec<_>>().join(", ")
 }
 
-/// The sets of flows of two scenarios that a packet can belong to.
+/// Which flows of two scenarios can have packets in common.
 struct Meeting {
-    /// Classes over both scenarios; the later scenario's flows are numbered after those of the earlier one.
+    /// Sets of flows that a packet can belong to. The later scenario's flows are numbered after those of the earlier one.
     classes: Classes,
-    /// Number of flows of the earlier scenario.
+    /// Number of flows of the earlier scenario, and thus the index of the later scenario's first flow.
     border: usize,
 }
 
@@ -201,7 +201,7 @@ impl Meeting {
         })
     }
 
-    /// The flows of the other scenario that share packets with a flow of one scenario.
+    /// Indexes of one scenario's flows that share packets with a flow of the other; `of_later`: `flow` is of the later one.
     fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
         let border = self.border;
         let number = if of_later { border + flow } else { flow };
@@ -213,7 +213,7 @@ impl Meeting {
     }
 }
 
-/// Two scenarios with their plans.
+/// Two scenarios that run together, with their plans.
 struct Pair<'a> {
     earlier: (&'a Scenario, &'a Plan),
     later: (&'a Scenario, &'a Plan),
@@ -221,7 +221,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Reports a switch that one scenario restarts and the other injects faults on: the fault's numbers and counts are
+    /// Reports switches that one scenario restarts while the other injects faults there: the faults' numbers and counts are
     /// lost.
     fn restarts(&self, sink: &mut Sink<'_>) {
         let (earlier, later) = (self.earlier, self.later);
@@ -283,7 +283,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// A switch where both faults act, and two of their flows that share a packet.
+    /// A switch where two faults act, and a flow of each such that both flows share a packet; `None` if there is none.
     fn meet<'p>(&self, first: &Points<'p>, second: &Points<'_>) -> Option<(&'p str, usize, usize)> {
         first.iter().find_map(|(a, switches)| {
             let met = self.met.meeting(*a, false);
@@ -342,10 +342,10 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The injection points of a fault: switches, by flow.
+/// The injection points of one fault: by index of the flow, the names of the switches.
 type Points<'p> = BTreeMap<usize, BTreeSet<&'p str>>;
 
-/// The injection points of each fault.
+/// For each fault of the scenario, its injection points in the plan.
 fn points<'p>(scenario: &Scenario, plan: &'p Plan) -> Vec<Points<'p>> {
     let flows: BTreeMap<&str, usize> = scenario
         .flows
@@ -373,7 +373,7 @@ fn points<'p>(scenario: &Scenario, plan: &'p Plan) -> Vec<Points<'p>> {
     points
 }
 
-/// Intervals of time in which a fault acts, in nanoseconds; the last one has no end.
+/// Start and end of each time range in which a fault acts, in nanoseconds; the end is `u64::MAX` if it is unknown or never.
 fn times<'s>(scenario: &'s Scenario, fault: &'s Fault) -> impl Iterator<Item = (u64, u64)> + 's {
     // A step that waits for a condition may start at any time.
     let start = |epoch: u16| scenario.begins_ns(epoch);

@@ -1,7 +1,7 @@
-//! Triggers: the switch of each, and its configuration there.
+//! Plans triggers: the switch that keeps each trigger, and its configuration.
 //!
-//! A trigger is one register of one switch, or one cell per key. So the faults that it counts or enables must all be on
-//! that switch.
+//! A trigger is one register of one switch, or one cell per key. So the faults that it counts or enables must all be on that
+//! switch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,30 +19,30 @@ use crate::model::trigger::{Event, Trigger};
 use crate::model::{Direction, Scenario};
 use crate::plan::names::{fault, trigger as names};
 
-/// A trigger on a switch.
+/// A trigger in the plan of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedTrigger {
     /// The trigger's name.
     pub name: String,
-    /// Description for users: `after 1 hit of loss, for 50ms`.
+    /// Description of the trigger for users: `after 1 hit of loss, for 50ms`.
     pub what: String,
-    /// Name of the register with the number of counted events.
+    /// Name of the P4 register with the number of events counted so far.
     pub register: String,
-    /// For a trigger per key: the number of cells of its registers.
+    /// For a trigger per key: the number of cells of its registers; `None` if all packets share the trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<usize>,
-    /// Name of the counter of how often the trigger came on, if the switch counts that.
+    /// Name of the P4 counter of how often the trigger came on; `None` if the switch does not count that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<String>,
-    /// For a trigger per key: name of the counter of packets whose key had no cell.
+    /// For a trigger per key: name of the P4 counter of packets whose key had no cell; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<String>,
-    /// Index among the scenario's triggers.
+    /// Index of the trigger in the scenario.
     #[serde(skip)]
     pub index: usize,
 }
 
-/// Refuses triggers if the target does not support them.
+/// Refuses triggers if the target does not support triggers.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let Some(trigger) = scenario.triggers.first().filter(|_| !target.has_triggers) else {
         return;
@@ -55,7 +55,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
         .hint("use the embedded switch or BMv2, which support triggers");
 }
 
-/// The triggers of a switch, in declared order.
+/// The triggers that the plan puts on a switch, in declared order.
 pub(super) fn for_switch(
     scenario: &Scenario,
     placement: &Placement,
@@ -83,8 +83,8 @@ pub(super) fn for_switch(
         .collect()
 }
 
-/// The flows that a trigger depends on or affects: flows that it counts, flows of faults whose hits it counts, and flows
-/// of faults that wait for it.
+/// Indexes of the flows that a trigger depends on or affects: flows that it counts, flows of faults whose hits it counts, and
+/// flows of faults that wait for it.
 pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> {
     let faults = faults_of(scenario, trigger).into_iter();
     let flows = faults
@@ -93,7 +93,7 @@ pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> 
     flows.chain(scenario.triggers[trigger].flows()).collect()
 }
 
-/// The entries that map each class of packets to the trigger's events, according to the class's flows.
+/// The table entries that map each class of packets to the events of a trigger, according to the flows of the class.
 pub(super) fn entries(
     scenario: &Scenario,
     triggers: &[PlannedTrigger],
@@ -133,7 +133,7 @@ pub(super) fn entries(
     entries
 }
 
-/// The trigger's events for packets of each flow, by the flow's name.
+/// For each flow that a trigger counts, by name: the events that a packet of the flow is, as a bitmap of stages.
 pub(crate) fn events_by_flow<'s>(
     scenario: &'s Scenario,
     trigger: &Trigger,
@@ -155,7 +155,7 @@ pub(crate) fn events_by_flow<'s>(
     by_flow
 }
 
-/// The triggers of a switch as input of parser-gen.
+/// The triggers of a switch as input of parser-gen, which generates their P4.
 pub(super) fn specs(
     scenario: &Scenario,
     triggers: &[PlannedTrigger],

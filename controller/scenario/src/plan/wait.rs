@@ -1,4 +1,4 @@
-//! Only one fault can make a packet wait for others: the packet's header has space for the count of one unit.
+//! Refuses faults that together make one packet wait for others: the packet's header has space for the count of one unit.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{PlannedFlow, Unit};
 use crate::diagnostic::{Code, Sink};
 use crate::model::{Fault, Scenario};
 
-/// Refuses two faults that make the same packets wait.
+/// Refuses two faults that both make a packet wait for later packets, if their flows have a packet in common.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

@@ -1,10 +1,9 @@
-//! Placement: which switch injects which fault.
+//! Lists the placement decisions of a scenario: for each fault and flow, the switches that can inject the fault.
 //!
 //! The candidates for a (fault, flow) pair are the switches on *every* path of the flow, or the one that the file names
-//! (`where`, or the flow's `on`): each packet passes there exactly once, so one unit counts its ordinals. A fault without
-//! state (`always`) may also be spread over several switches of which each path crosses exactly one. Flows of a fault
-//! with the same paths are placed together. [`planner::injection`] chooses among the candidates; [`super::points`]
-//! prepares its input.
+//! (`where`, or the flow's `on`): each packet passes there exactly once, so one unit counts its ordinals. A fault without state
+//! (`always`) may also be spread over several switches of which each path crosses exactly one. Flows of a fault with the same
+//! paths are placed together. [`planner::injection`] chooses among the candidates; [`super::points`] prepares its input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +13,19 @@ use crate::diagnostic::{Code, Sink};
 use crate::model::selection::Selection;
 use crate::model::{Direction, Fault, Flow, Path, Scenario};
 
-/// All placement decisions of a scenario.
+/// All placement decisions of a scenario, for the planner.
 pub(super) struct Wanted<'s> {
     pub scenario: &'s Scenario,
     pub choices: Vec<Choice<'s>>,
     pub ties: Vec<Tie<'s>>,
 }
 
-/// Flows of a fault with equal values are placed together: end hosts, the paths if there are several, and candidate
-/// switches.
+/// The properties that flows of a fault must share to be placed together: end hosts (and paths, if there are several), and
+/// candidate switches.
 type Alike<'s> = (Vec<(&'s str, &'s str, &'s [String])>, Vec<&'s str>);
 
 impl<'s> Wanted<'s> {
-    /// Collects the decisions of a scenario; refuses faults that no switch can take even on its own.
+    /// Collects the placement decisions of a scenario; refuses faults that no switch can inject, even without other faults.
     pub fn new(sink: &mut Sink<'_>, scenario: &'s Scenario) -> Option<Wanted<'s>> {
         let mut choices: Vec<Choice<'_>> = Vec::new();
         let mut complete = true;
@@ -68,7 +67,7 @@ impl<'s> Wanted<'s> {
         })
     }
 
-    /// The placement with these switches for each choice.
+    /// The placement that results from these switches for each placement decision.
     pub fn placed(&self, at: &[Vec<String>], fullest: Option<Fullest>) -> Placement {
         let mut points = Vec::new();
         for (choice, switches) in self.choices.iter().zip(at) {
@@ -99,8 +98,8 @@ impl<'s> Wanted<'s> {
     }
 }
 
-/// The choice for a fault and a flow's paths: the switches that every packet passes exactly once. Its list of flows is
-/// still empty.
+/// The placement decision for a fault and one flow, with the switches that every packet of the flow passes exactly once. Its
+/// list of flows is still empty. `None` if an error was reported.
 fn candidates<'s>(
     sink: &mut Sink<'_>,
     index: usize,
@@ -166,7 +165,7 @@ fn candidates<'s>(
     Some(choice)
 }
 
-/// Reports that a fault would need several switches for a flow.
+/// Reports that no single switch sees all packets of a flow, although the fault needs one.
 pub(super) fn report_apart(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow) {
     let (a, b) = apart(&flow.paths);
     let message = format!(
@@ -212,7 +211,7 @@ fn report_place(sink: &mut Sink<'_>, fault: &Fault, flow: &Flow, switch: &str) {
     }
 }
 
-/// Two paths without a common switch.
+/// Text of two paths that have no switch in common.
 fn apart(paths: &[Path]) -> (String, String) {
     let show = |path: &Path| format!("{} → {} ({})", path.from, path.to, path.switches.join(", "));
     for (i, a) in paths.iter().enumerate() {
@@ -229,7 +228,7 @@ fn apart(paths: &[Path]) -> (String, String) {
     )
 }
 
-/// Pairs of choices, the earlier one first, whose flows share a packet.
+/// Pairs of placement decisions whose flows share a packet, as indexes, the smaller one first.
 pub(super) type Meetings = BTreeSet<(usize, usize)>;
 
 pub(super) fn meetings(scenario: &Scenario, choices: &[Choice<'_>]) -> Meetings {

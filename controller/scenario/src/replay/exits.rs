@@ -1,4 +1,4 @@
-//! Where a switch forwards a frame, according to its entries.
+//! The egress ports by which a switch forwards a frame, computed from the switch's table entries.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::Engine;
 use crate::model::routing::hash;
 use crate::plan::names::forward;
 
-/// A switch's forwarding entries, indexed by key, since every frame needs them.
+/// A switch's forwarding entries, indexed by their keys because every frame needs a lookup.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Forwarding {
-    /// For wires: the egress port for each ingress port.
+    /// If the switch is a wire: the egress port for each ingress port; `None`: the entry names no port.
     wires: BTreeMap<u128, Option<u32>>,
     /// The forwarding action for each destination MAC address.
     hosts: BTreeMap<u128, ActionCall>,
 }
 
 impl Forwarding {
-    /// Reads a switch's entries. Of two entries with the same key, the first applies.
+    /// Reads the forwarding entries among a switch's table entries. Of two entries with the same key, the first applies.
     pub(super) fn new(entries: &[TableEntry]) -> Forwarding {
         let mut forwarding = Forwarding::default();
         for entry in entries {
@@ -42,13 +42,13 @@ impl Forwarding {
 }
 
 impl Engine {
-    /// Whether frames with one destination and one ingress port may leave by several ports, one each.
+    /// Whether frames with the same destination and ingress port may leave by different ports, each frame by one port.
     pub(super) fn spreads(&self) -> bool {
         let mut actions = self.forwarding.hosts.values();
         actions.any(|action| [forward::SPREAD, forward::BETWEEN].contains(&action.name.as_str()))
     }
 
-    /// The egress ports for a frame from an ingress port, according to the forwarding entries.
+    /// The egress ports of a frame that came by the ingress port `port`; empty if the switch does not forward the frame.
     pub(super) fn exits(&self, frame: &[u8], port: u32) -> Vec<u32> {
         if let Some(leads_to) = self.forwarding.wires.get(&u128::from(port)) {
             return leads_to.iter().copied().collect();
@@ -78,7 +78,7 @@ impl Engine {
             .unwrap_or_default()
     }
 
-    /// The egress port on one of several paths to a host, chosen by the frame's flow.
+    /// The egress port on one of several paths to a host; the hash of the frame's addresses and ports selects the path.
     fn one_of_several(&self, action: &ActionCall, frame: &[u8]) -> Option<u32> {
         let param = |action: &ActionCall, name: &str| -> Option<u32> {
             let mut params = action.params.iter();

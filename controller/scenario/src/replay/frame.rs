@@ -1,4 +1,4 @@
-//! Frames as input and output of the model.
+//! The frames that the model of the fault engine reads and computes: classified, recorded, and rewritten frames.
 
 use std::sync::Arc;
 
@@ -7,57 +7,57 @@ use parser_gen::psn::{Begun, DataPacket};
 
 use super::{FlowSet, Verdict};
 
-/// A frame as `Classify` sees it.
+/// A frame as the switch's control `Classify` sees it: the flows that it belongs to, and the other inputs of the fault units.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Classified {
-    /// Ingress port.
+    /// Port by which the frame came to the switch.
     pub port: u32,
-    /// Flows of the frame in ingress.
+    /// The flows that the frame belongs to in ingress.
     pub ingress: FlowSet,
-    /// Egress ports, and the frame's flows at each, in the order in which copies are made.
+    /// The frame's egress ports in the order in which the switch makes the copies, each with the flows of the copy.
     pub exits: Arc<[(u32, FlowSet)]>,
-    /// The egress verdicts if no egress unit examines the frame and one copy is made per port.
+    /// Per egress port, the egress verdicts in the case that no egress unit examines the frame and each port gets one copy.
     pub untouched: Arc<[(u32, Vec<Verdict>)]>,
-    /// Hash of the packet's key for each ingress unit, if units distinguish keys.
+    /// For each ingress fault unit, the hash of the frame's key (such as its connection); empty if no unit distinguishes keys.
     pub keys: Arc<[KeyHash]>,
-    /// Hash of the packet's key for each trigger of the switch, if triggers distinguish keys.
+    /// For each trigger of the switch, the hash of the frame's key (such as its connection); empty if no trigger has keys.
     pub trigger_keys: Arc<[KeyHash]>,
-    /// The frame's role in an RDMA connection, if units select by that.
+    /// The frame's role in an RDMA connection; `None` if it has none, or if no unit selects by sequence number.
     pub data: Option<DataPacket>,
-    /// The announcement of its connection that the switch had received.
+    /// The announcement of the frame's RDMA connection, if the switch had received one before the frame.
     pub told: Option<Begun>,
-    /// The sequence number with which the frame opens a TCP connection, if opening a connection restarts its numbering.
+    /// TCP sequence number, if the frame opens a connection and a unit or trigger then restarts its numbering; else `None`.
     pub begins: Option<u32>,
-    /// Arrival time in nanoseconds, for effects that depend on it.
+    /// Arrival time of the frame in nanoseconds, for effects that depend on time.
     pub at_ns: u64,
-    /// Length in bytes, for effects that depend on it.
+    /// Length of the frame in bytes, for effects that depend on it.
     pub bytes: u32,
-    /// For each ingress unit, the time in nanoseconds when as many later packets of its cell had come as the unit makes a
-    /// packet wait for; `u64::MAX` if they never came. Empty if no unit waits.
+    /// For each ingress unit that lets packets wait for later packets of the same cell: the time in nanoseconds when enough of
+    /// them had come; `u64::MAX` if they never came. Empty if no unit does so.
     pub passed_ns: Arc<[u64]>,
-    /// For each trigger of the switch, whether a slightly later frame from another port may change it: the switch may
-    /// have taken that frame first. Empty if there is no such trigger.
+    /// For each trigger of the switch, whether a slightly later frame from another port may change the trigger, since the
+    /// switch may have processed that frame first. Empty if there is no such trigger.
     pub may_turn: Arc<[bool]>,
-    /// Whether captures show that the frame left. It is decided by them, because the switch's clock is not theirs.
+    /// Whether captures show that the frame left the switch, if known. It decides what depends on the switch's own clock.
     pub seen_to_leave: Option<bool>,
-    /// Time of the first departure, if known: when a later frame came, the switch had finished with this one.
+    /// Time in nanoseconds when the first copy left the switch, if known. By then the switch had processed the frame.
     pub left_ns: Option<u64>,
 }
 
 impl Classified {
-    /// Whether the frame was seen to leave before the next frame came.
+    /// Whether captures show that this frame left the switch before the frame `next` arrived.
     #[must_use]
     pub fn was_done_before(&self, next: &Classified) -> bool {
         self.left_ns.is_some_and(|left_ns| left_ns < next.at_ns)
     }
 }
 
-/// A frame as far as it was captured.
+/// A frame as a capture recorded it, possibly without its end.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded<'f> {
-    /// Captured bytes, from the frame's start.
+    /// The captured bytes, from the start of the frame on.
     pub bytes: &'f [u8],
-    /// Original length in bytes.
+    /// Length of the whole frame on the wire, in bytes.
     pub wire_len: u32,
 }
 
@@ -72,11 +72,11 @@ impl<'f> Recorded<'f> {
     }
 }
 
-/// The frame that leaves after changes, as far as the original was captured.
+/// The frame that leaves the switch after faults changed it, possibly without its end, as in the capture of the original.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rewritten {
-    /// Known bytes, from the frame's start.
+    /// The known bytes of the changed frame, from its start on.
     pub bytes: Vec<u8>,
-    /// Full length in bytes.
+    /// Length of the whole changed frame, in bytes.
     pub wire_len: u32,
 }

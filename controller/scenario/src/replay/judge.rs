@@ -1,4 +1,4 @@
-//! The effect of one pipeline's units on a frame.
+//! Computes the effect of the fault units in one pipeline, ingress or egress, on a frame.
 
 use parser_gen::psn::DataPacket;
 
@@ -8,13 +8,13 @@ use super::{Classified, Engine, FlowSet, State};
 use crate::model::effect::{Fate, OVER};
 use crate::model::selection::{Cell, Turn};
 
-/// Maximum time, in nanoseconds, by which a switch may take a frame later than captures show. Within this margin of a
-/// full queue or of a trigger's end, the observed fate of the frame decides on which side it was.
+/// Maximum time, in nanoseconds, by which a switch may process a frame later than captures show. If a queue is full, or a
+/// trigger's time ends, within this margin, the observed fate of the frame decides what the switch saw.
 pub(super) const CLOCK_NS: u64 = 5_000_000;
-/// The margin for a switch that uses the captures' timestamps: two clock readings are taken one after the other.
+/// As [`CLOCK_NS`], for a switch that uses the captures' timestamps: two clock readings are taken one after the other.
 pub(super) const SHARED_CLOCK_NS: u64 = 20_000;
 
-/// A unit that fired, its injection, and the word that its effect uses.
+/// A fault unit that fired, the index of its injection, and the word that its effect uses.
 type Fired<'e> = (&'e FaultUnit, usize, u32);
 
 impl Engine {
@@ -78,7 +78,7 @@ impl Engine {
         verdict
     }
 
-    /// Whether a unit fires on a frame, and the word for its effect, fired or not; `None` if the frame's key has no cell.
+    /// Whether a unit fires on a frame, and the word for its effect (fired or not); `None` if the frame's key has no cell.
     #[inline]
     fn decide(
         &self,
@@ -135,7 +135,7 @@ impl Engine {
     }
 }
 
-/// Enters a packet into a unit's queue and returns its waiting time in nanoseconds; `None` if the queue is full.
+/// Puts a packet into the unit's queue and returns its waiting time in nanoseconds; `None` if the queue is full.
 #[inline]
 fn take_turn(unit: &FaultUnit, free_ns: &mut u64, frame: &Classified) -> Option<u64> {
     let pace = unit.effect.pace()?;

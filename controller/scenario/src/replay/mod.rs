@@ -38,56 +38,56 @@ use trigger::SwitchTrigger;
 use unit::FaultUnit;
 pub use verdict::{Act, Passage, Triggered, Verdict};
 
-/// The flows that a packet belongs to: positions among the switch's flows, ascending.
+/// The flows that a packet belongs to: their positions in the switch's list of flows, ascending.
 pub type FlowSet = Arc<[usize]>;
 
-/// The faults and the forwarding of a switch.
+/// The model of a switch's fault units and forwarding, without their state.
 #[derive(Debug)]
 pub struct Engine {
     library: Arc<Protocols>,
     draws: Draws,
     plan: SwitchPlan,
     forwarding: Forwarding,
-    /// Cache of classified packets, by all fields that the filters read: filters are many, and packets repeat.
+    /// Cache of packets' flows, by the values of all fields that filters read: filters are many, and packets repeat.
     seen: Mutex<FlowCache>,
-    /// Fields that the filters read.
+    /// The fields that the flows' filters read.
     fields: Vec<FieldId>,
-    /// Fields that identify the opening of a TCP connection.
+    /// The fields that show whether a packet opens a TCP connection.
     beginning: Vec<FieldId>,
     ingress: Vec<FaultUnit>,
     egress: Vec<FaultUnit>,
     triggers: Vec<SwitchTrigger>,
-    /// Whether no egress unit examines frames, and all frames to one destination take one path.
+    /// Whether no egress unit examines frames, and all frames to the same destination take one path.
     is_plain: bool,
     /// Number of injections in the plan, on all switches.
     injections: usize,
     start: State,
 }
 
-/// Cache of packets' flows by the fields that filters read, with a reusable buffer for the key.
+/// Cache of packets' flows, by the values of the fields that filters read, with a reusable buffer for such values.
 #[derive(Debug, Default)]
 struct FlowCache {
     key: Vec<u8>,
     flows: HashMap<Box<[u8]>, FlowSet, FixedState>,
-    /// Exits by destination and ingress port.
+    /// The egress ports of frames, by destination MAC address and ingress port.
     exits: HashMap<([u8; 6], u32), Exits, FixedState>,
 }
 
-/// The egress ports of a frame.
+/// The egress ports of a frame, and the flows that the frame belongs to at each of them.
 #[derive(Debug, Clone)]
 struct Exits {
     exits: Arc<[(u32, FlowSet)]>,
     untouched: Arc<[(u32, Vec<Verdict>)]>,
 }
 
-/// A word that selects the median of a distribution.
+/// A random word that selects the median of a distribution.
 const MEDIAN: u32 = 1 << 31;
 
-/// Maximum number of packets in the cache.
+/// Maximum number of packets in the cache of flows.
 const MAX_SEEN: usize = 1 << 16;
 
 impl Engine {
-    /// The engine of a switch; `None` if the plan does not contain the switch, or uses another scenario's protocols.
+    /// The model of a switch's fault engine; `None` if the plan lacks the switch, or uses another scenario's protocols.
     #[must_use]
     pub fn new(scenario: &Scenario, plan: &Plan, switch: &str) -> Option<Engine> {
         let planned = plan.switch(switch)?;
@@ -138,7 +138,7 @@ impl Engine {
         Some(engine)
     }
 
-    /// Sets the engine up for a switch whose clock stamps the captured frames.
+    /// The engine for a switch whose own clock provides the timestamps of the captured frames.
     #[must_use]
     pub fn with_shared_clock(mut self) -> Engine {
         for trigger in &mut self.triggers {
@@ -147,20 +147,20 @@ impl Engine {
         self
     }
 
-    /// The state before the first packet.
+    /// The state of the switch before its first packet.
     #[must_use]
     pub fn start(&self) -> State {
         self.start.clone()
     }
 
-    /// Classifies a frame from an ingress port as `Classify` and `Forward` do. An empty list of exits means that it
-    /// leaves by no port.
+    /// Determines the flows and egress ports of a frame from an ingress port, as `Classify` and `Forward` do in P4. An empty
+    /// list of egress ports means that the switch does not forward the frame.
     #[must_use]
     pub fn classify(&self, frame: &[u8], port: u32) -> Classified {
         self.classify_parsed(frame, &self.library.parsed(frame), port)
     }
 
-    /// As [`Engine::classify`], for a frame whose headers are already parsed.
+    /// Determines flows and egress ports as [`Engine::classify`], for a frame whose headers are already parsed.
     #[must_use]
     #[inline]
     pub fn classify_parsed(&self, frame: &[u8], headers: &Headers, port: u32) -> Classified {
@@ -195,7 +195,7 @@ impl Engine {
         }
     }
 
-    /// The frame's exits and its flows there, from the cache. Mostly they are equal for all frames of one ingress port
+    /// The frame's egress ports and its flows at each, from the cache. They are mostly equal for all frames of one ingress port
     /// and destination.
     #[inline]
     fn known_exits(&self, frame: &[u8], port: u32, flows: &dyn Fn(u32) -> FlowSet) -> Exits {
@@ -232,7 +232,7 @@ impl Engine {
         exits
     }
 
-    /// Ingress units that let a frame wait until others of its cell have passed: number, cell, and number of others.
+    /// The ingress units in which the frame waits for later packets of its cell: number of the unit, cell, number of packets.
     #[inline]
     pub fn waits<'e>(
         &'e self,
@@ -249,14 +249,14 @@ impl Engine {
         })
     }
 
-    /// Number of ingress units.
+    /// Number of fault units in ingress.
     #[must_use]
     pub fn units(&self) -> usize {
         self.ingress.len()
     }
 
-    /// Sets the time when enough later frames of the flow had passed. `frames` are in order of arrival at each port. The
-    /// timeline is ignored: if a step ends while a packet waits, it may be due later than this time, never earlier.
+    /// Sets the time when enough later frames of a waiting frame's flow had come. `frames` are in order of arrival at each
+    /// port. The timeline is ignored: if a step ends while a packet waits, it may be due later than this time, never earlier.
     pub fn tell_passed(&self, frames: &mut [Classified]) {
         let mut passed_ns = vec![vec![u64::MAX; self.ingress.len()]; frames.len()];
         let mut waiting: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -274,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// The key by which an injection numbers a frame; `None` if it numbers by flow alone.
+    /// The key by which an injection numbers a frame; `None` if the injection numbers all frames of a flow together.
     #[must_use]
     #[inline]
     pub fn key_of(&self, frame: &Classified, injection: usize) -> Option<Arc<[u8]>> {
@@ -288,13 +288,13 @@ impl Engine {
         Some(Arc::clone(&hash.key))
     }
 
-    /// Whether any of these flows is protected.
+    /// Whether any of these flows is protected from faults.
     #[inline]
     fn guards(&self, flows: &FlowSet) -> bool {
         flows.iter().any(|flow| self.plan.flows[*flow].protected)
     }
 
-    /// Hash of the frame's key for each ingress unit.
+    /// For each ingress unit, the hash of the frame's key.
     #[inline]
     fn keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.ingress.iter().any(|unit| unit.key().is_some()) {
@@ -309,7 +309,7 @@ impl Engine {
         self.ingress.iter().map(hash).collect()
     }
 
-    /// The frame's role in an RDMA connection.
+    /// The frame's role in an RDMA connection; `None` if it has none.
     #[inline]
     fn data(&self, frame: &[u8]) -> Option<DataPacket> {
         let mut units = self.ingress.iter();
@@ -318,7 +318,7 @@ impl Engine {
             .flatten()
     }
 
-    /// The sequence number with which a frame opens a TCP connection.
+    /// The TCP sequence number of a frame that opens a connection; `None` for other frames.
     #[inline]
     fn begins(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
         let number = |field: &FieldId| self.library.number(*field, frame, headers);
@@ -329,7 +329,7 @@ impl Engine {
         begins.then(|| u32::try_from(number(seq)?).ok()).flatten()
     }
 
-    /// The flows whose filters a frame matches at a port, by direct evaluation.
+    /// The flows whose filters a frame matches at a port, computed without the cache.
     #[inline]
     fn flows(&self, frame: &[u8], headers: &Headers, port: u32) -> FlowSet {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -352,7 +352,7 @@ impl Engine {
         flows
     }
 
-    /// Whether no unit examines frames with this classification in any epoch.
+    /// Whether no unit examines frames with this classification, whatever the epoch.
     #[must_use]
     #[inline]
     pub fn ignores(&self, frame: &Classified) -> bool {
@@ -369,7 +369,7 @@ impl Engine {
                 .all(|(_, flows)| idle(&self.egress, flows))
     }
 
-    /// Takes a frame through both pipelines in an epoch.
+    /// Takes a frame through ingress and egress of the switch in an epoch, updates the state, and returns the verdicts.
     #[inline]
     pub fn pass(&self, state: &mut State, frame: &Classified, epoch: u16) -> Passage {
         let on = self.look(state, frame, epoch);
@@ -400,19 +400,19 @@ impl Engine {
         }
     }
 
-    /// All ingress units, in declared order, with the action of each on a packet.
+    /// For each ingress unit, in declared order of faults: its action on the packet with this verdict.
     #[inline]
     pub fn ingress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.ingress, verdict)
     }
 
-    /// All egress units, in declared order, with the action of each on a packet.
+    /// For each egress unit, in declared order of faults: its action on the packet with this verdict.
     #[inline]
     pub fn egress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.egress, verdict)
     }
 
-    /// The frame that leaves after some units fired, each with its drawn word; `None` if the frame is unchanged.
+    /// The frame that leaves the switch after units with these effects and drawn random words fired; `None` if it is unchanged.
     #[must_use]
     pub fn rewritten<'e>(
         &self,
@@ -446,7 +446,7 @@ impl Engine {
         units.any(|unit| unit.effect.pace().is_some())
     }
 
-    /// Whether any unit holds packets.
+    /// Whether the effect of any unit delays packets.
     #[must_use]
     #[inline]
     pub fn is_timed(&self) -> bool {
@@ -454,7 +454,7 @@ impl Engine {
         units.any(|unit| unit.effect.is_timed())
     }
 
-    /// Whether any unit changes bytes.
+    /// Whether the effect of any unit changes bytes of packets.
     #[must_use]
     #[inline]
     pub fn rewrites(&self) -> bool {
@@ -462,7 +462,7 @@ impl Engine {
         units.any(|unit| unit.effect.changes())
     }
 
-    /// Whether a unit that changes bytes examines a frame.
+    /// Whether a unit whose effect changes bytes examines the frame.
     #[must_use]
     #[inline]
     pub fn may_rewrite(&self, frame: &Classified) -> bool {
@@ -476,7 +476,7 @@ impl Engine {
         units.any(met)
     }
 
-    /// The frame that leaves after this ingress verdict; `None` if the frame is unchanged.
+    /// The frame that leaves the switch after this ingress verdict; `None` if the frame is unchanged.
     #[must_use]
     #[inline]
     pub fn leaves_as(&self, verdict: &Verdict, frame: Recorded<'_>) -> Option<Rewritten> {
@@ -484,8 +484,8 @@ impl Engine {
         self.rewritten(frame, fired.map(|act| (act.effect, act.w)))
     }
 
-    /// The shortest intended hold time of any unit, in nanoseconds, at the median of its distribution; `None` if no unit
-    /// holds packets.
+    /// The shortest time, in nanoseconds, for which a unit holds packets on purpose; a random time counts with its median.
+    /// `None` if no unit holds packets.
     #[must_use]
     pub fn shortest_hold_ns(&self) -> Option<u64> {
         let holding = self.ingress.iter();

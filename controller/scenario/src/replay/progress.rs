@@ -1,4 +1,4 @@
-//! Progress of a trigger, shared or per key, and assumptions about it where the captures do not determine it.
+//! Progress of a trigger through its events, shared or per key, and assumptions where captures do not determine it.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -7,57 +7,57 @@ use std::sync::Arc;
 use super::Classified;
 use super::slots::Slots;
 
-/// Frames from different ports within this time, in nanoseconds, may be taken in either order: one iteration of the
-/// packet loop takes waiting frames port by port.
+/// Maximum time, in nanoseconds, between frames from different ports that a switch may process in either order: one iteration
+/// of its packet loop takes waiting frames port by port.
 pub(super) const RACE_NS: u64 = 200_000;
 
-/// The state of one trigger of a switch after the frames so far.
+/// The model's state of one trigger of a switch, after all frames so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Followed {
     /// Progress shared by all packets, for a trigger without keys.
     pub shared: Progress,
-    /// Progress of each key, for a trigger with keys.
+    /// Progress of each key, for a trigger that counts separately for each key.
     pub keyed: Slots<Progress>,
-    /// Recent changes of the trigger between on and off.
+    /// Changes of the trigger to on or off in the last [`RACE_NS`].
     pub turned: Vec<Turned>,
-    /// The assumption with which the next frame meets the trigger, whatever frame it is.
+    /// Whether the trigger is assumed to be on when the next frame comes; `None`: as its progress says.
     pub view: Option<bool>,
-    /// The assumption with which the current frame met the trigger.
+    /// Whether the trigger is assumed to be on for the current frame; `None`: as its progress says.
     pub assumed: Option<bool>,
-    /// Pending changes, by key, with their deadlines: a frame was assumed to have come after such a change.
+    /// Key and deadline (ns) of each change that is still to come, but that an earlier frame was assumed to have seen.
     pub owed: Vec<(u32, u64)>,
-    /// Pending changes that the assuming frame has undone: the frame that turns the trigger on then has no further
-    /// effect.
+    /// As `owed`, for changes to "on" after which a frame has already reset the trigger: when the change comes, it has no
+    /// further effect.
     pub spent: Vec<(u32, u64)>,
-    /// By key, the events of a frame that is assumed to have come only after the trigger turned off.
+    /// Key and events of each frame that is assumed to come after a pending change to "off": the events count after it.
     pub late: Vec<(u32, u16)>,
-    /// For keys: the time after which a timed progress has certainly ended, and its cell. Clearing the cell then makes
-    /// states equal again that differ in nothing else.
+    /// For keys: time in nanoseconds after which a time limit has certainly ended, and the key's cell. The cell is then
+    /// cleared, so that states which differ only in ended progress become equal.
     ending: Arc<BTreeSet<(u64, u32)>>,
 }
 
-/// A change of a trigger between on and off.
+/// A change of a trigger from off to on or from on to off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Turned {
-    /// Key; 0 means all packets.
+    /// Fingerprint of the key whose progress changed; 0 for a trigger without keys.
     key: u32,
-    /// Arrival time, in nanoseconds, and ingress port of the frame that caused the change.
+    /// Arrival time in nanoseconds of the frame that caused the change; `port` is the frame's ingress port.
     at_ns: u64,
     port: u32,
-    /// The time by which the change had certainly happened, in nanoseconds.
+    /// Time in nanoseconds by which the change had certainly happened; `None` if unknown.
     done_ns: Option<u64>,
 }
 
-/// Progress of a trigger.
+/// How far a trigger has come: the events counted so far, and its time limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Progress {
-    /// Number of counted events.
+    /// Number of events counted so far, over all stages.
     pub step: u32,
-    /// End of this progress, in nanoseconds, if it is limited in time.
+    /// Time in nanoseconds at which the current stage, or the time for which the trigger is on, ends; `None`: no limit.
     pub end_ns: Option<u64>,
-    /// Margin around the end, in nanoseconds, in which it is unknown whether the switch has reached it.
+    /// Time in nanoseconds before and after `end_ns` within which it is unknown whether the switch has seen the end.
     pub doubt_ns: u64,
-    /// Assumed lateness of the switch at this end, in nanoseconds.
+    /// Time in nanoseconds by which the switch is assumed to see the end later than `end_ns`.
     pub slack_ns: u64,
 }
 
@@ -71,14 +71,14 @@ impl Progress {
         end_ns.is_some_and(|end_ns| now_ns > end_ns.saturating_add(self.slack_ns))
     }
 
-    /// The time after which the progress has ended under any assumption, in nanoseconds.
+    /// Time in nanoseconds after which the progress has ended under every assumption; `None` if it has no time limit.
     fn over_for_good_ns(&self) -> Option<u64> {
         let most_ns = self.doubt_ns.max(self.slack_ns);
         self.end_ns.map(|end_ns| end_ns.saturating_add(most_ns))
     }
 }
 
-/// The hash omits the keys' cells: hashing a table takes long, and states that differ only there are compared by value.
+/// The hash omits the cells of keys, because hashing a table takes long; states that differ only there are compared by value.
 impl Hash for Followed {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.shared.hash(hasher);
@@ -89,7 +89,7 @@ impl Hash for Followed {
 }
 
 impl Followed {
-    /// The progress in a key's cell, or that of all packets.
+    /// The progress in the cell with index `at`; `None`: the progress that all packets share.
     pub fn at(&mut self, at: Option<u32>) -> &mut Progress {
         match at {
             None => &mut self.shared,
@@ -97,7 +97,7 @@ impl Followed {
         }
     }
 
-    /// Drops records that no longer make a difference.
+    /// Drops changes that are older than [`RACE_NS`], and clears cells of keys whose time limit has ended.
     pub fn forget(&mut self, now_ns: u64) {
         self.turned
             .retain(|turned| now_ns.saturating_sub(turned.at_ns) <= RACE_NS);
@@ -116,7 +116,7 @@ impl Followed {
         }
     }
 
-    /// Records that a key's cell has changed and may end in time.
+    /// Records when the progress in a key's cell ends, if it has a time limit, so that [`Followed::forget`] clears the cell.
     pub fn ends_in_time(&mut self, at: u32) {
         if let Some(over_ns) = self.keyed.get(at).cell.over_for_good_ns() {
             let ending = (over_ns, at);
@@ -126,7 +126,7 @@ impl Followed {
         }
     }
 
-    /// Records that the trigger turned on or off for a key.
+    /// Records that the frame `by` turned the trigger on or off for a key.
     pub fn turns(&mut self, key: u32, by: &Classified) {
         self.turned.retain(|turned| turned.key != key);
         self.turned.push(Turned {
@@ -138,32 +138,32 @@ impl Followed {
         self.owed.retain(|(of, _)| *of != key);
     }
 
-    /// A frame that was assumed to meet the trigger on resets it: the earlier change is still pending, but undone.
+    /// Marks the pending changes of a key as undone: a frame that was assumed to see the trigger on has reset it.
     pub fn undo(&mut self, key: u32) {
         let is_of = |owed: &(u32, u64)| owed.0 == key;
         self.spent.extend(self.owed.iter().copied().filter(is_of));
         self.owed.retain(|owed| !is_of(owed));
     }
 
-    /// Whether a frame is assumed to have met the trigger off while its change is pending: the frame's events then count
-    /// after it.
+    /// Whether the current frame is assumed to see the trigger off after a change that is still pending: the frame's events
+    /// then count after that change.
     pub fn defers(&self, key: u32) -> bool {
         self.assumed == Some(false) && self.owed.iter().any(|(of, _)| *of == key)
     }
 
-    /// Takes the events that count after the trigger's change.
+    /// Removes and returns the key's events that were to count only after the trigger's change; `None` if there are none.
     pub fn take_late(&mut self, key: u32) -> Option<u16> {
         let known = self.late.iter().position(|(of, _)| *of == key)?;
         Some(self.late.remove(known).1)
     }
 
-    /// Whether this frame turns the trigger on before a frame that has already undone it.
+    /// Whether a later reset has already undone the change of this key that the current frame makes; forgets that reset.
     pub fn is_spent(&mut self, key: u32) -> bool {
         let known = self.spent.iter().position(|(of, _)| *of == key);
         known.map(|known| self.spent.remove(known)).is_some()
     }
 
-    /// Whether the trigger changed just before a frame from another port; the switch may have taken that frame first.
+    /// Whether a frame from another port changed the trigger so recently that the switch may have processed this frame first.
     pub fn was_turned(&self, key: u32, frame: &Classified) -> bool {
         let mut turned = self.turned.iter();
         turned.any(|turned| {

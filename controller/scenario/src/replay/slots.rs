@@ -1,4 +1,4 @@
-//! The cells of keys: where a key has its cell, and what the cell holds.
+//! Tables with one state cell per key, such as a connection: which cell a key has, and what the cell contains.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,45 +7,44 @@ use parser_gen::key::KeyHash;
 
 use crate::model::decision;
 
-/// The cells of the keys of one unit or trigger. States are copied while it is unknown when an epoch began or what a
-/// packet met, so copies share their common parts: a copy costs one step per branch, and a change copies one branch and
-/// one chunk.
+/// The cells of all keys of one unit or trigger. The judge copies states while it does not know when an epoch began or what a
+/// packet met; the copies share unchanged parts: a copy costs one step per branch, a change copies one branch and one chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Slots<T: Copy>(BTreeMap<u32, Arc<Branch<T>>>);
 
-/// A fixed number of neighboring chunks.
+/// [`BRANCH`] neighboring chunks of cells; `None`: all cells of the chunk are free.
 type Branch<T> = [Option<Arc<Chunk<T>>>; BRANCH as usize];
-/// A fixed number of neighboring cells.
+/// [`CHUNK`] neighboring cells.
 type Chunk<T> = [Slot<T>; CHUNK as usize];
 
 const CHUNK: u32 = 16;
 const BRANCH: u32 = 256;
 
-/// The cell of one key.
+/// A cell of the table, which belongs to one key (such as a connection) or is free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Slot<T> {
-    /// Fingerprint of the key; 0 while the cell is free.
+    /// Fingerprint of the key, as the switch stores it; 0 while the cell is free.
     print: u32,
-    /// Identity of the key, which the switch does not know.
+    /// Hash that identifies the key more precisely than the switch's fingerprint.
     owner: u64,
-    /// Sequence number with which the key's last connection began.
+    /// TCP sequence number with which the key's last connection began.
     pub born: u32,
     pub cell: T,
 }
 
-/// The position of a key's cell.
+/// The result of the search for a key's cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellPlace {
-    /// The key has this cell.
+    /// The key has the cell with this index.
     Own(u32),
-    /// The key has no cell and would take this free one.
+    /// The key has no cell yet and would get the free cell with this index.
     Free(u32),
-    /// The key has no cell, and none of its cells is free.
+    /// The key has no cell, and all cells that it could have belong to other keys.
     Nowhere,
 }
 
 impl<T: Copy + Default> Slots<T> {
-    /// Finds the cell of a key: the first of its candidates that belongs to it or is free.
+    /// Finds the cell of a key: the first of its candidate cells that belongs to the key or is free.
     #[inline]
     pub fn place(&self, hash: &KeyHash, salt: u32, bits: u32) -> CellPlace {
         let print = hash.print(salt);
@@ -58,7 +57,7 @@ impl<T: Copy + Default> Slots<T> {
         found.unwrap_or(CellPlace::Nowhere)
     }
 
-    /// The cell at an index.
+    /// The cell at an index of the table.
     #[inline]
     pub fn get(&self, at: u32) -> Slot<T> {
         let (branch, chunk, cell) = parts(at);
@@ -69,7 +68,7 @@ impl<T: Copy + Default> Slots<T> {
         chunk.map_or_else(Slot::default, |chunk| chunk[cell])
     }
 
-    /// The cell at an index, mutable.
+    /// The cell at an index, to be changed.
     #[inline]
     pub fn get_mut(&mut self, at: u32) -> &mut Slot<T> {
         let (branch, chunk, cell) = parts(at);
@@ -80,7 +79,7 @@ impl<T: Copy + Default> Slots<T> {
         &mut Arc::make_mut(chunk)[cell]
     }
 
-    /// Assigns a free cell to a key.
+    /// Assigns the free cell at an index to a key.
     #[inline]
     pub fn take(&mut self, at: u32, hash: &KeyHash, salt: u32) -> &mut Slot<T> {
         let slot = self.get_mut(at);
@@ -92,7 +91,7 @@ impl<T: Copy + Default> Slots<T> {
         slot
     }
 
-    /// The cell of a key, which takes a free one if it has none; `None` if no cell is free.
+    /// The cell of a key; a key without a cell gets a free one. `None` if none of its candidate cells is free.
     #[inline]
     pub fn find(&mut self, hash: &KeyHash, salt: u32, bits: u32) -> Option<&mut Slot<T>> {
         match self.place(hash, salt, bits) {
@@ -103,7 +102,7 @@ impl<T: Copy + Default> Slots<T> {
     }
 }
 
-/// The branch, chunk and cell of an index.
+/// Position of a cell by its index: index of the branch, of the chunk in the branch, and of the cell in the chunk.
 #[inline]
 fn parts(at: u32) -> (u32, usize, usize) {
     let (chunk, cell) = (at / CHUNK, at % CHUNK);
@@ -111,14 +110,14 @@ fn parts(at: u32) -> (u32, usize, usize) {
 }
 
 impl<T> Slot<T> {
-    /// Whether the cell belongs to another key that the switch cannot distinguish from this one.
+    /// Whether the cell belongs to another key with the same fingerprint, which the switch confuses with this key.
     #[inline]
     pub fn is_of_another(&self, hash: &KeyHash) -> bool {
         self.owner != owner(hash)
     }
 }
 
-/// Distinguishes keys with the same fingerprint.
+/// Hash of a key that distinguishes keys with the same fingerprint.
 #[inline]
 fn owner(hash: &KeyHash) -> u64 {
     let chunks = hash.key.chunks(8).map(|bytes| {

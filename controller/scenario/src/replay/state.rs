@@ -1,4 +1,4 @@
-//! The state of a switch's fault units after the packets so far.
+//! The state of a switch's fault units and triggers, after all packets so far.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,20 +6,20 @@ use super::progress::Followed;
 use super::slots::Slots;
 use crate::model::selection::Cell;
 
-/// Contents of the units' cells.
+/// The contents of all state cells of a switch: of fault units, of triggers, and of keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// Ordinals and channel states.
+    /// For each fault and flow: the ordinals counted so far, and the state of the channel.
     pub(super) cells: Vec<Cell>,
-    /// By cell, the time at which the last held packet is due, in nanoseconds, if packets keep their order.
+    /// By cell, time in nanoseconds at which the last held packet is due, for units that keep the packets' order.
     pub(super) due_ns: Vec<u64>,
-    /// State of each trigger.
+    /// State of each trigger of the switch.
     pub(super) followed: Vec<Followed>,
-    /// Cells of the keys, by unit that numbers keys.
+    /// For each unit that numbers the packets of each key separately: the cells of its keys.
     pub(super) slots: Vec<Slots<Cell>>,
 }
 
-/// The hash omits the keys' cells: hashing a table takes long, and states that differ only there are compared by value.
+/// The hash omits the cells of keys, because hashing a table takes long; states that differ only there are compared by value.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.cells.hash(hasher);
@@ -29,19 +29,19 @@ impl Hash for State {
 }
 
 impl State {
-    /// Adds a cell and returns its index.
+    /// Adds the state cell of a fault and flow, and returns its index.
     pub(super) fn add_cell(&mut self) -> usize {
         self.cells.push(Cell::default());
         self.due_ns.push(0);
         self.cells.len() - 1
     }
 
-    /// Creates the initial state of `count` triggers.
+    /// Sets all `count` triggers of the switch to their initial state.
     pub(super) fn await_triggers(&mut self, count: usize) {
         self.followed = vec![Followed::default(); count];
     }
 
-    /// Adds a table for one unit's keys and returns its index.
+    /// Adds an empty table of cells for the keys of one unit, and returns its index.
     pub(super) fn add_slots(&mut self) -> usize {
         self.slots.push(Slots::default());
         self.slots.len() - 1

@@ -1,4 +1,4 @@
-//! Triggers of one switch: their state when a packet comes, and how packets change it.
+//! The triggers of one switch: whether each is on when a packet comes, and how packets change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,34 +16,33 @@ use crate::model::Scenario;
 use crate::model::trigger::Event;
 use crate::plan::{Plan, SwitchPlan, events_by_flow, flows_met};
 
-/// A trigger on the switch.
+/// A trigger on one switch, as the model needs it.
 #[derive(Debug)]
 pub(super) struct SwitchTrigger {
-    /// Index among the scenario's triggers.
+    /// Index of the trigger in the scenario's list of triggers.
     index: usize,
-    /// Whether a counter of the switch counts how often the trigger came on.
+    /// Whether the switch has a counter of how often the trigger came on.
     is_counted: bool,
-    /// The key, for a trigger with separate progress per key.
+    /// The key, for a trigger with separate progress per key; `None`: all packets share one progress.
     pub keys: Option<Follows>,
-    /// By position of a flow, the events of its packets: a bit for each stage, and one for the reset.
+    /// By position of a flow, the events that its packets are: a bit for each stage, and one for the reset.
     of_flow: BTreeMap<usize, u16>,
-    /// By injection, the events of packets that it hits.
+    /// By index of an injection, the events that the packets are which the injection hits: bits as in `of_flow`.
     of_hit: BTreeMap<usize, u16>,
-    /// Positions of the flows that concern the trigger: those that it counts, and those of faults that wait for it.
+    /// Positions of the flows that concern the trigger: flows that it counts, and flows of faults that wait for it.
     meets: Vec<usize>,
-    /// Positions of the flows that can change the trigger: those that it counts, and those of faults whose hits it
-    /// counts.
+    /// Positions of the flows that can change the trigger: flows that it counts, and flows of faults whose hits it counts.
     turning: Vec<usize>,
-    /// For each stage, the number of events that complete it, including those of earlier stages.
+    /// For each stage, the number of events that complete it, counted from the first stage on.
     ends: Vec<u32>,
-    /// For each stage, the time limit of the next one in nanoseconds; for the last stage, the time for which the trigger
-    /// is on.
+    /// For each stage, the time limit in nanoseconds that starts when it is complete: that of the next stage, and after the
+    /// last stage the time for which the trigger is on. `None`: no limit.
     limits: Vec<Option<u64>>,
     /// Maximum difference between the switch's clock and the frames' timestamps, in nanoseconds.
     pub clock_ns: u64,
 }
 
-/// How a trigger finds the cell of a key.
+/// How the model finds the cell of a packet's key in a trigger's table.
 #[derive(Debug)]
 pub(super) struct Follows {
     pub key: PacketKey,
@@ -51,21 +50,21 @@ pub(super) struct Follows {
     restarts: bool,
 }
 
-/// Keys of a trigger span all its flows, so no flow is hashed into them.
+/// The salt of a trigger's key hashes: none, because a key of a trigger spans all flows of the trigger.
 const NO_SALT: u32 = 0;
 
-/// An uncertainty about a trigger when a frame comes; the observed fate of the frame resolves it.
+/// A question on a trigger that is open when a frame comes, with one of two answers; the frame's fate shows the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doubt {
-    /// Number of the trigger on the switch.
+    /// Number of the trigger on the switch, from 0.
     trigger: usize,
     way: Assumption,
-    /// Whether the trigger is per key; the frames of a key mostly resolve the doubt among themselves.
+    /// Whether the trigger has separate progress per key: the frames of one key then mostly answer the question.
     pub is_of_key: bool,
 }
 
 impl Doubt {
-    /// Whether the doubt is about the end of a time limit: one clock then also orders later frames.
+    /// Whether the question is if a time limit has ended: one clock then also orders later frames.
     #[must_use]
     pub fn is_of_time(&self) -> bool {
         matches!(self.way, Assumption::Ended(_))
@@ -74,17 +73,17 @@ impl Doubt {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Assumption {
-    /// Whether the time limit ended before the frame, by the switch's clock.
+    /// Whether the time limit had ended when the frame came, by the switch's clock.
     Ended(bool),
-    /// Whether a frame from another port at about the same time changed the trigger first.
+    /// Whether the switch processed a frame from another port first that came at about the same time and changed the trigger.
     Turned(bool),
 }
 
-/// Number of events before coming on within which a trigger may already be on for a slightly earlier frame.
+/// A trigger that lacks at most this many events may already be on for a slightly earlier frame from another port.
 const NEARLY: u32 = 4;
 
 impl SwitchTrigger {
-    /// The triggers of a switch, in the order of their numbers.
+    /// The triggers that the plan puts on a switch, in the order of their numbers.
     pub fn for_switch(
         scenario: &Scenario,
         plan: &Plan,
@@ -147,18 +146,18 @@ impl SwitchTrigger {
         triggers.collect()
     }
 
-    /// Whether opening a connection restarts the progress of its key.
+    /// Whether the opening of a TCP connection restarts the progress of the connection's key.
     pub fn restarts(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
-    /// Whether a frame may change the trigger.
+    /// Whether a frame may turn the trigger on or off.
     fn may_be_turned(&self, frame: &Classified) -> bool {
         let mut flows = frame.ingress.iter();
         flows.any(|flow| self.turning.binary_search(flow).is_ok()) || self.is_begun(frame)
     }
 
-    /// Whether packets of these flows depend on the trigger or affect it.
+    /// Whether packets of any of these flows depend on the trigger or can change it.
     #[inline]
     fn meets_flows(&self, flows: &FlowSet) -> bool {
         flows
@@ -176,14 +175,14 @@ impl SwitchTrigger {
         self.meets_flows(&frame.ingress) || self.is_begun(frame)
     }
 
-    /// The position of the cell for a frame's key; `None` if all packets share the trigger.
+    /// The cell of the frame's key; `None` if all packets share one progress of the trigger.
     fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<CellPlace> {
         let keys = self.keys.as_ref()?;
         let hash = frame.trigger_keys.get(number)?;
         Some(followed.keyed.place(hash, NO_SALT, keys.bits))
     }
 
-    /// The trigger's progress for a frame.
+    /// The trigger's progress that applies to a frame: that of its key, or the shared one.
     fn progress(&self, number: usize, followed: &Followed, frame: &Classified) -> Progress {
         match self.place(number, followed, frame) {
             None => followed.shared,
@@ -196,7 +195,7 @@ impl SwitchTrigger {
         Some(&progress.step) == self.ends.last()
     }
 
-    /// Counts a frame's events; returns whether the trigger comes on.
+    /// Counts a frame's events in a trigger's progress; returns whether the trigger comes on.
     fn count(&self, progress: &mut Progress, events: u16, at_ns: u64) -> bool {
         if events >> RESETS & 1 == 1 {
             progress.start_again();
@@ -219,7 +218,7 @@ impl SwitchTrigger {
     }
 }
 
-/// Identifies a key in lists of assumptions: 0 for a trigger without keys.
+/// Fingerprint of a frame's key for a trigger, as lists of assumptions use it; 0 for a trigger without keys.
 fn print(number: usize, frame: &Classified) -> u32 {
     let hash = frame.trigger_keys.get(number);
     hash.filter(|hash| !hash.key.is_empty())
@@ -227,7 +226,7 @@ fn print(number: usize, frame: &Classified) -> u32 {
 }
 
 impl Engine {
-    /// The hash of a frame's key for each trigger.
+    /// For each trigger of the switch, the hash of the frame's key; empty if no trigger has keys.
     #[inline]
     pub(super) fn trigger_keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.triggers.iter().any(|trigger| trigger.keys.is_some()) {
@@ -242,8 +241,8 @@ impl Engine {
         self.triggers.iter().map(hash).collect()
     }
 
-    /// For each trigger, whether one of the frames `behind` this one, in order of timestamps, may be taken first and
-    /// change the trigger.
+    /// For each trigger, whether the switch may process one of the frames `behind` first, which may change the trigger.
+    /// `behind` are the frames after this one, in order of timestamps.
     #[must_use]
     #[inline]
     pub fn may_turn<'f>(
@@ -273,7 +272,7 @@ impl Engine {
         !self.triggers.is_empty()
     }
 
-    /// The triggers that are on when a frame arrives; none while no step is in force.
+    /// For each trigger of the switch, whether it is on when a frame arrives; all are off while no step is in force.
     #[inline]
     pub(super) fn look(&self, state: &mut State, frame: &Classified, epoch: u16) -> Vec<bool> {
         let triggers = self.triggers.iter().zip(&mut state.followed).enumerate();
@@ -303,7 +302,7 @@ impl Engine {
         on.collect()
     }
 
-    /// Counts a frame's events in all triggers, and returns what changed.
+    /// Counts a frame's events in all triggers of the switch, and returns which triggers changed.
     #[inline]
     pub(super) fn advance(
         &self,
@@ -392,7 +391,7 @@ impl Engine {
         triggered
     }
 
-    /// The counters that a passage increments: injections by their index, then the scenario's triggers.
+    /// The indexes of the counters that a frame's passage increments: one per injection, followed by one per trigger.
     pub fn counted<'p>(&'p self, passage: &'p Passage) -> impl Iterator<Item = usize> + 'p {
         let hits = passage.verdicts().flat_map(|verdict| &verdict.hits);
         let counted = self.triggers.iter().filter(|trigger| trigger.is_counted);
@@ -401,9 +400,9 @@ impl Engine {
         hits.copied().chain(on.map(|index| self.injections + index))
     }
 
-    /// The uncertainties about triggers when a frame comes: for each, both alternatives. A switch takes a frame a little
-    /// later than captures show, so a time limit may have ended before or after it; and it may take frames from several
-    /// ports that come at about the same time in any order.
+    /// The open questions about triggers when a frame comes, each with both answers. A switch processes a frame a little later
+    /// than captures show, so a time limit may end before or after the frame; and frames that come by several ports at about
+    /// the same time may be processed in any order.
     #[must_use]
     pub fn doubts(&self, state: &State, frame: &Classified) -> Vec<[Doubt; 2]> {
         let mut doubts = Vec::new();
@@ -434,7 +433,7 @@ impl Engine {
         doubts
     }
 
-    /// Assumes one alternative of a doubt for the next frame.
+    /// Assumes one answer to an open question about a trigger for the next frame.
     pub fn settle(&self, state: &mut State, doubt: Doubt, frame: &Classified) {
         let trigger = self.triggers.get(doubt.trigger);
         let followed = state.followed.get_mut(doubt.trigger);
@@ -475,7 +474,7 @@ impl Engine {
         }
     }
 
-    /// Whether a pending change of a trigger did not happen in time, so that the assumption was wrong.
+    /// Whether a change that a trigger should have made by now did not happen, so that an assumption was wrong.
     #[must_use]
     pub fn is_refuted(&self, state: &State, frame: &Classified) -> bool {
         let followed = state.followed.iter();
@@ -485,7 +484,7 @@ impl Engine {
 }
 
 impl SwitchTrigger {
-    /// Restarts a key when its connection is opened again, unless the opening packet is a retransmission.
+    /// Restarts the progress of a key whose TCP connection is opened again; a retransmission of the SYN has no effect.
     fn begin(&self, number: usize, followed: &mut Followed, at: u32, frame: &Classified) {
         let seq = frame.begins.filter(|_| self.restarts());
         let Some(seq) = seq.filter(|seq| *seq != followed.keyed.get(at).born) else {

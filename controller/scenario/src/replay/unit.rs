@@ -1,4 +1,4 @@
-//! One fault on one switch.
+//! The model of one fault unit: one fault on one switch.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,34 +16,34 @@ use crate::plan::{Injection, Plan, SwitchPlan};
 pub(super) struct FaultUnit {
     pub effect: Effect,
     pub selection: Selection,
-    /// Flows in declared order: a packet in two flows of a fault belongs to the one declared first.
+    /// The fault's flows in declared order. A packet in two flows of the fault belongs to the one declared first.
     pub entries: Vec<Entry>,
-    /// Index of the entry of each flow.
+    /// By position of a flow among the switch's flows: its index in `entries`.
     pub of_flow: BTreeMap<usize, usize>,
     /// The trigger that the unit waits for, by its number on the switch.
     pub when: Option<usize>,
-    /// The key, if the packets of each key are numbered separately.
+    /// How packets are numbered per key, such as per connection; `None` if all packets of a flow are numbered together.
     pub keys: Option<KeyCells>,
 }
 
-/// How the unit finds the cell of a key.
+/// How the fault unit finds the state cell of a packet's key, such as its connection.
 #[derive(Debug)]
 pub(super) struct KeyCells {
     pub key: PacketKey,
     pub bits: u32,
     pub restarts: bool,
-    /// Index into [`State`].
+    /// Index of the unit's table of keys in [`State`].
     pub slots: usize,
 }
 
-/// A flow of the fault.
+/// A flow on which the fault acts.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub epochs: Vec<RangeInclusive<u16>>,
     pub injection: usize,
-    /// Decision key of fault and flow.
+    /// The decision key of fault and flow, from which a packet's random words are computed.
     pub key: u32,
-    /// Index into [`State`].
+    /// Index of the flow's state cell in [`State`].
     pub cell: usize,
 }
 
@@ -91,7 +91,7 @@ impl FaultUnit {
         Some(unit)
     }
 
-    /// The key by which the unit selects or numbers packets.
+    /// The key, such as the connection, by which the unit selects or numbers packets; `None` if it uses none.
     #[inline]
     pub fn key(&self) -> Option<&PacketKey> {
         match &self.selection {
@@ -100,19 +100,19 @@ impl FaultUnit {
         }
     }
 
-    /// Whether the unit examines only data packets of RDMA connections.
+    /// Whether the unit selects by sequence number, so that it examines only data packets of RDMA connections.
     #[inline]
     pub fn places(&self) -> bool {
         matches!(self.selection, Selection::Psn(_))
     }
 
-    /// Whether opening a connection restarts its numbering.
+    /// Whether the opening of a TCP connection restarts the numbering of the connection's key.
     #[inline]
     pub fn restarts(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
-    /// The entry for a packet of these flows in an epoch.
+    /// The flow for which the unit examines a packet of these flows in an epoch; `None` if it does not examine the packet.
     #[inline]
     pub fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {
         let entries = flows.iter().filter_map(|flow| self.of_flow.get(flow));

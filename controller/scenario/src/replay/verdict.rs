@@ -1,4 +1,4 @@
-//! The fate of a frame, as the model computes it.
+//! The fate of a frame in a switch, as the model computes it: which units examine it, which fire, and what leaves.
 
 use std::sync::Arc;
 
@@ -7,28 +7,27 @@ use smallvec::SmallVec;
 
 use crate::model::effect::{Effect, Fate};
 
-/// A unit and its action on a packet.
+/// A fault unit and what it did to a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Act<'e> {
-    /// The injection that examined the packet; the unit's first if none did.
+    /// Index of the injection that examined the packet; if none did, the unit's first injection.
     pub injection: usize,
-    /// The unit's effect.
+    /// The effect of the unit's fault.
     pub effect: &'e Effect,
-    /// Whether the unit examined the packet.
+    /// Whether the unit examined the packet: its flow and epoch are those of the fault.
     pub met: bool,
-    /// Whether the unit fired.
+    /// Whether the unit fired on the packet, so that its effect applies.
     pub hit: bool,
-    /// The word that the unit drew; 0 if it drew none.
+    /// The random word that the unit drew for the packet; 0 if it drew none.
     pub w: u32,
 }
 
-/// Packets that come within this time, in nanoseconds, may overtake a waiting packet before captures could show that it
-/// waited.
+/// Packets that come within this time (ns) may overtake a packet that waits for them before captures could show the wait.
 const TELLING_NS: u64 = 200_000;
 
 impl Act<'_> {
-    /// Time in nanoseconds for which the unit holds the packet, or would hold it. A unit that did not examine the packet
-    /// drew no word; the longest time is assumed, since a shorter one cannot be distinguished from a slightly late frame.
+    /// Time in nanoseconds for which the unit holds the packet, or would hold it. A unit that did not examine the packet drew
+    /// no word; the longest time is assumed, since a shorter one cannot be distinguished from a slightly late frame.
     #[must_use]
     #[inline]
     pub fn hold_ns(&self) -> u64 {
@@ -43,30 +42,30 @@ impl Act<'_> {
     }
 }
 
-/// The result of one pipeline's units for a packet.
+/// The effect of the fault units of one pipeline, ingress or egress, on a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The injections that examined the packet, in declared order. Indexes into [`crate::Plan::injections`].
+    /// The injections that examined the packet, in declared order, as indexes into [`crate::Plan::injections`].
     pub met: SmallVec<[usize; 2]>,
-    /// For each of these, the value that its effect uses: the drawn word, the time that the packet waits for others, or
-    /// that a queue was full.
+    /// For each injection in `met`, the value that its effect uses: the drawn random word, the time (ns) for which the packet
+    /// waits for others, or whether a queue was full.
     pub drawn: SmallVec<[u32; 2]>,
-    /// The injections that had no cell for the packet's key and did not act on it.
+    /// The injections that did not act on the packet because the fault unit had no state cell for the packet's key.
     pub keyless: Vec<usize>,
-    /// The injections that confused the packet's key with another one.
+    /// The injections whose fault unit confused the packet's key (such as its connection) with another key.
     pub conflated: Vec<usize>,
-    /// The injections that fired.
+    /// The injections that fired on the packet.
     pub hits: Vec<usize>,
-    /// The packet's position in its RDMA connection, for injections that select by it.
+    /// For injections that select by sequence number: the injection, and the packet's position in its RDMA connection.
     pub places: Vec<(usize, PsnPosition)>,
-    /// The injections that fired without a visible effect, because another one dropped the packet.
+    /// The injections that fired without a visible effect, because another fault dropped the packet.
     pub overridden: Vec<usize>,
-    /// The packet's fate.
+    /// The packet's fate: the copies that leave, and when.
     pub fate: Fate,
 }
 
 impl Verdict {
-    /// The verdict for a packet that no unit examines.
+    /// The verdict on a packet that no unit examines.
     #[must_use]
     #[inline]
     pub fn untouched() -> Verdict {
@@ -82,7 +81,7 @@ impl Verdict {
         }
     }
 
-    /// The packet's position in its RDMA connection, for an injection that selects by it.
+    /// The packet's position in its RDMA connection, for an injection that selects by it; `None` for other injections.
     #[must_use]
     #[inline]
     pub fn place_for(&self, injection: usize) -> Option<PsnPosition> {
@@ -91,7 +90,7 @@ impl Verdict {
         Some(found.1)
     }
 
-    /// The word that an injection drew for the packet; 0 if it drew none.
+    /// The random word that an injection drew for the packet; 0 if it drew none.
     #[must_use]
     #[inline]
     pub fn drawn_by(&self, injection: usize) -> u32 {
@@ -101,30 +100,30 @@ impl Verdict {
     }
 }
 
-/// A frame's passage through a switch.
+/// The verdicts on one frame that passes a switch, in ingress and egress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Verdict of ingress.
+    /// The verdict on the frame in ingress.
     pub ingress: Verdict,
-    /// For each egress port, one egress verdict per copy.
+    /// For each egress port, one egress verdict for each copy of the frame.
     pub exits: Arc<[(u32, Vec<Verdict>)]>,
-    /// Changes of triggers by the frame.
+    /// The triggers that the frame changes.
     pub triggered: Triggered,
 }
 
-/// Changes of triggers by a packet. Indexes of the scenario's triggers.
+/// The triggers that a packet changes, as indexes into the scenario's list of triggers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggered {
-    /// Triggers that came on.
+    /// Triggers that the packet turned on.
     pub came_on: Vec<usize>,
-    /// Triggers that should count the packet but have no cell for its key.
+    /// Triggers that should count the packet, but whose table has no cell for its key.
     pub keyless: Vec<usize>,
-    /// Triggers that confused the packet's key with another one.
+    /// Triggers that confused the packet's key (such as its connection) with another key.
     pub conflated: Vec<usize>,
 }
 
 impl Triggered {
-    /// Whether the packet affected no trigger.
+    /// Whether all three lists are empty.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -133,7 +132,7 @@ impl Triggered {
 }
 
 impl Passage {
-    /// Number of copies that leave by the port at this index of [`Passage::exits`].
+    /// Number of copies that leave by the egress port at this index of [`Passage::exits`].
     #[must_use]
     #[inline]
     pub fn leaving(&self, exit: usize) -> usize {
@@ -141,14 +140,14 @@ impl Passage {
         copies.iter().filter(|copy| !copy.fate.is_dropped()).count()
     }
 
-    /// Whether the switch's entries forward the frame anywhere.
+    /// Whether the switch's table entries forward the frame to any port.
     #[must_use]
     #[inline]
     pub fn has_exit(&self) -> bool {
         !self.exits.is_empty()
     }
 
-    /// All verdicts: of ingress, and of each copy in egress.
+    /// All verdicts on the frame: that of ingress, and that of each copy in egress.
     #[inline]
     pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
         let copies = self.exits.iter().flat_map(|(_, copies)| copies);

@@ -1,26 +1,26 @@
-//! Unit spellings of tc, Chaos Mesh, Toxiproxy, Go and iperf, and the quantity that each means.
+//! Unit spellings of tc, Chaos Mesh, Toxiproxy, Go and iperf, and the quantity in weir's units that each means.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::{Dimension, parse, scale, show_duration, show_rate};
 
-/// A number with another tool's unit, in weir's units.
+/// The possible meanings of a number with another tool's unit, as quantities in weir's units.
 pub(super) enum Meaning {
-    /// A single quantity.
+    /// The number has only one meaning: this quantity.
     One(String),
-    /// A rate given in bytes.
+    /// The number is a rate in bytes per second; the text is the same rate in bits per second.
     Bytes(String),
-    /// A rate in bits or bytes, with the prefix of the unit: `mega`.
+    /// The number may be a rate in bits or in bytes, with the prefix of the unit: `mega`.
     BitsOrBytes {
         bits: String,
         bytes: String,
         kind: &'static str,
         unit: String,
     },
-    /// A size with prefixes of either 1000 or 1024.
+    /// The number is a size whose prefix may stand for a power of 1000 or of 1024: both quantities.
     Either([(String, u64); 2]),
-    /// A bare number, with each possible unit.
+    /// The number has no unit: the quantity with each possible unit.
     Bare(Vec<String>, Dimension),
 }
 
@@ -34,7 +34,7 @@ const DURATIONS: [(&[&str], u64); 7] = [
     (&["d", "day", "days"], 86_400_000_000_000),
 ];
 
-/// A prefix, with its factors to the base of 1000 and of 1024.
+/// A unit prefix: its letter, its name, and its factors as a power of 1000 and of 1024.
 const PREFIXES: [(char, &str, u64, u64); 4] = [
     ('k', "kilo", 1_000, 1 << 10),
     ('m', "mega", 1_000_000, 1 << 20),
@@ -50,8 +50,8 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
-/// A number without a unit, for a quantity within a range: with each usual unit that puts it in the range, else
-/// with each other unit that does, else with each usual unit.
+/// The possible meanings of a number without a unit: with the usual units that put it in the range; if there are none, with
+/// other units that do; if there are none either, with every usual unit.
 pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u64>) -> Meaning {
     let with = |unit: &str| format!("{number}{unit}");
     let is_within = |text: &String| parse(text, dimension).is_ok_and(|one| range.contains(&one));
@@ -73,7 +73,7 @@ pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u6
     Meaning::Bare(if within.is_empty() { usual } else { within }, dimension)
 }
 
-/// A bare rate unit in weir's units: the hint for `mbps` without a number.
+/// The hint for a rate unit of another tool, such as `mbps` without a number; `None` if the word is no rate unit.
 pub(crate) fn rate_unit(unit: &str) -> Option<String> {
     let own = |one: &str| {
         let unit = one.strip_prefix('1')?;
@@ -95,7 +95,7 @@ pub(crate) fn rate_unit(unit: &str) -> Option<String> {
     })
 }
 
-/// Reads `min`, `Secs`, and sums of quantities as Go writes them: `1m30s`.
+/// Converts a duration with a unit such as `min` or `Secs`, or a sum as Go writes it (`1m30s`), to weir's units.
 fn duration(number: &str, unit: &str) -> Option<String> {
     let lower = unit.to_ascii_lowercase();
     let of = Dimension::Duration;
@@ -121,7 +121,7 @@ fn duration(number: &str, unit: &str) -> Option<String> {
     Some(show_duration(total))
 }
 
-/// Splits a unit into its prefix, with factors, and the base unit.
+/// Splits a unit into: name of the prefix, its two factors (powers of 1000 and 1024), whether it is binary (`Ki`), base unit.
 fn prefixed(unit: &str) -> (&'static str, [u64; 2], bool, &str) {
     let first = unit.chars().next().map(|c| c.to_ascii_lowercase());
     let mut known = PREFIXES.iter();
@@ -180,7 +180,7 @@ fn size(number: &str, unit: &str) -> Option<Meaning> {
 }
 
 impl Meaning {
-    /// The most likely quantity, and a question if it is ambiguous.
+    /// The most likely quantity in weir's units, and a question for the user if several are possible; `None` if it has none.
     pub fn quantity(self) -> Option<(String, Option<String>)> {
         let asked = self.to_string();
         Some(match self {
@@ -195,7 +195,7 @@ impl Meaning {
     }
 }
 
-/// Writes the suggestion.
+/// Writes the suggestion on what the user should write instead.
 impl fmt::Display for Meaning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

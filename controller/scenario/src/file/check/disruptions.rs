@@ -1,4 +1,4 @@
-//! Disruptions that cannot be carried out, or that contradict each other.
+//! Checks faults on programs and switches: refuses those that cannot be carried out, or that contradict each other.
 
 use crate::diagnostic::{Code, Sink};
 use crate::model::Scenario;
@@ -6,7 +6,7 @@ use crate::model::disruption::{Disruption, Subject};
 use crate::model::workload::commands::{Ready, When};
 use crate::model::workload::{Training, Workload};
 
-/// Refuses disruptions that cannot be carried out, or that contradict each other.
+/// Refuses faults on programs and switches that cannot be carried out, or that contradict each other.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     for (i, later) in scenario.disruptions.iter().enumerate() {
         is_possible(sink, scenario, later);
@@ -59,7 +59,7 @@ fn is_possible(sink: &mut Sink<'_>, scenario: &Scenario, disruption: &Disruption
     }
 }
 
-/// Refuses to restart a switch that a training cannot do without.
+/// Refuses to restart a switch that the training of the scenario cannot do without.
 fn under_training(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -82,7 +82,7 @@ fn under_training(
     }
 }
 
-/// Refuses two disruptions of the same subject that overlap in time, or where the second finds no process left.
+/// Refuses two faults on the same command or switch that overlap in time, or of which the second finds no process left.
 fn contradiction(sink: &mut Sink<'_>, a: &Disruption, b: &Disruption) {
     if a.does.subject() != b.does.subject() {
         return;

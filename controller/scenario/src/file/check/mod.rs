@@ -1,15 +1,13 @@
-//! Checks on a resolved file: contradictory faults, protected flows, effects at positions that cannot carry them out.
+//! Checks a resolved scenario: contradictory faults, protected flows, effects that the injection point cannot carry out.
 //!
-//! Two faults contradict each other when the file asks for both on the same packets and one of them drops: a dropped
-//! packet cannot be delayed, duplicated or dropped again. The check compares ordinals within the flow, as the file
-//! declares them:
+//! Two faults contradict each other when the file asks for both on the same packets and one of them drops: a dropped packet
+//! cannot be delayed, duplicated or dropped again. The check compares ordinals within the flow, as the file declares them:
 //!
 //! - A fault that always drops leaves no packets to any other fault on the same packets while both are active.
-//! - Two counting selections (`nth`, `every`, `burst` …) conflict if every packet that one selects is also selected by
-//!   the other and one of the two faults drops.
+//! - Two counting selections (`nth`, `every`, `burst` …) conflict if every packet that one selects is also selected by the
+//!    other and one of the two faults drops.
 //!
-//! Selections that coincide only occasionally (`every: 5` and `every: 3`, or random ones) compose: a drop overrides the
-//! rest.
+//! Selections that coincide only occasionally (`every: 5` and `every: 3`, or random ones) compose: a drop overrides the rest.
 
 mod disruptions;
 pub(super) mod triggers;
@@ -43,7 +41,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Refuses a step that waits for hits of faults that act in no earlier step, or for a trigger that counts such hits.
+/// Refuses a step that waits for hits of faults which act in no earlier step, or for a trigger that counts such hits.
 fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     let waiting = scenario.epochs.iter().filter(|epoch| epoch.on.is_some());
     for (epoch, condition) in waiting.zip(&scenario.awaited) {
@@ -146,7 +144,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// A selection by sequence number needs RDMA data: at least some packets of each selected flow have to carry it.
+/// Refuses the selection `psn` on a flow that cannot have data packets of RDMA, and with the effect `reset`.
 fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     let library = &scenario.protocols;
     let Ok(data) = Filter::parse(library, psn::DATA) else {
@@ -188,8 +186,8 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     }
 }
 
-/// Refuses `share` with effects that a unit cannot combine with it: a unit draws once per packet, and sees keys only in
-/// ingress.
+/// Refuses the selection `share` with effects that a fault unit cannot combine with it: a unit draws once per packet, and sees
+/// keys only in ingress.
 fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
     if fault.effect.draws() {
         let message = format!(

@@ -1,4 +1,4 @@
-//! Triggers that can never be on, or that no fault waits for, and faults that no trigger can start.
+//! Checks triggers: refuses those that can never be on or for which no fault waits, and faults that no trigger can start.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault],
     cycle(sink, triggers, faults);
 }
 
-/// Checks flows of triggers with keys that fix sender or receiver: flows without a common one can never share a key.
+/// Refuses a trigger per key if its events and waiting faults can never share a key, as senders or receivers differ.
 fn keys_meet(
     sink: &mut Sink<'_>,
     (number, trigger): (usize, &Trigger),
@@ -173,7 +173,7 @@ fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], fault
     }
 }
 
-/// Refuses combinations that a unit waiting for a trigger does not support.
+/// Refuses settings of a fault with a trigger that a fault unit cannot combine with a trigger.
 fn fits(sink: &mut Sink<'_>, fault: &Fault) {
     if fault.when.is_some() && is_in_egress(fault) {
         let message = format!(

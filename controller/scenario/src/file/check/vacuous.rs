@@ -1,4 +1,4 @@
-//! Faults and expectations whose outcome is known before the run: a run in which nothing can happen proves nothing.
+//! Warns of faults and expectations whose outcome is known before the run: a run in which nothing can happen proves nothing.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use crate::model::traffic::no_packets;
 use crate::model::workload::Workload;
 use crate::units::show_duration;
 
-/// Warns of faults that cannot hit anything, according to the file.
+/// Warns of faults that cannot hit any packet, according to the file.
 pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     check_disruptions(sink, scenario);
     check_expectations(sink, scenario);
@@ -42,7 +42,7 @@ fn check_expectations(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Warns of disruptions that cannot take place.
+/// Warns of faults on programs and switches that cannot take place.
 fn check_disruptions(sink: &mut Sink<'_>, scenario: &Scenario) {
     for disruption in &scenario.disruptions {
         if scenario.expects_nothing_of(&disruption.id) {

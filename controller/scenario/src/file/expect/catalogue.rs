@@ -1,4 +1,4 @@
-//! The metrics that a run of a scenario delivers.
+//! Lists the metrics that a run of a scenario delivers.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::model::expect::metric::{
 use crate::model::workload::Workload;
 use crate::model::workload::commands::Command;
 
-/// All metrics, with the names of the scenario filled in.
+/// All metrics that a run of this scenario delivers, with the names of its faults, flows, hosts and so on.
 pub(super) fn metrics(scenario: &Scenario) -> BTreeSet<Metric> {
     let mut all: BTreeSet<Metric> = RunMetric::ALL.iter().copied().map(Metric::Run).collect();
     for fault in &scenario.faults {

@@ -1,9 +1,9 @@
-//! Metric names from other tools, and the metric of this program that each of them means.
+//! Translates metric names of other tools to metrics of weir, for hints.
 
 use crate::model::expect::Term;
 use crate::model::expect::metric::{ClientMetric, CommandMetric, FlowMetric, Metric, ProbeMetric};
 
-/// The metric's first word, foreign words for its last word, and its last word here.
+/// Words for metrics: first word of the metric's name in weir, other tools' last words, last word in weir.
 const WORDS: [(&str, &[&str], &str); 25] = [
     ("run", &["time", "duration", "elapsed", "runtime"], "wall"),
     (
@@ -48,13 +48,13 @@ const WORDS: [(&str, &[&str], &str); 25] = [
     ("command", &["errors", "failed"], "failures"),
 ];
 
-/// Foreign words for shares of packets, and the count that each share refers to.
+/// Other tools' words for shares of packets, and the count of packets in weir to which each share refers.
 const SHARES: [(&[&str], &str); 2] = [
     (&["loss", "loss_rate", "drop_rate"], "lost"),
     (&["duplication"], "extra"),
 ];
 
-/// Counts that this group does not have, and what to use instead.
+/// For a group of metrics: a word that the group does not have, and the hint on what to use instead.
 const ELSEWHERE: [(&str, &[&str], &str); 2] = [
     (
         "flow",
@@ -68,7 +68,7 @@ const ELSEWHERE: [(&str, &[&str], &str); 2] = [
     ),
 ];
 
-/// The hint for a foreign metric name, if the run has the metric that it means.
+/// The hint for another tool's metric name; `None` if the run has no metric with this meaning.
 pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
     let (stem, word) = name.rsplit_once('.')?;
     let group = stem.split('.').next()?;
@@ -93,7 +93,7 @@ pub(super) fn hint(name: &str, is_known: &dyn Fn(&str) -> bool) -> Option<String
     Some(format!("write `{stem}.{own}`"))
 }
 
-/// The metric that a count is a part of: lost packets are a part of sent packets.
+/// The metric of which a count is a part: lost packets are a part of sent packets. `None` if there is none.
 pub(super) fn whole(count: &Term) -> Option<Metric> {
     let Term::Metric { metric, .. } = count else {
         return None;

@@ -1,4 +1,4 @@
-//! The language of expectations: `sum comparison sum`, with `+ - * /`, parentheses, units.
+//! Parses expectations: `sum comparison sum`, where sums have `+ - * /`, parentheses and units.
 
 mod catalogue;
 mod foreign;
@@ -14,10 +14,10 @@ use crate::model::trigger::Trigger;
 use crate::model::{Fault, Scenario};
 use crate::units::{self, Dimension};
 
-/// Maximum nesting depth of parentheses.
+/// Maximum nesting depth of parentheses in an expectation.
 const MAX_DEPTH: usize = 16;
 
-/// Why a line is not an expectation, and the range of bytes that is wrong.
+/// The reason why a line is not an expectation, and the range of bytes in the line that is wrong.
 struct Problem {
     start: usize,
     end: usize,
@@ -26,7 +26,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// Reads all lines of `expect`, or as many as errors are shown for.
+/// Reads all lines of `expect`, until the maximum number of shown errors is reached.
 pub(crate) fn read(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -54,7 +54,7 @@ pub(crate) fn read(
     read
 }
 
-/// Reads all conditions of `abort_if`: comparisons of metrics that are known during the run.
+/// Reads all conditions of `abort_if` and of steps: comparisons of metrics that are known while the run goes on.
 pub(crate) fn read_while_running(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -77,10 +77,10 @@ pub(crate) fn read_while_running(
     conditions
 }
 
-/// The metrics that an expectation may name.
+/// The metrics that an expectation of this scenario may name.
 struct Known<'a> {
     catalogue: BTreeSet<Metric>,
-    /// The series that the file declares, by name.
+    /// The series of numbers that commands declare: name of the metric, metric.
     series: Vec<(String, Metric)>,
     scenario: &'a Scenario,
     declared: &'a Declared,
@@ -99,7 +99,7 @@ impl Known<'_> {
             .map(|(_, metric)| metric.clone())
     }
 
-    /// The hint for a metric that the run does not have: the nearest name, or the names with the same beginning.
+    /// The hint for a metric that the run does not have: the nearest name, or names that begin in the same way.
     fn hint(&self, name: &str) -> Option<String> {
         let known: Vec<String> = self.catalogue.iter().map(Metric::to_string).collect();
         let known = || known.iter().map(String::as_str);
@@ -131,7 +131,7 @@ impl Known<'_> {
         ))
     }
 
-    /// Whether the metric belongs to a declared item that was refused, for which an error exists already.
+    /// Whether the metric belongs to a declared item that was refused, so that an error is already reported.
     fn is_refused(&self, metric: &Metric) -> bool {
         let Known {
             scenario, declared, ..

@@ -1,4 +1,4 @@
-//! Resolves faults of programs and switches: the commands and switches that they name.
+//! Resolves faults on programs and switches: looks up the commands and switches that they name.
 
 use super::epochs::during;
 use super::switch;
@@ -50,7 +50,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Whether a disruption names a command of the workload.
+/// Whether the name is that of a command of the workload; reports a name that is not.
 fn is_command(
     sink: &mut Sink<'_>,
     raw: &Raw,
@@ -86,7 +86,7 @@ fn is_command(
     false
 }
 
-/// Refuses triggers of disruptions: a trigger counts packets in a switch.
+/// Refuses faults on programs and switches that wait for a trigger: a trigger acts in a switch, on packets.
 pub(super) fn refuse_triggers(sink: &mut Sink<'_>, raw: &Raw) {
     for trigger in &raw.triggers {
         let stages = trigger.stages.iter().map(|stage| &stage.event);

@@ -1,4 +1,4 @@
-//! Epochs: the steps of the timeline and the gaps between them.
+//! Builds the epochs: the steps of the timeline and the gaps between them, with numbers.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use crate::file::schema::{Raw, RawStep};
 use crate::file::yaml::Node;
 use crate::model::Epoch;
 
-/// Steps and the gaps between them, numbered from 1: a fault without `during` acts in all of them.
+/// The steps and the gaps between them as epochs, numbered from 1. A fault without `during` acts in all epochs.
 pub(super) fn all(sink: &Sink<'_>, steps: &[RawStep]) -> Vec<Epoch> {
     let start = Epoch {
         epoch: 1,

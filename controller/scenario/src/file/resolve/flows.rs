@@ -1,4 +1,4 @@
-//! Flows as declared become flows between two hosts each, and the classes that packets can be in.
+//! Resolves flows: expands each declared flow to flows between two hosts, and computes which flows share packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -58,8 +58,8 @@ pub(super) fn resolve(
     flows
 }
 
-/// One flow for each pair of the hosts in `from` and `to`, so that each has its own ordinals: a sequence over several
-/// senders would depend on how their packets interleave.
+/// Expands a declared flow: one flow for each pair of hosts in `from` and `to`, so that each pair has its own ordinals;
+/// ordinals over several senders would depend on how their packets interleave.
 fn expand(
     sink: &mut Sink<'_>,
     raw: &Raw,
@@ -149,7 +149,7 @@ fn expand(
     flows
 }
 
-/// The flows that a name in a fault stands for: a declared name for all it was expanded to, `name.host` for one.
+/// Indexes of the flows for each name that faults may use: a declared name stands for all its flows, `name.host` for one.
 pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, flow) in flows.iter().enumerate() {
@@ -164,7 +164,7 @@ pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     by_name
 }
 
-/// The sets of flows that a packet can be in; none, and an error, if the filters exceed the limits.
+/// The sets of flows to which a packet can belong; empty, with an error reported, if the filters exceed the limits.
 pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes {
     if sink.has_errors() {
         return Classes::default();
@@ -276,7 +276,7 @@ fn report_unreachable(
     }));
 }
 
-/// The filter of packets without a host's IPv4 address: packets of other protocols, and packets to a group.
+/// The hint for a flow whose filter no host's IPv4 address fits: a filter for other protocols or multicast addresses.
 fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
     let Kind::Text { value, .. } = &flow.filter.as_ref()?.kind else {
         return None;
@@ -323,7 +323,7 @@ fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
     })
 }
 
-/// The protocols and fields that a filter names.
+/// Collects the names of the protocols and fields that a filter tests, with their nodes.
 fn collect<'f>(node: &'f Node, found: &mut Vec<(&'f str, &'f Node)>) {
     match &node.expr {
         Expr::Or(parts) | Expr::And(parts) => parts.iter().for_each(|part| collect(part, found)),

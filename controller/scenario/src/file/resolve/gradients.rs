@@ -1,11 +1,11 @@
-//! `plan`: where the training of a file is summed.
+//! Resolves the section `plan`: a planner chooses which switches sum the gradients of the file's training.
 
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::Raw;
 use crate::model::gradient::{Gradients, PlanRequest, plan};
 use crate::model::job::JOB;
 
-/// Lets a planner choose where the training of a file is summed, if the file asks for a plan.
+/// The gradient plan of the file's training; `None` if the file does not ask for a plan, or the plan was refused.
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Option<Gradients> {
     let by = raw.plan.as_ref()?;
     let Some((training, _)) = raw.training() else {

@@ -1,4 +1,4 @@
-//! The paths that a flow's packets can take.
+//! Finds the paths that the packets of a flow can take.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use crate::model::routing::Ways;
 use crate::model::routing::hash::FiveTuple;
 use crate::model::topology::{Host, Topology};
 
-/// The field that holds a sender's MAC address.
+/// The field with a packet's source MAC address.
 const SOURCE: &str = "eth.src";
-/// The protocol whose frames follow a gradient plan.
+/// The filter name of the protocol whose frames follow a gradient plan.
 const AGGREGATION: &str = "agg";
-/// Kinds of its frames on the path from a worker to a summing switch, and beyond it: updates and sums (docs/protocol.md).
+/// Kinds of aggregation frames on the way from a worker to the server: updates, and from a summing switch on sums.
 const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
-/// Kind of its frames on the way back: results.
+/// Kind of aggregation frames on the way from the server to the workers: results.
 const ANSWERS: [(&str, u128); 1] = [("agg.kind", 3)];
 
-/// Paths according to a gradient plan.
+/// The paths of aggregation frames according to a gradient plan.
 #[derive(Default)]
 pub(super) struct PlannedWays {
     /// Paths from workers to the server.
     pub gradients: Vec<Path>,
-    /// Paths from the server to workers, for answers to all. Answers to one worker take the path of any other packet.
+    /// Paths from the server to workers, for answers to all workers. Answers to one worker take the path of any other packet.
     pub answers: Vec<Path>,
 }
 
-/// Protocols with ports, by number.
+/// The transport protocols with ports: IP protocol number, field of the source port, field of the destination port.
 const PORTS: [(u8, &str, &str); 2] = [
     (6, "tcp.sport", "tcp.dport"),
     (17, "udp.sport", "udp.dport"),
 ];
 
-/// The paths between all pairs of hosts, computed once for all flows.
+/// The paths between pairs of hosts, each computed once for all flows.
 pub(super) struct AllRoutes<'t> {
     topology: &'t Topology,
     protocols: &'t Protocols,
     planned: PlannedWays,
-    /// The paths, if there are several between two hosts.
+    /// All paths, if several lead from one host to another; otherwise `None`.
     several: Option<&'t Ways>,
-    /// Paths by position of the receiver, then of the sender.
+    /// By index of the receiver and of the sender: the switches on the path; `None` if there is no path.
     ways: BTreeMap<(usize, usize), Option<Vec<String>>>,
 }
 
@@ -60,8 +60,8 @@ impl<'t> AllRoutes<'t> {
         }
     }
 
-    /// The paths that packets of a flow can take: between all hosts whose addresses its filter accepts, through a switch
-    /// whose port it accepts.
+    /// The paths that packets matching a filter can take: between all hosts whose addresses the filter accepts, through a
+    /// switch whose port the filter accepts.
     pub(super) fn paths(
         &mut self,
         filter: &parser_gen::Filter,
@@ -165,9 +165,9 @@ impl<'t> AllRoutes<'t> {
     }
 }
 
-/// The hash by which switches distribute a flow's packets, if all of them have the same: packets of one connection, of
-/// ICMP, or of the aggregation protocol. Frames with a VLAN tag all take the first path. A filter without a test on tags
-/// is taken to mean untagged frames.
+/// The hash by which switches choose the path of a flow's packets, if it is the same for all packets: those of one connection,
+/// of ICMP, or of the aggregation protocol; otherwise `None`. Frames with a VLAN tag all take the first path. A filter without
+/// a test on tags is taken to mean untagged frames.
 fn known_hash(allowed: &overlap::Allowed<'_>, (sender, receiver): (&Host, &Host)) -> Option<u32> {
     let [src, dst] = [sender, receiver].map(|host| host.ip.to_bits());
     let fixed = [("ip.src", u128::from(src)), ("ip.dst", u128::from(dst))];

@@ -1,4 +1,4 @@
-//! The flows and faults that triggers count, and the trigger that a fault waits for.
+//! Resolves triggers: looks up the flows and faults that they count, and the trigger for which a fault waits.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Sink, Spanned, unknown};
 use crate::file::schema::{Declared, RawEvent, RawFault, RawTrigger};
 use crate::model::trigger::{Event, Stage, Trigger};
 
-/// Resolves the names in triggers.
+/// Resolves the names of flows and faults in triggers to indexes.
 pub(super) fn resolve(
     sink: &mut Sink<'_>,
     triggers: &[RawTrigger],
@@ -70,7 +70,7 @@ pub(super) fn resolve(
     triggers.collect()
 }
 
-/// Resolves the trigger that a fault waits for.
+/// Index of the trigger for which a fault waits; reports an unknown name.
 pub(super) fn awaited(
     sink: &mut Sink<'_>,
     when: &Spanned<String>,

@@ -1,4 +1,4 @@
-//! The programs to run, and their hosts.
+//! Resolves the workload: looks up the hosts on which its programs run.
 
 use super::{host, switch};
 use crate::diagnostic::{Code, Sink, Source, few_names};
@@ -40,7 +40,7 @@ pub(super) fn check(sink: &mut Sink<'_>, raw: &Raw) {
     }
 }
 
-/// A role without an assigned host is taken by the host of the same name.
+/// Reports roles of the workload file without an assigned host, unless the topology has a host of the role's name.
 fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource, roles: &[Role]) {
     let file = Source {
         file: &source.file,
@@ -62,7 +62,7 @@ fn check_roles(sink: &mut Sink<'_>, topology: &Topology, source: &WorkloadSource
     }
 }
 
-/// The user's commands, if the workload consists of commands.
+/// The user's commands; empty if the workload is of another kind.
 fn commands(raw: &Raw) -> &[Command] {
     match raw
         .workload
@@ -74,7 +74,7 @@ fn commands(raw: &Raw) -> &[Command] {
     }
 }
 
-/// Refuses programs on the sides of a wire, because weir does not run these machines.
+/// Refuses programs on the hosts at the two sides of a wire, because weir does not run these machines.
 fn refuse_hosts_of_ours(sink: &mut Sink<'_>, raw: &Raw) {
     let hint = "start programs and probes on the machines yourself, while `weir between` runs";
     if let Some(workload) = &raw.workload {

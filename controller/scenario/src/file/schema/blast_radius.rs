@@ -1,4 +1,4 @@
-//! `blast_radius`: how far the faults of a file may reach.
+//! Reads the section `blast_radius`: limits on how many hosts, flows and packets the faults of a file may reach.
 
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader;

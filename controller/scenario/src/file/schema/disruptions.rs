@@ -1,4 +1,4 @@
-//! Faults of programs and switches, among `faults`: `{id: freeze, effect: {pause: primary}, during: frozen}`.
+//! Reads the faults on programs and switches in `faults`: `{id: freeze, effect: {pause: primary}, during: frozen}`.
 
 use super::reader::{self, Variant};
 use super::shape::{Object, Shape, duration, may, needed};
@@ -6,9 +6,9 @@ use crate::diagnostic::{Sink, Spanned};
 use crate::file::yaml::{Kind, Node};
 use crate::model::disruption::Does;
 
-/// Minimum downtime of a switch, in nanoseconds: a process takes milliseconds to stop and to start.
+/// Minimum time for which a restarted switch is down, in nanoseconds: a process takes milliseconds to stop and to start.
 const SHORTEST_NS: u64 = 1_000_000;
-/// Maximum downtime of a switch, in nanoseconds.
+/// Maximum time for which a restarted switch is down, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 pub(super) static DISRUPTION: Object = Object {
@@ -28,7 +28,7 @@ pub(super) static DISRUPTION: Object = Object {
     ],
 };
 
-/// A disruption's action as a mapping, since no keyword stands alone.
+/// The keys of a disruption's effect. Each action needs a value, so the effect is always a mapping.
 static DOES: Object = Object {
     what: "what is done to a program or a switch",
     keys: &[
@@ -78,17 +78,17 @@ static RESTART: Object = Object {
     ],
 };
 
-/// A disruption as written.
+/// A fault on a program or switch as the file declares it, with names that are not yet resolved.
 #[derive(Debug)]
 pub(crate) struct RawDisruption {
     pub id: Spanned<String>,
     pub does: Does,
-    /// The command or switch that it names.
+    /// Name of the command or switch on which the fault acts.
     pub on: Spanned<String>,
     pub during: Vec<Spanned<String>>,
 }
 
-/// Whether a fault in the file is a disruption, according to the word of its effect.
+/// Whether a fault in the file acts on a program or switch instead of packets, according to the word of its effect.
 pub(super) fn is_one(fault: &Node) -> bool {
     let Some(effect) = fault.get("effect") else {
         return false;
@@ -149,7 +149,7 @@ fn does(sink: &mut Sink<'_>, written: &Variant<'_>) -> Option<(Does, Spanned<Str
     })
 }
 
-/// `web` or `{command: web, restart: true}`
+/// Reads the value of `kill` or `stop`, `web` or `{command: web, restart: true}`: the command, and whether it restarts.
 fn ended(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, bool)> {
     if !matches!(node.kind, Kind::Map(_)) {
         return Some((reader::name(sink, node, "a command")?, false));
@@ -159,7 +159,7 @@ fn ended(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, bool)> {
     Some((fields.name(sink, "command")?, restart))
 }
 
-/// `sw` or `{switch: sw, after: 200ms}`
+/// Reads the value of `restart`, `sw` or `{switch: sw, after: 200ms}`: the switch, and its downtime (ns) if given.
 fn restart(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, Option<u64>)> {
     if !matches!(node.kind, Kind::Map(_)) {
         return Some((reader::name(sink, node, "a switch")?, None));

@@ -1,4 +1,4 @@
-//! Sections `flows` and `faults`.
+//! Reads the sections `flows` and `faults`.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::model::effect::{Drop, Effect};
 use crate::model::protocols::Protocols;
 use crate::model::selection::Selection;
 
-/// Maximum number of faults in a scenario, which bounds the work of the checks and the planner.
+/// Maximum number of faults in a scenario, which limits the work of the checks and the planner.
 const MAX_FAULTS: usize = 64;
 
 pub(super) static FLOW: Shape = Shape::Either(&[Shape::Text, Shape::Object(&FLOW_FIELDS)]);
@@ -116,7 +116,7 @@ static PARTITIONING: Object = Object {
     ],
 };
 
-/// The names of all flows.
+/// The names of all flows in the section `flows`.
 pub(super) fn keys(node: &Node) -> Vec<String> {
     match &node.kind {
         Kind::Map(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
@@ -124,7 +124,7 @@ pub(super) fn keys(node: &Node) -> Vec<String> {
     }
 }
 
-/// The names of all faults.
+/// The names of all faults in the section `faults`.
 pub(super) fn ids(node: &Node) -> Vec<String> {
     let Kind::List(items) = &node.kind else {
         return Vec::new();
@@ -146,7 +146,7 @@ pub(super) fn flows(sink: &mut Sink<'_>, node: &Node) -> Vec<RawFlow> {
     flows
 }
 
-/// Reads `{filter, from, to, on}`, or only the filter.
+/// Reads a flow: `{filter, from, to, on}`, or only the filter.
 fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFlow> {
     if let Kind::Text { .. } = node.kind {
         return Some(RawFlow {
@@ -195,12 +195,12 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
     })
 }
 
-/// The content of `faults`.
+/// The faults of a file, by kind.
 #[derive(Default)]
 pub(super) struct ReadFaults {
     /// Faults on packets.
     pub faults: Vec<RawFault>,
-    /// Flows that partitions expand to.
+    /// The flows that partitions expand to.
     pub flows: Vec<RawFlow>,
     /// Faults on programs and switches.
     pub disruptions: Vec<RawDisruption>,
@@ -236,7 +236,7 @@ pub(super) fn faults(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) ->
     read
 }
 
-/// `{id: split, partition: {halves: [a, b, c]}, during: apart}`
+/// Reads a fault that is a partition, `{id: split, partition: {halves: [a, b, c]}, during: apart}`, as a fault and its flows.
 fn partitioning(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -312,7 +312,7 @@ fn fault(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<RawF
     })
 }
 
-/// `edge`, `{ingress: edge}` or `{egress: core}`.
+/// Reads the injection point of a fault: `edge`, `{ingress: edge}` or `{egress: core}`.
 fn place(sink: &mut Sink<'_>, node: &Node) -> Option<RawPlace> {
     if let Kind::Map(_) = node.kind {
         let variant = reader::variant(sink, node, "a place", &["ingress", "egress"])?;

@@ -1,12 +1,12 @@
-//! Words of tc netem, Toxiproxy, Chaos Mesh, Pumba, Jepsen and Lumina, and our equivalent of each: the hint for an
-//! unknown key or alternative. The table is foreign.txt.
+//! Hints for words of tc netem, Toxiproxy, Chaos Mesh, Pumba, Jepsen and Lumina that a file uses as a key or alternative:
+//! weir's equivalent of each, from the table foreign.txt.
 
 use crate::units::{self, Dimension};
 
 const TABLE: &str = include_str!("foreign.txt");
 
-/// The hint for a word that `at` does not have, with the first of `values` that fits it. `at` is the object or
-/// alternative in the words of messages: `a fault`.
+/// The hint for another tool's word, with the user's `values` in weir's notation. `at` is the object or alternative that lacks
+/// the word, as in messages: `a fault`. `None` if the table does not have the word.
 pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     let rows = TABLE.lines().filter_map(|line| {
         let (places, rest) = line.split_once(" | ")?;
@@ -20,7 +20,7 @@ pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     Some(filled(write, values))
 }
 
-/// Replaces a row's examples `<…>` by the user's values, in order. Where an example remains, the text marks it as one.
+/// Replaces the examples `<…>` in a hint by the user's values, in order. A hint with a remaining example says that it is one.
 fn filled(write: &str, values: &[String]) -> String {
     let mut text = String::new();
     let mut asked = None;
@@ -54,8 +54,8 @@ fn filled(write: &str, values: &[String]) -> String {
     }
 }
 
-/// Removes the value for an example, and returns it with a question about it: the first value with a unit, or else the
-/// first one of the example's kind.
+/// Removes the user's value that fits an example (preferably a value with a unit) from `values`, and returns it in weir's
+/// notation, with a question for the user if it is ambiguous.
 fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<String>)> {
     let has_unit = |value: &str| value.parse::<f64>().is_err();
     let of = |sure: bool| {
@@ -70,8 +70,8 @@ fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<Stri
     Some(found)
 }
 
-/// A user's value, if it is of the example's kind: a share of packets (`0.01` for a fraction, `1%` where percent is
-/// allowed), a quantity, a number, or any word; with a question if it is ambiguous.
+/// A user's value in weir's notation, if it is of the example's kind: a share of packets (`0.01` for a fraction, `1%` where
+/// percent is allowed), a quantity, a number, or any word; with a question for the user if it is ambiguous.
 fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     if example.ends_with('%') {
         return percent(value);
@@ -95,8 +95,8 @@ fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     (!is_number(example) || is_number(value)).then(|| (value.to_owned(), None))
 }
 
-/// A share as other tools write it: only the first word counts, since netem's `5% 25%` adds a correlation. A number up to
-/// 1 may be a fraction or percent.
+/// A share of packets as other tools write it, in weir's notation: only the first word counts, since netem's `5% 25%` adds a
+/// correlation. With a question for the user, since a number up to 1 may be a fraction or percent.
 fn percent(text: &str) -> Option<(String, Option<String>)> {
     let first = text.split_whitespace().next()?;
     let share = share(first)?;
@@ -112,8 +112,8 @@ fn percent(text: &str) -> Option<(String, Option<String>)> {
     Some((share, asked))
 }
 
-/// A text as a share of packets: `5%`, `0.05%`. `5` means five percent, and `0.1` means ten, because other tools do not
-/// mean 0.1 %.
+/// A text as a share of packets in weir's notation: `5` becomes `5%`. Up to 1, a number without `%` is a fraction: `0.1` means
+/// ten percent, because other tools do not mean 0.1 %. `None` for other texts.
 pub(super) fn share(text: &str) -> Option<String> {
     let text = text.split_whitespace().next()?;
     let number = text.strip_suffix('%').unwrap_or(text);

@@ -1,4 +1,4 @@
-//! The files that a scenario names. The caller reads them: this crate does no I/O.
+//! The files that a scenario names. The caller reads them and gives their content, because this crate does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,26 @@ use crate::file::yaml::{self, Kind, Node};
 use crate::model::topology::TopologySource;
 use crate::model::workload::WorkloadSource;
 
-/// Maximum number of protocol files in a scenario: each may use states of the parser.
+/// Maximum number of protocol files in a scenario; each file may use states of the parser.
 pub(super) const MAX_PROTOCOL_FILES: usize = 64;
 
-/// Files that a scenario needs.
+/// The content of the files that a scenario needs besides its own.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
-    /// Protocol files given on the command line.
+    /// The protocol files that the command line names.
     pub protocols: Vec<ProtocolSource>,
-    /// The files that [`named_files`] lists, or the reason why one cannot be read.
+    /// By path: content of each file that [`named_files`] lists, or the reason why the caller cannot read it.
     pub files: BTreeMap<String, Result<ProtocolSource, String>>,
-    /// The file that [`named_workload`] names, or the reason why it cannot be read.
+    /// Content of the file that [`named_workload`] names, or the reason why the caller cannot read it; `None`: the scenario
+    /// names none.
     pub workload: Option<Result<WorkloadSource, String>>,
-    /// The file that [`named_topology`] names, or the reason why it cannot be read.
+    /// Content of the file that [`named_topology`] names, or the reason why the caller cannot read it; `None`: the scenario
+    /// names none.
     pub topology: Option<Result<TopologySource, String>>,
 }
 
 impl Given {
-    /// All files that a scenario names; `read` returns a file's path and text, or the reason why it cannot be read.
+    /// Reads all files that a scenario names; `read` returns a file's path and text, or the reason why it cannot be read.
     pub fn named(
         file: &str,
         text: &str,
@@ -47,14 +49,14 @@ impl Given {
     }
 }
 
-/// The workload file that a scenario names, as written: relative to the scenario.
+/// Path of the workload file that a scenario names, as written there: relative to the scenario. `None` if it names none.
 #[must_use]
 pub fn named_workload(file: &str, text: &str) -> Option<String> {
     let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
     workload_of(root.get("workload")?).map(str::to_owned)
 }
 
-/// The topology file that a scenario or topology file names, as written: relative to the naming file.
+/// Path of the topology file that a scenario or topology file names, relative to this file; `None` if it names none.
 #[must_use]
 pub fn named_topology(file: &str, text: &str) -> Option<String> {
     let root = yaml::parse(&mut Sink::new(Source { file, text }))?;
@@ -65,7 +67,7 @@ pub fn named_topology(file: &str, text: &str) -> Option<String> {
     }
 }
 
-/// The protocol files that a scenario names, as written: relative to the scenario.
+/// Paths of the protocol files that a scenario names, as written there: relative to the scenario.
 #[must_use]
 pub fn named_files(file: &str, text: &str) -> Vec<String> {
     // Errors are reported later, when the scenario is read.
@@ -81,7 +83,7 @@ pub fn named_files(file: &str, text: &str) -> Vec<String> {
     names.take(MAX_PROTOCOL_FILES).collect()
 }
 
-/// The workload file that a section names, as written.
+/// Path of the workload file that the section `workload` names, as written; `None` if it names none.
 fn workload_of(section: &Node) -> Option<&str> {
     let name = match section.tag.as_deref() {
         Some("file") => section,

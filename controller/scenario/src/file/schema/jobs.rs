@@ -1,4 +1,4 @@
-//! `jobs`: jobs whose values switches sum.
+//! Reads the section `jobs`: aggregation jobs whose values switches sum.
 
 use parser_gen::FrameValues;
 
@@ -61,7 +61,7 @@ pub(super) static JOB: Object = Object {
     ],
 };
 
-/// A job, with the positions where it names hosts and switches.
+/// A job as the file declares it, with the positions where it names hosts and switches.
 #[derive(Debug)]
 pub(crate) struct RawJob {
     pub name: Spanned<String>,
@@ -74,7 +74,7 @@ pub(crate) struct RawJob {
     pub deadline: Option<Spanned<RawDeadline>>,
 }
 
-/// When a switch completes a partial sum.
+/// The deadline of a job as the file declares it: when a switch completes a partial sum.
 #[derive(Debug)]
 pub(crate) struct RawDeadline {
     pub after_ns: u64,
@@ -158,7 +158,7 @@ fn frame_values(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<Fram
     Some(Spanned::new(found?, count.span))
 }
 
-/// Reads the deadline: `Some(None)` if the file has none, `None` if it was refused.
+/// Reads the deadline of a job: `Some(None)` if the job has none, `None` if it was refused.
 fn deadline(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Option<Spanned<RawDeadline>>> {
     let Some(node) = fields.get("deadline") else {
         for key in ["quorum", "late"] {

@@ -1,4 +1,5 @@
-//! The schema as a JSON Schema (draft 2020-12) for editors, generated from the tables by which the readers refuse files.
+//! Writes the schema of files as a JSON Schema (draft 2020-12) for editors, generated from the tables by which the readers
+//! refuse files.
 //!
 //! It is weaker than the readers: it does not know whether names are declared or sizes fit together. Every file that it
 //! refuses, the readers refuse too.
@@ -27,7 +28,7 @@ pub fn workload_json_schema() -> Value {
     writer.document("weir workload", &workload::WORKLOAD_FILE)
 }
 
-/// A mapping that several keys refer to is written once.
+/// Writes a JSON Schema. A mapping to which several keys refer is written once, as a definition.
 #[derive(Default)]
 struct Writer {
     written: BTreeMap<String, Value>,
@@ -131,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// Words alone, then `{word: …}`.
+    /// The schema of alternatives: each is a word alone, a mapping `{word: …}`, or both.
     fn variant(&mut self, ways: &[Alternative]) -> Value {
         let mut shapes: Vec<Value> = Vec::new();
         for way in ways {
@@ -153,7 +154,7 @@ impl Writer {
     }
 }
 
-/// The default of a key, as a value of its type.
+/// The default of a key, as a JSON value of the key's type; `None` if the key has no default.
 fn default(key: &Key) -> Option<Value> {
     Some(match (key.default?, key.shape.first()) {
         (Literal::Number(number), Shape::Integer(..)) => number.into(),
@@ -163,7 +164,7 @@ fn default(key: &Key) -> Option<Value> {
     })
 }
 
-/// `a star as a topology` → `a-star-as-a-topology`.
+/// Name of a mapping's definition in the JSON Schema: `a star as a topology` becomes `a-star-as-a-topology`.
 fn definition(object: &Object) -> String {
     object.what.replace('`', "").replace(' ', "-")
 }

@@ -1,4 +1,4 @@
-//! `lease`: how soon faults end without a refresh by the controller.
+//! Reads the section `lease`: how soon faults end if the controller does not refresh the lease.
 
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader::{self, Fields};
@@ -11,7 +11,7 @@ use crate::units::show_duration;
 const LONGEST_NS: u64 = 86_400_000_000_000;
 
 const FOR: Shape = duration(0, LONGEST_NS);
-/// The hint for a longer one.
+/// The hint for a lease that is longer than the longest.
 pub(super) const LONGER: &str = "write `lease: off`: faults then hold until they are disarmed";
 
 pub(super) static LEASE: Shape =

@@ -1,4 +1,4 @@
-//! Section `limits`: bounds of a run.
+//! Reads the section `limits`: limits of a run's duration, disk space and hits.
 
 use super::reader;
 use super::shape::{DURATION, Object, Shape, may, size};

@@ -1,5 +1,5 @@
-//! The file's schema, version 1: one function per section, each reporting all errors that it finds. docs/scenarios.md is
-//! the reference.
+//! The schema of scenario files, version 1: one function per section reads it and reports all errors in it. docs/scenarios.md
+//! is the reference.
 
 mod blast_radius;
 mod disruptions;
@@ -59,10 +59,10 @@ pub use trainings::{
 };
 pub(crate) use triggers::{RawEvent, RawTrigger};
 
-/// The version of the schema that this program reads.
+/// The version of scenario files that this program reads.
 const VERSION: u64 = 1;
 
-/// A file as written: every value typed, names not yet resolved.
+/// A scenario file as written: every value has its type, names are not yet resolved.
 #[derive(Debug)]
 pub(crate) struct Raw {
     pub protocols: Arc<Protocols>,
@@ -70,10 +70,10 @@ pub(crate) struct Raw {
     pub description: String,
     pub seed: u64,
     pub topology: Topology,
-    /// The file of the topology, if it has its own.
+    /// The topology file that the scenario names; `None` if the scenario itself describes the topology.
     pub topology_file: Option<TopologySource>,
     pub workload: Option<Spanned<RawWorkload>>,
-    /// The file of the workload, and its roles that the scenario assigned no host.
+    /// The workload file that the scenario names, and its roles to which the scenario assigns no host; `None` if there is none.
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
@@ -94,7 +94,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// The declared training, with its position.
+    /// The training that the file declares as its workload, with its position; `None` for other workloads.
     pub fn training(&self) -> Option<(&Training, Span)> {
         let workload = self.workload.as_ref()?;
         match &workload.value.workload {
@@ -104,7 +104,7 @@ impl Raw {
     }
 }
 
-/// Names that the file declares, including refused items: further uses of a refused name are not reported.
+/// Names that the file declares, including those of refused items, so that uses of a refused item's name are not reported.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     pub flows: Vec<String>,
@@ -114,29 +114,29 @@ pub(crate) struct Declared {
     pub probes_are_refused: bool,
 }
 
-/// A workload, with the positions where it names hosts and switches.
+/// A workload as written, with the positions where it names hosts and switches.
 #[derive(Debug)]
 pub(crate) struct RawWorkload {
     pub workload: Workload,
     pub hosts: Vec<Spanned<String>>,
     pub switches: Vec<Spanned<String>>,
-    /// The workload file and its probes, if the workload has its own file.
+    /// The workload file and its probes; `None` if the scenario itself describes the workload.
     pub file: Option<RawFile>,
 }
 
-/// A workload file's content besides commands.
+/// The content of a workload file besides its commands.
 #[derive(Debug)]
 pub(crate) struct RawFile {
     pub source: WorkloadSource,
     pub probes: Vec<RawProbe>,
-    /// Roles that the hosts of the same name take.
+    /// Roles to which the scenario assigns no host: the host of the same name takes the role.
     pub roles: Vec<Role>,
 }
 
-/// A role of a workload file without an assigned host.
+/// A role of a workload file to which the scenario assigns no host.
 #[derive(Debug)]
 pub(crate) struct Role {
-    /// The role's name, at the position where the scenario names the file.
+    /// The role's name, with the position where the scenario names the workload file.
     pub name: Spanned<String>,
     /// Position of the role in the workload file.
     pub declared: Span,
@@ -147,7 +147,7 @@ pub(crate) struct RawFlow {
     pub name: Spanned<String>,
     pub from: Vec<Spanned<String>>,
     pub to: Vec<Spanned<String>>,
-    /// A text node, kept whole so that errors can point inside it.
+    /// The text of the filter, as a node of the YAML tree so that errors can point into the text; `None`: no filter.
     pub filter: Option<Node>,
     pub on: Option<Spanned<String>>,
 }
@@ -171,7 +171,7 @@ pub(crate) struct RawPlace {
     pub direction: Direction,
 }
 
-/// The schema of a scenario file.
+/// The keys of a scenario file at its top level, with the shape of each.
 pub(crate) static SCENARIO: Object = Object {
     what: "a scenario",
     keys: &[
@@ -277,7 +277,7 @@ pub(crate) static SCENARIO: Object = Object {
     ],
 };
 
-/// Reads a whole file. `None` if it is not YAML or has no usable topology.
+/// Reads a whole scenario file. `None` if it is not YAML or has no usable topology, which is reported.
 pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     let root = yaml::parse(sink)?;
     if let Some(version) = workload::version_of(&root) {
@@ -415,7 +415,7 @@ pub(crate) fn read(sink: &mut Sink<'_>, given: &Given) -> Option<Raw> {
     })
 }
 
-/// Warns of empty sections.
+/// Warns of sections of the file that are empty.
 fn warn_of_empty<'n>(
     sink: &mut Sink<'_>,
     sections: impl Iterator<Item = (&'static str, &'n Node)>,

@@ -1,5 +1,5 @@
-//! `partition: {groups: [[a, b], [c]]}`: hosts that cannot reach each other, with Jepsen's names. A partition expands to
-//! flows between them whose packets are all dropped.
+//! Reads partitions, `partition: {groups: [[a, b], [c]]}`: hosts that cannot reach each other, with Jepsen's names. A partition
+//! expands to flows between these hosts, whose packets are all dropped.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{RawFlow, reader};
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::yaml::{Kind, Node};
 
-/// Shapes that determine which hosts can reach each other.
+/// Keys of the shapes of a partition, which determine which hosts can reach each other.
 const SHAPES: [&str; 4] = ["groups", "halves", "bridge", "ring"];
 
 pub(super) static PARTITION: Object = Object {
@@ -45,15 +45,15 @@ pub(super) static PARTITION: Object = Object {
 
 type Hosts = Vec<Spanned<String>>;
 
-/// Hosts whose packets to other hosts are dropped.
+/// A flow of a partition: all packets of some hosts to other hosts, which are dropped.
 struct Cut {
-    /// Suffix of the flow's name, after the fault's name.
+    /// Suffix of the flow's name; the flow is named after the partition's fault, followed by this suffix.
     name: String,
     from: Hosts,
     to: Hosts,
 }
 
-/// The flows that a partition expands to, named after its fault.
+/// The flows whose packets a partition drops, named after the partition's fault.
 pub(super) fn flows(
     sink: &mut Sink<'_>,
     id: &Spanned<String>,
@@ -141,8 +141,8 @@ pub(super) fn flows(
     flows.iter().all(named).then_some(flows)
 }
 
-/// The flows between groups: no group receives from another one; in a one-way partition, no group receives from those
-/// before it.
+/// The flows that a partition drops between groups: no group receives from another group; in a one-way partition, no group
+/// receives from the groups before it.
 fn between(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -180,7 +180,7 @@ fn between(
     Some(cuts)
 }
 
-/// A host that is in two groups.
+/// The first host that is in two of the groups; `None` if there is none.
 fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
     let before = |index: usize, host: &Spanned<String>| {
         let mut others = groups[..index].iter().flatten();
@@ -192,7 +192,7 @@ fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
     })
 }
 
-/// The hint for two groups that share a host, which may be meant to reach both sides.
+/// The hint for two groups that share a host, which the user may want to reach both groups.
 fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     let alone = |group: &Hosts| -> Vec<String> {
         let names = group.iter().map(|other| other.value.clone());
@@ -216,8 +216,8 @@ fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     )
 }
 
-/// Each host receives from its neighbors in the ring, which form a majority with it; no two hosts have the same
-/// neighbors.
+/// The flows that a ring drops: each host receives only from its neighbors in the ring, which form a majority with it; no two
+/// hosts have the same neighbors.
 fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
     are_apart(sink, hosts.iter())?;
     let count = hosts.len();

@@ -1,4 +1,4 @@
-//! `per`: the key by which packets of a flow belong together.
+//! Reads `per`: the key by which a flow's packets are divided and numbered, such as the connection.
 
 use parser_gen::key::{KeyError, PacketKey};
 use parser_gen::psn;
@@ -13,7 +13,7 @@ use crate::model::protocols::Protocols;
 use crate::model::selection::Selection;
 use crate::model::{Keys, Shared};
 
-/// Fields of both transports: a missing field counts as 0. In each pair the sender's field comes first.
+/// The fields that identify a TCP or UDP connection: a missing field counts as 0. In each pair the sender's field is first.
 const CONNECTION: [[&str; 2]; 3] = [
     ["ip.src", "ip.dst"],
     ["tcp.sport", "tcp.dport"],
@@ -26,7 +26,7 @@ pub(super) static PER: Shape = Shape::Either(&[
     Shape::List(&Shape::Text),
 ]);
 
-/// The shape of `per` in a trigger, which counts packets of several flows.
+/// The shape of `per` in a trigger, which counts the packets of several flows together.
 pub(super) static PER_OF_TRIGGER: Shape = Shape::Either(&[
     Shape::Word(&["connection", "source"]),
     Shape::Object(&DIRECTIONS),
@@ -42,7 +42,7 @@ static DIRECTIONS: Object = Object {
     )],
 };
 
-/// A key within a flow.
+/// A key within a flow, as the file declares it.
 #[derive(Debug)]
 pub(super) struct Per {
     pub key: PacketKey,
@@ -50,13 +50,13 @@ pub(super) struct Per {
     pub of: String,
     /// Singular noun for users: `connection`.
     pub one: String,
-    /// Whether a SYN restarts the key.
+    /// Whether a TCP SYN restarts the numbering of its key.
     pub restarts: bool,
-    /// The property that all packets of a key share.
+    /// The property of a flow that all packets of a key share.
     pub shared: Shared,
 }
 
-/// Reads `flow` (`Some(None)`: the flow is the key), `connection`, `source`, `{connection: both}`, or a list of fields.
+/// Reads a fault's key: `flow` (`Some(None)`: no key), `connection`, `source`, `{connection: both}`, or a list of fields.
 pub(super) fn per(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<Option<Per>> {
     if let Kind::List(items) = &node.kind {
         return fields(sink, protocols, node, items).map(Some);
@@ -80,7 +80,7 @@ pub(super) fn per(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Op
     }
 }
 
-/// Reads the key of a trigger.
+/// Reads the key of a trigger; `None` if it was refused.
 pub(super) fn per_of_trigger(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
@@ -119,7 +119,7 @@ fn one_way(protocols: &Protocols) -> Option<Per> {
     })
 }
 
-/// The key by which `psn` determines a packet's position.
+/// The key by which the selection `psn` determines a packet's position: the RDMA connection.
 fn rdma_connection(protocols: &Protocols) -> Option<Per> {
     Some(Per {
         key: PacketKey::new(protocols, &psn::CONNECTION).ok()?,
@@ -130,7 +130,7 @@ fn rdma_connection(protocols: &Protocols) -> Option<Per> {
     })
 }
 
-/// Reads `{connection: both}`.
+/// Reads `{connection: both}`: a connection whose two directions have the same key.
 fn connection(sink: &mut Sink<'_>, protocols: &Protocols, ways: &Node) -> Option<Per> {
     reader::variant(sink, ways, "`connection`", &["both"])?.nothing(sink);
     Some(Per {
@@ -174,13 +174,13 @@ fn fields(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node, items: &[Node
     }
 }
 
-/// Default capacity for keys.
+/// Default of the number of keys that a switch can store.
 pub(super) const KEYS: u64 = 10_000;
-/// Maximum capacity for keys: a switch finds a key by 16 bits in each hash table.
+/// Maximum number of keys that a switch can store: it finds a key by 16 bits in each hash table.
 pub(super) const MAX_KEYS: u64 = 65_536;
 
-/// The key that numbers packets within a flow, if `per` or the selection at `select` gives one, and the capacity for
-/// keys.
+/// The key by which a fault numbers the packets of a flow, and how many keys a switch can store. `None` if neither `per` nor
+/// the selection gives a key.
 pub(super) fn numbered(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
@@ -230,7 +230,7 @@ pub(super) fn numbered(
     Some(keys(per, most, node.span))
 }
 
-/// A trigger's key, if `per` gives one, and the capacity for keys. `None` if an error was reported.
+/// A trigger's key, and how many keys a switch can store: `Some(None)` without `per`, `None` if an error was reported.
 pub(super) fn followed(
     sink: &mut Sink<'_>,
     protocols: &Protocols,

@@ -1,4 +1,4 @@
-//! `plan`: the planner that decides where gradients are summed.
+//! Reads the section `plan`: the planner that decides which switches sum gradients.
 
 use planner::Method;
 

@@ -1,4 +1,4 @@
-//! Section `probes`.
+//! Reads the section `probes`: periodic requests whose response times are measured.
 
 use super::reader::{self, Fields};
 use super::shape::{Object, Shape, duration, may, needed};
@@ -9,13 +9,13 @@ use crate::model::probe::{Ask, Endpoint, MAX_PROGRAMS, Probe};
 
 const MAX_PROBES: usize = 32;
 const KINDS: [&str; 4] = ["tcp", "udp", "http", "run"];
-/// Shortest period, in nanoseconds; below it, the probe would measure itself.
+/// Shortest period of a probe's requests, in nanoseconds; below it, the probe would measure itself.
 const SHORTEST_NS: u64 = 1_000_000;
 const LONGEST_NS: u64 = 60_000_000_000;
 const TIME: Shape = duration(SHORTEST_NS, LONGEST_NS);
-/// Maximum number of a probe's requests that wait for an answer.
+/// Maximum number of requests of one probe that wait for an answer at the same time.
 const MAX_WAITING: u64 = 1_000;
-/// Payload of a UDP datagram in one Ethernet frame, in bytes.
+/// Maximum payload of a UDP request, in bytes, so that it fits into one Ethernet frame.
 const MAX_DATAGRAM: usize = 1_472;
 
 pub(super) static PROBE: Object = Object {
@@ -48,20 +48,20 @@ pub(super) static PROBE: Object = Object {
     ],
 };
 
-/// A probe, with the positions where it names hosts and commands.
+/// A probe as written, with the positions where it names hosts and commands.
 #[derive(Debug)]
 pub(crate) struct RawProbe {
     pub probe: Probe,
     pub from: Spanned<String>,
     pub hosts: Vec<Spanned<String>>,
-    /// Commands whose folders it refers to.
+    /// Names of the commands to whose folders the probe refers.
     pub folders: Vec<Spanned<String>>,
-    /// Whether a workload file declares it, where hosts are roles.
+    /// Whether a workload file declares the probe; its hosts are then roles.
     pub is_of_file: bool,
 }
 
 impl RawProbe {
-    /// A workload file's probe, with roles replaced by the scenario's hosts.
+    /// The probe of a workload file, with roles replaced by hosts: `host` maps a role to the scenario's host.
     pub fn of_file(mut self, file: &str, host: &impl Fn(&str) -> String) -> RawProbe {
         self.probe = self.probe.with_hosts(host);
         self.probe.file = Some(file.to_owned());
@@ -94,7 +94,7 @@ pub(super) fn add(
     }
 }
 
-/// A request, with the positions where it names hosts and commands.
+/// The request of a probe, with the positions where it names hosts and commands.
 struct Question {
     ask: Ask,
     hosts: Vec<Spanned<String>>,
@@ -249,7 +249,7 @@ fn http(sink: &mut Sink<'_>, node: &Node, url: &str) -> Option<(Ask, Span)> {
     Some((Ask::Http { to, path }, span))
 }
 
-/// Reads `HOST:PORT`, starting at this byte of the node's text.
+/// Reads an endpoint `HOST:PORT`, which starts at byte `start` of the node's text.
 fn endpoint(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -276,7 +276,7 @@ fn endpoint(
     Some((Endpoint { host, port }, span))
 }
 
-/// Reads the payload of a datagram: text, or `0x` and hexadecimal digits.
+/// Reads the payload of a UDP request: text, or `0x` and hexadecimal digits.
 fn payload(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<u8>> {
     let Some(node) = fields.get("send") else {
         sink.error(Code::MissingKey, fields.span, "`udp` needs the key `send`")

@@ -1,4 +1,4 @@
-//! Section `protocols`, and the payload slices that filters name.
+//! Reads the section `protocols` with the protocol files that it names, and the payload slices that filters name.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Related, Sink, Source, Span};
 use crate::file::yaml::{self, Kind, Node, locate};
 use crate::model::protocols::Protocols;
 
-/// Reads `protocols`, and the payload slices that `flows` name.
+/// Reads `protocols`, the given protocol files, and the payload slices that `flows` name, into one library. `None` if refused.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     node: Option<&Node>,
@@ -100,7 +100,7 @@ fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
     }
 }
 
-/// The payload slices that filters name; `None` if they cannot be read, which is reported.
+/// The payload slices that filters name; `None` if they cannot be parsed, which is reported.
 fn slices(sink: &mut Sink<'_>, flows: &Node) -> Option<Vec<PayloadSlice>> {
     let mut filters = Vec::new();
     texts(flows, &mut filters);
@@ -118,7 +118,7 @@ fn slices(sink: &mut Sink<'_>, flows: &Node) -> Option<Vec<PayloadSlice>> {
     Some(all)
 }
 
-/// All texts in a node, in the order of the file.
+/// Collects all texts in a node and below it, in the order of the file.
 fn texts<'n>(node: &'n Node, into: &mut Vec<(&'n Node, &'n str)>) {
     match &node.kind {
         Kind::Text { value, .. } => into.push((node, value)),
@@ -128,7 +128,7 @@ fn texts<'n>(node: &'n Node, into: &mut Vec<(&'n Node, &'n str)>) {
     }
 }
 
-/// Reports an error at the position that names the file, with the position inside the file beside it.
+/// Reports an error in a protocol file at the position where the scenario names the file, with the position in the file.
 fn report(sink: &mut Sink<'_>, places: &[(String, Span)], error: LibraryError) {
     let span = places.iter().find(|(file, _)| *file == error.file);
     let span = span.map_or(Span::default(), |(_, span)| *span);

@@ -1,4 +1,4 @@
-//! Numbers and ranges of them: `3`, `[3, 10..20, 40..]`.
+//! Reads numbers and ranges of numbers: `3`, `[3, 10..20, 40..]`.
 
 use std::ops::RangeInclusive;
 
@@ -7,25 +7,25 @@ use super::shape::Shape;
 use crate::diagnostic::{Code, Sink};
 use crate::file::yaml::{Kind, Node};
 
-/// A number, a range, or a list of them.
+/// The shape of a number, a range, or a list of numbers and ranges.
 pub(super) const RANGES: Shape = Shape::Either(&[Shape::Value, Shape::List(&Shape::Value)]);
 
-/// A numbered property, for messages.
+/// The kind of item that a list of numbers counts, with words for messages.
 pub(super) struct Numbering {
-    /// The key: `ordinals`.
+    /// The key with the numbers: `ordinals`.
     pub key: &'static str,
-    /// One number, with its article: `an ordinal`.
+    /// Word for one number, with its article: `an ordinal`.
     pub one: &'static str,
-    /// The numbered item: `packet`.
+    /// Word for the numbered item: `packet`.
     pub of: &'static str,
-    /// The valid numbers.
+    /// The range of valid numbers.
     pub all: RangeInclusive<u32>,
-    /// The hint on how to write them.
+    /// The hint on how to write the numbers.
     pub hint: &'static str,
 }
 
 impl Numbering {
-    /// Reads disjoint ranges in the order of the file; an open range ends at the largest valid number.
+    /// Reads ranges that must not overlap, in the order of the file; a range without an end extends to the largest number.
     pub fn read(&self, sink: &mut Sink<'_>, node: &Node) -> Option<Vec<RangeInclusive<u32>>> {
         let items = match &node.kind {
             Kind::List(items) => items.as_slice(),

@@ -1,4 +1,4 @@
-//! Reads typed values from the YAML tree; reports all errors and continues.
+//! Reads typed values from the YAML tree; reports every error and continues with the next value.
 
 mod declared;
 mod hints;
@@ -17,22 +17,22 @@ pub(crate) use hints::bare_selection;
 use hints::{as_list, as_mapping, foreign_hint, is_example, joined, pair, with_values};
 pub(crate) use variant::{Variant, variant};
 
-/// A mapping with the keys of a schema object.
+/// The entries of a mapping in the file, with the schema object that declares its keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'n> {
     entries: &'n [Entry],
-    /// Position of the mapping.
+    /// Position of the mapping in the file.
     pub span: Span,
     object: &'static Object,
 }
 
 impl<'n> Fields<'n> {
-    /// The value at a key of the schema.
+    /// The node at a declared key; `None` if the mapping does not have the key.
     pub fn get(&self, name: &str) -> Option<&'n Node> {
         self.declared(name)?.1
     }
 
-    /// The declaration of a key, and its value if the mapping has it.
+    /// The declaration of a key, and the node at the key if the mapping has it.
     fn declared(&self, name: &str) -> Option<(&'static Key, Option<&'n Node>)> {
         let key = self.object.keys.iter().find(|key| key.name == name);
         // A key must be in the schema before it can be read.
@@ -41,12 +41,12 @@ impl<'n> Fields<'n> {
         Some((key?, entry.map(|entry| &entry.value)))
     }
 
-    /// Reads the value at a key, if the mapping has it.
+    /// Reads the value at a key with `read`; `None` if the mapping does not have the key or `read` refused the value.
     pub fn read<T>(&self, key: &str, read: impl FnOnce(&'n Node) -> Option<T>) -> Option<T> {
         self.get(key).and_then(read)
     }
 
-    /// Reads the value at an optional key: `Some(None)` if the mapping does not have it, `None` if it was refused.
+    /// Reads the value at an optional key with `read`: `Some(None)` if the key is absent, `None` if the value was refused.
     pub fn optional<T>(
         &self,
         key: &str,
@@ -58,13 +58,13 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Reads the value at a key, or returns an empty one if the mapping does not have it.
+    /// Reads the value at a key with `read`; an empty value if the mapping does not have the key.
     pub fn read_or_default<T: Default>(&self, key: &str, read: impl FnOnce(&'n Node) -> T) -> T {
         self.get(key).map(read).unwrap_or_default()
     }
 }
 
-/// Reads a mapping: refuses unknown keys, and reports missing ones.
+/// Reads a mapping whose keys `object` declares: refuses unknown keys, and reports missing ones.
 pub(crate) fn fields<'n>(
     sink: &mut Sink<'_>,
     node: &'n Node,
@@ -117,7 +117,7 @@ pub(crate) fn fields<'n>(
     })
 }
 
-/// Reads a mapping whose keys are names that the user chose.
+/// Reads a mapping whose keys are names that the user chose; `what` is its description in messages.
 pub(crate) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
     no_tag(sink, node);
     match &node.kind {
@@ -131,7 +131,7 @@ pub(crate) fn map<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option
     }
 }
 
-/// Reads a list.
+/// Reads a list; `what` is its description in messages.
 pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Option<&'n [Node]> {
     no_tag(sink, node);
     match &node.kind {
@@ -160,7 +160,7 @@ pub(crate) fn list<'n>(sink: &mut Sink<'_>, node: &'n Node, what: &str) -> Optio
     }
 }
 
-/// Reads one name or a list of names.
+/// Reads one name or a list of names; `what` describes a name in messages.
 pub(crate) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
     match &node.kind {
         Kind::List(items) => Some(
@@ -173,7 +173,7 @@ pub(crate) fn names(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<
     }
 }
 
-/// Reads one text or a list of texts.
+/// Reads one text or a list of texts; `what` describes a text in messages.
 pub(crate) fn texts(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<Spanned<String>>> {
     match &node.kind {
         Kind::List(items) => Some(
@@ -186,7 +186,7 @@ pub(crate) fn texts(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Vec<
     }
 }
 
-/// Reads a text.
+/// Reads a text; `what` is its description in messages.
 pub(crate) fn text(sink: &mut Sink<'_>, node: &Node, what: &str) -> Option<Spanned<String>> {
     no_tag(sink, node);
     match &node.kind {
@@ -221,7 +221,7 @@ fn is_name(word: &str) -> bool {
         && word.chars().all(is_part)
 }
 
-/// Whether a word can be a name; reports one that cannot.
+/// Whether a word can be a name in the file; reports a word that cannot.
 pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str) -> bool {
     let good = is_name(name);
     if !good {
@@ -235,7 +235,7 @@ pub(crate) fn check_name(sink: &mut Sink<'_>, name: &str, span: Span, what: &str
     good
 }
 
-/// Reads a whole number or a quantity in the range of its shape.
+/// Reads a whole number or a quantity that must lie in the range of `shape`.
 pub(crate) fn number(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -245,7 +245,7 @@ pub(crate) fn number(
     number_or(sink, node, what, shape, "")
 }
 
-/// Reads a number; `beyond` is the hint for one outside the range, if it is not empty.
+/// Reads a whole number or quantity; `beyond` is the hint for a number outside the range of `shape`, if it is not empty.
 fn number_or(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -272,7 +272,7 @@ fn number_or(
     None
 }
 
-/// Reads an integer; the error is the message for one outside the range, `None` if another error was reported.
+/// Reads a whole number. The error is the message for a number outside the range, or `None` if another error was reported.
 fn whole(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -310,7 +310,7 @@ fn whole(
     }
 }
 
-/// A scalar as written, without quotes; or the scalars of a mapping, which other tools use in its place.
+/// A scalar as written, without quotes; or, since other tools use a mapping in its place, all scalars of the mapping.
 fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
     match &node.kind {
         Kind::Text { value, .. } => vec![value.clone()],
@@ -324,7 +324,7 @@ fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
     }
 }
 
-/// A number or boolean as written in the file; where a parameter was filled in, the filled text.
+/// A number or boolean as the file writes it; if a parameter replaced it, the parameter's value.
 pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     match &node.kind {
         Kind::Text {
@@ -338,7 +338,7 @@ pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     }
 }
 
-/// A number, and its integer value if it is whole. A text that a parameter filled in may also be a number.
+/// A number, and its integer value if it is whole; `None` for other nodes. A text that a parameter filled may be a number.
 fn numeric(node: &Node) -> Option<(f64, Option<i128>)> {
     match &node.kind {
         Kind::Number { value, integer } => Some((*value, *integer)),
@@ -357,7 +357,7 @@ fn numeric(node: &Node) -> Option<(f64, Option<i128>)> {
     }
 }
 
-/// Reads a quantity, with the errors of [`whole`]. The hint for a number without a unit suggests units within the range.
+/// Reads a quantity; errors are as for [`whole`]. The hint for a number without a unit suggests units that put it in the range.
 fn quantity(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -396,7 +396,7 @@ fn quantity(
     Err(Some(format!("{what} {bounds}; found {found}")))
 }
 
-/// Reads one of several words.
+/// Reads a word that must be one of several words.
 pub(crate) fn choice(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -444,7 +444,7 @@ pub(crate) fn probability(sink: &mut Sink<'_>, node: &Node, what: &str) -> Optio
     None
 }
 
-/// Reports a value of the wrong type.
+/// Reports that a value has the wrong type; `wanted` is the message. Returns `None`.
 pub(crate) fn wrong_type<T>(sink: &mut Sink<'_>, node: &Node, wanted: &str) -> Option<T> {
     sink.error(
         Code::WrongType,

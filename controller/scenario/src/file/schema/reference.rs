@@ -1,4 +1,4 @@
-//! The schema as a reference page: a table for each mapping, generated from the tables by which the readers refuse files.
+//! Writes the reference page of the schema: a table for each mapping, from the tables by which the readers refuse files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::shape::{Alternative, Object, Shape};
 use super::{SCENARIO, workload};
 
-/// The page as Markdown, below its first heading.
+/// The reference page as Markdown, without its first heading.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::new();
@@ -27,10 +27,10 @@ pub fn reference() -> String {
     page
 }
 
-/// A part of the page with its own table.
+/// A section of the reference page, with its own table.
 enum Section {
     Of(&'static Object),
-    /// Alternatives, by the key that takes them.
+    /// The alternatives that a key accepts, under the key's name.
     Alternatives(&'static str, Vec<Alternative>),
 }
 
@@ -42,7 +42,7 @@ impl Section {
         }
     }
 
-    /// Writes the section, and returns the sections that it refers to.
+    /// Writes the section to the page, and returns the sections to which its table refers.
     fn write(self, page: &mut String) -> Vec<Section> {
         let mut found = Vec::new();
         let title = self.title();
@@ -83,7 +83,7 @@ impl Section {
     }
 }
 
-/// The value of a key, in words.
+/// Text on the values that a key of this shape accepts; `found` receives the sections to which the text refers.
 fn written(key: &'static str, shape: &Shape, found: &mut Vec<Section>) -> String {
     match shape {
         Shape::Text => "text".to_owned(),
@@ -145,7 +145,7 @@ fn written(key: &'static str, shape: &Shape, found: &mut Vec<Section>) -> String
     }
 }
 
-/// `[a step](#a-step)`
+/// A link to a section of the page: `[a step](#a-step)`
 fn link(title: &str) -> String {
     let anchor = title.replace('`', "").replace(' ', "-");
     format!("[{title}](#{anchor})")

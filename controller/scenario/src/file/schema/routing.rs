@@ -1,4 +1,4 @@
-//! `routing: ecmp`: which paths packets take if several lead to a host.
+//! Reads `routing`, such as `routing: ecmp`: which paths packets take if several lead to a host.
 
 use super::reader;
 use super::shape::{Alternative, Shape};
@@ -23,7 +23,7 @@ pub(super) const ROUTING: Shape = Shape::Variant(|| {
     ]
 });
 
-/// Reads `routing` into the topology.
+/// Reads `routing`, and stores it in the topology.
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, topology: &mut Topology) {
     let Some(written) = reader::variant(sink, node, "`routing`", &Routing::WORDS) else {
         return;

@@ -1,4 +1,4 @@
-//! `select`: the selection of a flow's packets that a fault acts on.
+//! Reads `select`: which packets of a flow a fault selects.
 
 use parser_gen::psn::MODULUS;
 
@@ -26,7 +26,7 @@ const SELECTIONS: [&str; 12] = [
     "psn",
 ];
 
-/// The shape of all of [`SELECTIONS`].
+/// The shape of `select`: one of [`SELECTIONS`], with its value.
 pub(super) static SELECTION: Shape = Shape::Variant(|| {
     vec![
         Alternative::alone("always", "all"),
@@ -138,12 +138,12 @@ static GILBERT_ELLIOTT: Object = Object {
     ],
 };
 
-/// Maximum length of a pattern.
+/// Maximum number of packets in a `pattern`.
 const MAX_PATTERN: usize = 1024;
-/// Maximum number of entries in a unit's `outcome` table: a range of ordinals takes up to 62.
+/// Maximum number of table entries in a fault unit's `outcome` table: a range of ordinals takes up to 62.
 const MAX_KEYS: usize = 4096;
 
-/// Reads a selection among packets of these keys.
+/// Reads a selection. `per` is the key by which the flow's packets are divided; `None`: they are not.
 pub(super) fn selection(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     if let Some(hint) = reader::bare_selection(sink, node) {
         let message = format!(
@@ -229,7 +229,7 @@ fn bounded(sink: &mut Sink<'_>, span: Span, counted: Counted) -> Option<Selectio
     Some(Selection::Counted(counted))
 }
 
-/// `{at: 3, round: 1}`
+/// Reads the selection `psn`: `{at: 3, round: 1}`
 fn psn(sink: &mut Sink<'_>, node: &Node, fields: Fields<'_>) -> Option<Selection> {
     // A missing key has been reported.
     let at = fields.get("at").map(|node| RELATIVE.read(sink, node));
@@ -303,7 +303,7 @@ fn pattern(sink: &mut Sink<'_>, node: &Node) -> Option<Counted> {
     Some(Counted::pattern(&pattern))
 }
 
-/// `10%` of the keys.
+/// Reads the selection `share`: `10%` of the keys `per`.
 fn share(sink: &mut Sink<'_>, node: &Node, per: Option<&Per>) -> Option<Selection> {
     let p = reader::probability(sink, node, "a share")?;
     let wrong = match p.value {
@@ -380,7 +380,7 @@ fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection>
     }))
 }
 
-/// Converts a probability greater than 0 to the switch's limit.
+/// Converts a probability greater than 0 to the greatest draw that fires; reports a probability that rounds to 0.
 fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
     let limit = decision::limit(p.value);
     if limit.is_none() {

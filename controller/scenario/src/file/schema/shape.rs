@@ -1,79 +1,79 @@
-//! The keys of the file, each declared once: name, shape with its range, default, description. [`super::reader::fields`]
-//! refuses all other keys, [`super::reader::Fields`] reads values as they are declared, and the JSON Schema and the
-//! reference page are generated from the same tables.
+//! The schema as tables: each key of the file is declared once, with name, shape and range, default and description.
+//! [`super::reader::fields`] refuses all other keys, [`super::reader::Fields`] reads values as they are declared, and the JSON
+//! Schema and the reference page are generated from the same tables.
 
 use crate::units::Dimension;
 
-/// A mapping with known keys.
+/// A kind of mapping in the file, with the keys that it may have.
 pub(crate) struct Object {
-    /// Name in messages: `a step`.
+    /// Name of the mapping in messages, with its article: `a step`.
     pub what: &'static str,
-    /// Keys in the order of messages, required ones first.
+    /// The declared keys in the order of messages, required keys first.
     pub keys: &'static [Key],
 }
 
-/// A key of a mapping.
+/// A declared key of a mapping.
 pub(crate) struct Key {
     pub name: &'static str,
     pub is_needed: bool,
     pub shape: Shape,
-    /// The value of an absent key.
+    /// The value of the key if the file does not have it; `None`: the key has no default.
     pub default: Option<Literal>,
-    /// Hint for a number outside the range of the shape; empty if the message suffices.
+    /// The hint for a number outside the declared range; empty if the message suffices.
     pub beyond: &'static str,
-    /// Description of a few words, for users.
+    /// A few words on the key, for the reference page and the JSON Schema.
     pub about: &'static str,
 }
 
-/// The default of a key.
+/// The default value of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Literal {
-    /// A whole number, or a quantity in its base unit: nanoseconds, bits per second or bytes.
+    /// A whole number, or a quantity in nanoseconds, bits per second or bytes.
     Number(u64),
     Probability(f64),
     Flag(bool),
-    /// A word, name, text or alternative.
+    /// The default is a word, name, text or alternative.
     Word(&'static str),
 }
 
-/// The shape of a value.
+/// The shape of a value: its type and range.
 pub(crate) enum Shape {
     Text,
-    /// The name of a thing, which is named with its article: `a host`.
+    /// The name of a thing; the text says of which, with its article: `a host`.
     Name(&'static str),
-    /// One name, or a list of names.
+    /// One name or a list of names; the text says of which thing, with its article.
     Names(&'static str),
     Bool,
-    /// An integer between the two, inclusive.
+    /// A whole number from the first to the second, inclusive.
     Integer(u64, u64),
-    /// A quantity between the two in its base unit, inclusive.
+    /// A quantity from the first to the second number, inclusive, in nanoseconds, bits per second or bytes.
     Quantity(Dimension, u64, u64),
-    /// `0.01` or `1%`.
+    /// A probability: `0.01` or `1%`.
     Probability,
-    /// A number of any kind between the two, inclusive.
+    /// A number, possibly with a fraction, from the first to the second, inclusive.
     Number(f64, f64),
-    /// A number, or text such as an address.
+    /// A value that is a number, or text such as an address.
     Value,
-    /// One of these words.
+    /// One word of this list.
     Word(&'static [&'static str]),
     Object(&'static Object),
-    /// A shape that is declared elsewhere.
+    /// The shape that this reference points to, which other keys share.
     At(&'static Shape),
     List(&'static Shape),
-    /// A mapping whose keys are names that the user chooses.
+    /// A mapping whose keys are names that the user chooses, and whose values have this shape.
     Map(&'static Shape),
-    /// Any of these shapes.
+    /// A value that has any one of these shapes.
     Either(&'static [Shape]),
-    /// One of several words, alone or with its value: `drop`, `{delay: 20ms}`.
+    /// One of several alternatives, a word alone or with a value: `drop`, `{delay: 20ms}`.
     Variant(fn() -> Vec<Alternative>),
 }
 
-/// One of several alternatives.
+/// An alternative that a key accepts: a word, with or without a value.
 pub(crate) struct Alternative {
     pub word: &'static str,
-    /// The shape of its value; `None` if it takes none.
+    /// The shape of the alternative's value; `None` if it takes no value.
     pub payload: Option<Shape>,
-    /// Whether the value is optional.
+    /// Whether the file may write the word without a value.
     pub may_be_alone: bool,
     pub about: &'static str,
 }
@@ -82,22 +82,22 @@ pub(crate) const DURATION: Shape = duration(0, u64::MAX);
 pub(crate) const RATE: Shape = rate(0, u64::MAX);
 pub(crate) const SIZE: Shape = size(0, u64::MAX);
 
-/// A duration between two numbers of nanoseconds, inclusive.
+/// The shape of a duration from `low` to `high` nanoseconds, inclusive.
 pub(crate) const fn duration(low: u64, high: u64) -> Shape {
     Shape::Quantity(Dimension::Duration, low, high)
 }
 
-/// A rate between two numbers of bits per second, inclusive.
+/// The shape of a rate from `low` to `high` bits per second, inclusive.
 pub(crate) const fn rate(low: u64, high: u64) -> Shape {
     Shape::Quantity(Dimension::Rate, low, high)
 }
 
-/// A size between two numbers of bytes, inclusive.
+/// The shape of a size from `low` to `high` bytes, inclusive.
 pub(crate) const fn size(low: u64, high: u64) -> Shape {
     Shape::Quantity(Dimension::Size, low, high)
 }
 
-/// A required key.
+/// Declares a required key.
 pub(crate) const fn needed(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         is_needed: true,
@@ -105,7 +105,7 @@ pub(crate) const fn needed(name: &'static str, shape: Shape, about: &'static str
     }
 }
 
-/// An optional key.
+/// Declares an optional key without a default.
 pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
@@ -118,7 +118,7 @@ pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -
 }
 
 impl Key {
-    /// The key with a default number, which must be in its range.
+    /// The declared key with a default number, which must be in the key's range.
     pub const fn or(self, number: u64) -> Key {
         match self.shape.first() {
             Shape::Integer(low, high) | Shape::Quantity(_, low, high) => {
@@ -139,7 +139,7 @@ impl Key {
         self.with_default(Literal::Flag(flag))
     }
 
-    /// The key with a default name, text or alternative.
+    /// The declared key with a default name, text or alternative.
     pub const fn or_word(self, word: &'static str) -> Key {
         let shape = self.shape.first();
         assert!(matches!(
@@ -149,7 +149,7 @@ impl Key {
         self.with_default(Literal::Word(word))
     }
 
-    /// The key with the first of its words as the default.
+    /// The declared key with the first of its words as the default.
     pub const fn or_first(self) -> Key {
         match self.shape.first() {
             Shape::Word([first, ..]) => self.with_default(Literal::Word(first)),
@@ -157,7 +157,7 @@ impl Key {
         }
     }
 
-    /// The key with a hint for numbers outside its range.
+    /// The declared key with a hint for numbers outside its range.
     pub const fn beyond(mut self, hint: &'static str) -> Key {
         self.beyond = hint;
         self
@@ -168,7 +168,7 @@ impl Key {
         self
     }
 
-    /// The default as files write it.
+    /// The key's default as files write it; `None` if the key has no default.
     pub fn written_default(&self) -> Option<String> {
         Some(match (self.default?, self.shape.first()) {
             (Literal::Number(number), Shape::Quantity(dimension, ..)) => dimension.show(number),
@@ -181,7 +181,7 @@ impl Key {
 }
 
 impl Shape {
-    /// The first of several shapes: that of a value which is no mapping.
+    /// The first of several shapes, recursively: that of a value which is not a mapping.
     pub const fn first(&self) -> &Shape {
         match self {
             Shape::Either([first, ..]) => first.first(),
@@ -192,7 +192,7 @@ impl Shape {
 }
 
 impl Alternative {
-    /// A word without a value.
+    /// An alternative that is a word without a value.
     pub fn alone(word: &'static str, about: &'static str) -> Alternative {
         Alternative {
             word,
@@ -202,7 +202,7 @@ impl Alternative {
         }
     }
 
-    /// A word that needs a value.
+    /// An alternative that is a word with a required value.
     pub fn with(word: &'static str, payload: Shape, about: &'static str) -> Alternative {
         Alternative {
             word,

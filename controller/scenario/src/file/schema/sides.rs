@@ -1,5 +1,5 @@
-//! The sides of a wire: a name, optionally with an interface or host: `{name: web, netns: web}`, `{name: up, interface:
-//! eth1}`.
+//! Reads the two sides of a wire: each a name, optionally with an interface or host: `{name: web, netns: web}`, `{name: up,
+//! interface: eth1}`.
 
 use super::reader;
 use super::shape::{Object, Shape, may, needed};
@@ -30,7 +30,7 @@ pub(super) static SIDE: Object = Object {
     ],
 };
 
-/// A side's name, and its interface or host if the file gives one.
+/// The name of a side of a wire, and its interface or host; `None` if the file does not give one.
 type WrittenSide = (Spanned<String>, Option<Side>);
 
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<WrittenSide>> {
@@ -106,7 +106,8 @@ fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     Some(name)
 }
 
-/// Returns what both sides are, or nothing: the file may not leave only one of them to the command line.
+/// The interfaces or hosts of both sides, where the side opposite to a host may be missing; empty if the file gives neither.
+/// Refuses a file that leaves only one side to the command line.
 pub(super) fn together(
     sink: &mut Sink<'_>,
     node: &Node,

@@ -1,4 +1,4 @@
-//! Texts with variables, and the command lines of the user's programs, in commands and probes.
+//! Reads texts with variables (`{dir}`, `{host.a.ip}`), and the command lines of the user's programs, in commands and probes.
 
 use super::reader;
 use super::shape::Shape;
@@ -7,14 +7,14 @@ use crate::file::yaml::{Kind, Node, locate};
 use crate::model::workload::commands::CommandLine;
 use crate::model::workload::{Template, Variable};
 
-/// A shell line, or a list of words.
+/// The shape of a command line: a line for the shell, or a list of words.
 pub(super) const RUN: Shape = Shape::Either(&[Shape::Text, Shape::List(&Shape::Text)]);
 
-/// Reads templates, and collects the hosts that they name, which are resolved later.
+/// Reads texts with variables, and collects the hosts and commands that they name, which are resolved later.
 pub(super) struct Reader<'s, 'f> {
     pub sink: &'s mut Sink<'f>,
     pub hosts: Vec<Spanned<String>>,
-    /// Commands whose folders the templates refer to.
+    /// Names of the commands to whose folders the texts refer.
     pub folders: Vec<Spanned<String>>,
 }
 
@@ -27,7 +27,7 @@ impl<'s, 'f> Reader<'s, 'f> {
         }
     }
 
-    /// Reads the command line of a program.
+    /// Reads the command line of a program; `None` if it was refused.
     pub fn run(&mut self, node: &Node) -> Option<CommandLine> {
         let Kind::List(items) = &node.kind else {
             if !matches!(node.kind, Kind::Text { .. }) {
@@ -57,7 +57,7 @@ impl<'s, 'f> Reader<'s, 'f> {
         (words.len() == items.len()).then_some(CommandLine::Words(words))
     }
 
-    /// A text with variables.
+    /// Reads a text with variables; `what` is its description in messages.
     pub fn template(&mut self, node: &Node, what: &str) -> Option<Template> {
         let text = reader::text(self.sink, node, what)?;
         let file = self.sink.source().text;
@@ -88,7 +88,7 @@ impl<'s, 'f> Reader<'s, 'f> {
     }
 }
 
-/// Refuses folders of undeclared commands.
+/// Refuses references to the folder of a command that is not declared.
 pub(crate) fn check_folders<'c, I>(
     sink: &mut Sink<'_>,
     folders: &[Spanned<String>],

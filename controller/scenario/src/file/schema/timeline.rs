@@ -1,4 +1,4 @@
-//! `timeline`: steps, once or repeated. Repetitions are unrolled here, so that all other code sees only epochs.
+//! Reads the section `timeline`: steps, once or repeated. It unrolls repetitions, so that all other code sees only epochs.
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::schema::reader::{self, Fields};
@@ -7,25 +7,25 @@ use crate::file::yaml::{Kind, Node};
 use crate::model::Limits;
 use crate::units::show_duration;
 
-/// Maximum number of occurrences of steps. Each occurrence and each gap after it is an epoch; a switch distinguishes 2^16
-/// epochs.
+/// Maximum number of occurrences of all steps together. Each occurrence and each gap after it is an epoch; a switch
+/// distinguishes 2^16 epochs.
 const MAX_TIMES: usize = 1024;
 
-/// The shortest part of a repeated step, in nanoseconds: a write to a switch takes milliseconds, and a step that ends
-/// before it is written is skipped.
+/// Minimum length of a repeated step and of the gap after it, in nanoseconds: a write to a switch takes milliseconds, and a
+/// step that ends before it is written is skipped.
 const SHORTEST_NS: u64 = 10_000_000;
 
 #[derive(Debug)]
 pub(crate) struct RawStep {
     pub name: Spanned<String>,
-    /// The condition that the step waits for. Its times, and those of later steps, then count from when the condition
-    /// held.
+    /// The condition for which the step waits; `None`: it waits for a time. Times of this and later steps count from when the
+    /// condition held.
     pub on: Option<Node>,
-    /// Start and duration of each occurrence.
+    /// Start and duration of each occurrence of the step.
     pub times: Vec<StepTime>,
 }
 
-/// One occurrence of a step.
+/// One occurrence of a step of the timeline: a step may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepTime {
     pub at_ns: u64,
@@ -33,19 +33,19 @@ pub(crate) struct StepTime {
     pub for_ns: Option<u64>,
 }
 
-/// A step as written.
+/// A step as the file declares it, before its repetitions are unrolled.
 struct WrittenStep {
     name: Spanned<String>,
-    /// Start, in nanoseconds since the start of the run, or since the last step before that waits for a condition.
+    /// Start in nanoseconds, since the start of the workload or of the last earlier step that waits for a condition.
     at: Spanned<u64>,
     on: Option<Node>,
-    /// Duration of each occurrence, in nanoseconds.
+    /// Duration of each occurrence, in nanoseconds; `None`: until the next step.
     length: Option<u64>,
-    /// Period of the occurrences, in nanoseconds.
+    /// Time from the start of one occurrence to the next, in nanoseconds; `None`: the step occurs once.
     every: Option<u64>,
-    /// Maximum number of occurrences.
+    /// Maximum number of occurrences; `None`: no limit.
     times: Option<u64>,
-    /// End of the repetition, in nanoseconds.
+    /// Time at which the repetition ends, in nanoseconds, counted as `at`; `None`: no such time.
     until: Option<Spanned<u64>>,
     span: Span,
 }
@@ -229,7 +229,7 @@ fn step(sink: &mut Sink<'_>, item: &Node) -> Option<WrittenStep> {
     })
 }
 
-/// The condition at `on`, which is a text; reports other values.
+/// The condition at the key `on` of a step, which must be a text; reports other values. `None` if there is none.
 fn condition<'n>(sink: &mut Sink<'_>, fields: &Fields<'n>) -> Option<&'n Node> {
     let node = fields.get("on")?;
     if let Kind::Map(_) = node.kind {
@@ -244,7 +244,7 @@ fn condition<'n>(sink: &mut Sink<'_>, fields: &Fields<'n>) -> Option<&'n Node> {
     fields.text(sink, "on").map(|_| node)
 }
 
-/// The start of a step: `at` a time, or, with `on`, when a condition holds.
+/// The start of a step: the time `at`, or 0 for a step that starts `on` a condition; refuses steps with neither or both.
 fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
     match (fields.get("at"), fields.get("on")) {
         (Some(_), None) => fields.number(sink, "at"),
@@ -267,7 +267,7 @@ fn begins(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Spanned<u64>> {
     }
 }
 
-/// Checks that a step which may repeat without end does not precede a step that waits for a condition.
+/// Refuses a step that repeats without end in front of a step that waits for a condition, which could then never start.
 fn ends_before(sink: &mut Sink<'_>, step: &WrittenStep, waiting: &WrittenStep) {
     if step.every.is_some() && step.times.is_none() && step.until.is_none() {
         let message = format!(
@@ -279,7 +279,7 @@ fn ends_before(sink: &mut Sink<'_>, step: &WrittenStep, waiting: &WrittenStep) {
     }
 }
 
-/// Refuses a step that begins while the previous one is in force or still repeats.
+/// Refuses a step that begins while the step before it is in force or still repeats.
 fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &WrittenStep) {
     let Some(last) = before.times.last() else {
         return;
@@ -295,7 +295,7 @@ fn overlap(sink: &mut Sink<'_>, before: &RawStep, step: &WrittenStep) {
     }
 }
 
-/// The occurrences of a step. A step without an end lasts until the next step, or until the run's time limit.
+/// All occurrences of a step. An occurrence without an end lasts until the next step, or until the run's time limit.
 fn unroll(
     sink: &mut Sink<'_>,
     step: &WrittenStep,

@@ -1,4 +1,4 @@
-//! Section `triggers`: events that faults wait for.
+//! Reads the section `triggers`: events in the network for which faults wait.
 
 use super::Declared;
 use super::per::{self, followed};
@@ -9,13 +9,13 @@ use crate::file::yaml::{Kind, Node};
 use crate::model::Keys;
 use crate::model::protocols::Protocols;
 
-/// Maximum number of stages of a trigger: a packet's events are a word of 16 bits, one of which is the reset.
+/// Maximum number of stages of a trigger: a packet's events are a bitmap of 16 bits, one of which is the reset.
 const MAX_STAGES: usize = 15;
 /// Maximum number of triggers in a scenario.
 const MAX_TRIGGERS: usize = 16;
-/// Maximum count of a stage.
+/// Maximum number of events that a stage counts.
 const MAX_COUNT: u64 = 100_000_000;
-/// The longest duration, in nanoseconds; clocks compare half of 48 bits.
+/// Maximum duration in a trigger, in nanoseconds: switch clocks of 48 bits compare times up to half their range.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 pub(super) static TRIGGER: Object = Object {
@@ -121,8 +121,7 @@ pub(super) fn read(
     triggers.collect()
 }
 
-/// Reads `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` is a list if there are several
-/// stages.
+/// Reads a trigger, `{after: {fault: loss, hits: 1}, for: 50ms, reset: {flow: closing}}`; `after` may be a list of stages.
 fn trigger(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
@@ -187,7 +186,7 @@ fn trigger(
     })
 }
 
-/// The hint for an event that gives only the name of a flow or fault: `flow: out`.
+/// The hint for an event that is only the name of a flow or fault, such as `out`: `flow: out`. `None` for other values.
 fn named(node: &Node, declared: &Declared) -> Option<String> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;
@@ -197,7 +196,7 @@ fn named(node: &Node, declared: &Declared) -> Option<String> {
     found.next().map(|(kind, _)| format!("{kind}: {value}"))
 }
 
-/// Reads `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`; stages after the first may have `within`.
+/// Reads a stage, `{flow: NAME, packets: N}` or `{fault: NAME, hits: N}`; stages after the first may have `within`.
 fn stage(sink: &mut Sink<'_>, node: &Node, is_first: bool) -> Option<RawStage> {
     let fields = reader::fields(sink, node, &STAGE)?;
     let event = event(sink, &fields, "an event of a trigger")?;

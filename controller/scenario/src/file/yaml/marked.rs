@@ -1,4 +1,4 @@
-//! Builds a tree with spans from saphyr's events. All scalars are text here; types are assigned later.
+//! Builds a tree of nodes with spans from saphyr's events. All scalars are text here; types are assigned later.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Node, Style};
 use crate::diagnostic::{Code, Sink, Span};
 
-/// Reads the document. `None` if the tree is incomplete; the errors are in the sink.
+/// Reads the YAML document. `None` if the tree is incomplete; the errors are then in the sink.
 pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     let text = sink.source().text;
     let mut builder = Builder {
@@ -45,7 +45,7 @@ pub(super) fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     builder.root
 }
 
-/// A collection that is not closed yet.
+/// A list or mapping whose end has not been read yet.
 struct Open {
     start: usize,
     anchor: usize,
@@ -58,14 +58,14 @@ enum Items {
     Map {
         entries: Vec<Entry>,
         key: Option<(String, Span)>,
-        /// Index of each key.
+        /// By key of the mapping: start of the key in the file, as a byte offset.
         keys: HashMap<String, usize>,
     },
 }
 
 struct Builder<'a> {
     text: &'a str,
-    /// Byte offset of each character, because saphyr counts characters.
+    /// Byte offset of each character of the text, because saphyr counts characters.
     offsets: Vec<usize>,
     open: Vec<Open>,
     anchors: BTreeMap<usize, Node>,
@@ -191,7 +191,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Inserts a complete node into its parent.
+    /// Adds a complete node to the list or mapping that contains it.
     fn finish(&mut self, sink: &mut Sink<'_>, node: Node, anchor: usize) -> Option<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -239,8 +239,8 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Trims a span to the value: spans of tagged or anchored scalars start at the tag; spans of block collections and
-    /// scalars include the line breaks and comments after them.
+    /// The part of a span that the value covers: spans of tagged or anchored scalars start at the tag; spans of block
+    /// collections and scalars include the line breaks and comments after them.
     fn trim(&self, span: Span, style: Style) -> Span {
         let mut text = self.text.get(span.start..span.end).unwrap_or("");
         while text.starts_with(['!', '&']) {
@@ -268,7 +268,7 @@ fn count(node: &Node) -> usize {
     }
 }
 
-/// The name in `!name`; tags of the core schema (`!!str`) only affect typing and yield `None`.
+/// The tag's name, `name` in `!name`; `None` for tags of the core schema (`!!str`), which only affect typing.
 fn name_of(tag: Option<&Tag>) -> Option<String> {
     tag.filter(|tag| !tag.is_yaml_core_schema())
         .map(|tag| tag.suffix.clone())

@@ -11,77 +11,77 @@ use crate::diagnostic::{Code, Sink, Span, is_obeyed};
 
 pub use scalar::locate;
 
-/// Maximum nesting depth; both readers stay far from the end of the stack.
+/// Maximum nesting depth of a file; deeper nesting could overflow the stack of the two YAML readers.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of nodes after alias expansion, which stops alias bombs.
+/// Maximum number of YAML values after aliases are expanded, which stops files that expand without limit.
 const MAX_NODES: usize = 100_000;
 
-/// A value and its position.
+/// A value of the YAML tree, with its position in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Span of the value's text, without its tag.
+    /// Span of the value in the file, without the value's tag.
     pub span: Span,
-    /// The name of the tag `!tag` in front of the value.
+    /// The name of the tag in front of the value, `tag` in `!tag`; `None` if there is none.
     pub tag: Option<String>,
-    /// The value.
+    /// The type and content of the value.
     pub kind: Kind,
 }
 
-/// The type and content of a value.
+/// The type and content of a YAML value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// `~`, `null` or nothing at all.
+    /// No value: `~`, `null` or an empty text.
     Null,
-    /// `true`, `false`.
+    /// A boolean: `true` or `false`.
     Bool(bool),
-    /// A number.
+    /// A number, with or without a fraction.
     Number {
         /// The number's value.
         value: f64,
-        /// The number's value if it is an integer.
+        /// The number's value if it is an integer; otherwise `None`.
         integer: Option<i128>,
     },
-    /// Any other scalar.
+    /// Any scalar that is not null, a boolean or a number.
     Text {
-        /// The decoded text.
+        /// The text without quotes and with escapes decoded.
         value: String,
-        /// The scalar's style, which is needed to find positions inside it.
+        /// The style in which the file writes the scalar, which is needed to find positions inside it.
         style: Style,
     },
-    /// A sequence.
+    /// A YAML sequence, with its elements.
     List(Vec<Node>),
-    /// A mapping, in the order written.
+    /// A mapping, with its entries in the order of the file.
     Map(Vec<Entry>),
 }
 
-/// The style of a scalar.
+/// The style in which a file writes a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Without quotes.
+    /// Without quotes, on one or several lines.
     Plain,
-    /// `'…'`
+    /// In single quotes: `'…'`
     Single,
-    /// `"…"`
+    /// In double quotes: `"…"`
     Double,
-    /// `|` or `>`
+    /// As a block: `|` or `>`
     Block,
-    /// Not written in the file as such: the text was composed from several.
+    /// Not in the file: weir composed the text, for example from a parameter.
     Made,
 }
 
-/// A key and its value.
+/// A key of a mapping, with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key.
+    /// The key as text.
     pub key: String,
     /// Position of the key.
     pub key_span: Span,
-    /// The value.
+    /// The value at the key.
     pub value: Node,
 }
 
 impl Node {
-    /// The value at a key of a mapping.
+    /// The value at a key; `None` if the node is no mapping or does not have the key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.kind {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// A description of the value's type for users.
+    /// A description of the value's type for messages: `a list`.
     #[must_use]
     pub fn describe(&self) -> String {
         match &self.kind {
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// The path of every node below this one with its position, in document order: `faults[1].select.every`.
+    /// For every node below this node, in document order: its path (`faults[1].select.every`) and its position.
     #[must_use]
     pub fn paths(&self) -> Vec<(String, Span)> {
         let mut found = Vec::new();
@@ -132,7 +132,7 @@ impl Node {
     }
 }
 
-/// Reads one document. `None` if an error was reported.
+/// Parses the YAML document in the sink's file. `None` if an error was reported.
 pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     let text = sink.source().text;
     if let Some((start, c)) = text.char_indices().find(|(_, c)| !is_printable(*c)) {
@@ -165,8 +165,8 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     (!sink.has_errors()).then_some(root)
 }
 
-/// Refuses characters that a terminal obeys: escapes in double quotes can produce them, and tables, plans, pages and
-/// generated P4 show a file's texts unchanged.
+/// Reports characters that act on a terminal instead of being shown: escapes in double quotes can produce them, and tables,
+/// plans, pages and generated P4 show a file's texts unchanged.
 fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
     match &node.kind {
         Kind::Text { value, .. } => {
@@ -188,7 +188,7 @@ fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
     }
 }
 
-/// Refuses integers that exceed our types; serde_yaml's own error would name its Rust types.
+/// Reports integers that exceed weir's types; serde_yaml's own error would name its Rust types.
 fn refuse_large_integers(sink: &mut Sink<'_>, node: &Node) {
     match &node.kind {
         Kind::List(items) => items
@@ -219,7 +219,7 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Gives each scalar of the marked tree the type that serde_yaml read at the same path.
+/// Gives each scalar of the tree from saphyr the type that serde_yaml read at the same path.
 fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value) {
     use serde_yaml::Value;
     let value = match value {
@@ -260,7 +260,7 @@ fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value)
     }
 }
 
-/// Removes the suffix " at line 3 column 4" of serde_yaml, since the diagnostic has the position.
+/// Removes the position (" at line 3 column 4") from a message of serde_yaml, since the diagnostic has it.
 fn strip_location(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or(message)
 }

@@ -1,12 +1,12 @@
-//! Positions inside a scalar: maps a byte of the decoded text to the file.
+//! Finds positions inside a scalar: maps a byte of the decoded text to a byte of the file.
 
 use super::{Kind, Node};
 use crate::diagnostic::Span;
 
-/// The span in the file of `start..end` in the decoded text of a scalar.
+/// The span in the file that corresponds to the bytes `start..end` of the scalar's decoded text.
 ///
-/// Quotes, escapes, indentation and folded line breaks make the two texts differ. They are aligned character by
-/// character: outside white space and escapes both texts are equal.
+/// Quotes, escapes, indentation and folded line breaks make the two texts differ. They are aligned character by character:
+/// outside white space and escapes both texts are equal.
 #[must_use]
 pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
     let Kind::Text { value, style } = &node.kind else {
@@ -33,7 +33,7 @@ pub fn locate(file: &str, node: &Node, start: usize, end: usize) -> Span {
     }
 }
 
-/// For each byte of the decoded text, and for its end, the byte of the raw text.
+/// For each byte of the decoded text, and for its end: the offset of the corresponding byte in the raw text.
 fn align(raw: &str, skip: usize, decoded: &str, style: super::Style) -> Vec<usize> {
     let mut offsets = Vec::with_capacity(decoded.len() + 1);
     let mut at = skip;
@@ -47,7 +47,7 @@ fn align(raw: &str, skip: usize, decoded: &str, style: super::Style) -> Vec<usiz
     offsets
 }
 
-/// Number of raw bytes before the character, and number of raw bytes of the character itself.
+/// Number of raw bytes to skip in front of the character `c`, and number of raw bytes that represent the character.
 fn step(rest: &str, c: char, style: super::Style) -> (usize, usize) {
     let lead: usize = if c.is_whitespace() {
         0

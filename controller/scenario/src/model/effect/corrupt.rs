@@ -9,19 +9,19 @@ use super::distribution::{QUANTILES, quantile_index};
 use super::{Behaviour, Fate};
 use crate::model::decision;
 
-/// Flips bits of a field.
+/// The effect that flips bits of a field of the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
-    /// The field and the change.
+    /// The field, the bits to flip if they are fixed, and the treatment of checksums.
     pub rewrite: Rewrite,
-    /// Description as in the file: `ip.ttl by 0x1`.
+    /// Description of the change as in the file: `ip.ttl by 0x1`.
     pub told: String,
-    /// The bits to flip, indexed by the upper bits of the drawn word. Empty if the bits are fixed.
+    /// The masks of bits to flip, indexed by the upper bits of the drawn random word. Empty if the bits are fixed.
     pub(crate) masks: Box<[u128]>,
 }
 
-/// For each draw, a mask of `count` distinct units of a field. The first unit cycles through the field in order, so that
-/// with one unit all units are equally likely, as far as they divide the number of draws.
+/// For each draw, a mask of `count` distinct units (bits or bytes) of a field. The first unit cycles through the field in
+/// order, so that with one unit all units are equally likely, as far as they divide the number of draws.
 pub(crate) fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
     let units = width / unit;
     let mask = |lot: usize| {
@@ -46,7 +46,7 @@ pub(crate) fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
 }
 
 impl Corrupt {
-    /// Always flips the same bits of a field.
+    /// Flips the same bits of a field in every packet.
     #[must_use]
     pub fn by(rewrite: Rewrite, told: String) -> Corrupt {
         Corrupt {

@@ -1,5 +1,5 @@
-//! `{delay: 20ms}`: the packet recirculates until its deadline; several delays add up. The time may be drawn for each
-//! packet; then the file says whether the packets keep their order.
+//! `{delay: 20ms}`: the packet recirculates until its deadline; several delays add up. The delay may be drawn at random for
+//! each packet; then the file says whether the packets keep their order.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use super::distribution::Distribution;
 use super::{Behaviour, Fate};
 use crate::units::show_duration;
 
-/// Delays the packet.
+/// The effect that delays the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delay {
-    /// The delay.
+    /// How long the packet is delayed.
     pub time: DelayTime,
-    /// Whether a packet waits for every packet of its flow that the fault held earlier.
+    /// Whether a packet waits for all packets of its flow that the fault delayed earlier, so that they keep their order.
     pub keeps_order: bool,
 }
 
-/// The delay of a packet.
+/// How long a packet is delayed: always the same time, or a random time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DelayTime {
     /// One delay for all packets, in nanoseconds.
     Fixed(u64),
-    /// A delay that the packet's drawn word selects.
+    /// A random delay from this distribution, which the word drawn for the packet selects.
     Drawn(Distribution),
 }
 
@@ -70,7 +70,7 @@ impl Behaviour for Delay {
     }
 }
 
-/// `20ms`, `uniform 5ms to 15ms, order kept`
+/// For users: `20ms`, `uniform 5ms to 15ms, order kept`
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.time {

@@ -1,28 +1,28 @@
-//! Distributions of delays: map a drawn word to a time.
+//! Distributions of random delays: map a drawn word to a time.
 //!
-//! A switch cannot compute a quantile, so it looks one up: the upper ten bits of the word select one of 1,024 equally
-//! likely values. The table is computed here, with arithmetic that gives the same bits on every machine.
+//! A switch cannot compute a quantile, so it looks one up: the upper ten bits of the word select one of 1,024 equally likely
+//! values. The table is computed here, with arithmetic that gives the same bits on every machine.
 
 use std::fmt;
 
 use crate::units::show_duration;
 
-/// Number of quantiles in a table.
+/// Number of quantiles in the table of a distribution.
 pub const QUANTILES: usize = 1024;
 /// Number of upper bits of the drawn word that select a quantile.
 pub const QUANTILE_BITS: u32 = QUANTILES.ilog2();
 
-/// The table index that a drawn word selects.
+/// Index of the quantile that a drawn random word selects: the upper bits of the word.
 pub(super) fn quantile_index(w: u32) -> usize {
     (w >> (32 - QUANTILE_BITS)) as usize
 }
 
-/// A random duration.
+/// A distribution of random delays, as a table of quantiles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
-    /// Description as in the file: `uniform 5ms to 15ms`.
+    /// Description of the distribution as in the file: `uniform 5ms to 15ms`.
     told: String,
-    /// Nanoseconds in ascending order: the midpoint of each of the 1,024 quantile intervals.
+    /// The delays of the table in nanoseconds, ascending: the midpoint of each of the 1,024 quantile intervals.
     quantiles: Box<[u64]>,
 }
 
@@ -33,7 +33,7 @@ impl Eq for Distribution {}
 pub(crate) const MAX_DELAY_NS: u64 = (1 << 47) - 1;
 
 impl Distribution {
-    /// Builds the table from an inverse distribution function. Negative values become zero.
+    /// Builds the table of quantiles from an inverse distribution function. Negative values become zero.
     fn from_inverse(told: String, inverse: impl Fn(f64) -> f64) -> Distribution {
         let middle = |step: usize| (step as f64 + 0.5) / QUANTILES as f64;
         let quantile = |step| inverse(middle(step)).round().clamp(0.0, u64::MAX as f64) as u64;
@@ -43,7 +43,7 @@ impl Distribution {
         }
     }
 
-    /// All times from `least_ns` to `most_ns`, equally likely.
+    /// The uniform distribution: all times from `least_ns` to `most_ns` are equally likely.
     #[must_use]
     pub fn uniform(least_ns: u64, most_ns: u64) -> Distribution {
         let (least, most) = (least_ns as f64, most_ns as f64);
@@ -55,7 +55,7 @@ impl Distribution {
         Distribution::from_inverse(told, |p| least + (most - least) * p)
     }
 
-    /// A normal distribution.
+    /// The normal distribution with this mean and standard deviation.
     #[must_use]
     pub fn normal(mean_ns: u64, sd_ns: u64) -> Distribution {
         let told = format!(
@@ -66,15 +66,14 @@ impl Distribution {
         Distribution::from_inverse(told, |p| mean_ns as f64 + sd_ns as f64 * standard_normal(p))
     }
 
-    /// Pareto's first kind: P(X > x) = (scale / x)^shape.
+    /// The Pareto distribution of the first kind: P(X > x) = (scale / x)^shape.
     #[must_use]
     pub fn pareto(scale_ns: u64, shape: f64) -> Distribution {
         let told = format!("pareto from {}, shape {shape}", show_duration(scale_ns));
         Distribution::from_inverse(told, |p| scale_ns as f64 * standard_pareto(p, shape))
     }
 
-    /// A distribution through points at equal steps of probability, the first at 0 and the last at 1, linear between
-    /// them.
+    /// The distribution whose inverse is linear between points (in nanoseconds) at equal steps of probability from 0 to 1.
     #[must_use]
     pub fn through(points: &[u64]) -> Distribution {
         let last = points.len().saturating_sub(1);
@@ -115,32 +114,32 @@ impl Distribution {
         })
     }
 
-    /// The time in nanoseconds that the drawn word selects.
+    /// The time in nanoseconds that a drawn random word selects.
     #[must_use]
     pub fn of_word(&self, w: u32) -> u64 {
         self.quantiles[quantile_index(w)]
     }
 
-    /// All quantiles in nanoseconds, indexed by the upper bits of the word.
+    /// All quantiles in nanoseconds, indexed by the upper bits of the drawn random word.
     #[must_use]
     pub fn quantiles(&self) -> &[u64] {
         &self.quantiles
     }
 
-    /// The shortest time of all quantiles, in nanoseconds.
+    /// The shortest delay of the distribution, in nanoseconds.
     #[must_use]
     pub fn least(&self) -> u64 {
         self.quantiles[0]
     }
 
-    /// The longest time of all quantiles, in nanoseconds.
+    /// The longest delay of the distribution, in nanoseconds.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.quantiles[QUANTILES - 1]
     }
 }
 
-/// `uniform 5ms to 15ms`
+/// For users: `uniform 5ms to 15ms`
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.told)

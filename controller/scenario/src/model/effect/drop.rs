@@ -4,7 +4,7 @@ use parser_gen::engine::Action;
 
 use super::{Behaviour, Fate};
 
-/// Drops the packet.
+/// The effect that drops the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drop;
 

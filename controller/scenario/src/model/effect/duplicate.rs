@@ -8,17 +8,17 @@ use parser_gen::engine::{Action, Copies};
 use super::{Behaviour, Fate};
 use crate::units::show_duration;
 
-/// Duplicates the packet.
+/// The effect that sends copies of the packet besides the packet itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duplicate {
-    /// Number of copies besides the packet itself.
+    /// Number of copies that are sent in addition to the packet itself.
     pub copies: u32,
     /// Time between one copy and the next, in nanoseconds.
     pub spaced_ns: u64,
 }
 
 impl Duplicate {
-    /// One copy, without a delay.
+    /// A single copy that follows without a delay.
     pub const ONCE: Duplicate = Duplicate {
         copies: 1,
         spaced_ns: 0,
@@ -46,7 +46,7 @@ impl Behaviour for Duplicate {
     }
 }
 
-/// Empty for a single copy without spacing, or ` 3 times, 5ms apart`.
+/// For users: empty for a single copy without spacing, or ` 3 times, 5ms apart`.
 impl fmt::Display for Duplicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.copies {

@@ -1,4 +1,4 @@
-//! Effects: what a fault does to a packet that it selects. One file per effect.
+//! Effects: what a fault does to a packet that it hits. One file per effect.
 //!
 //! An effect's file holds its parameters, its P4 action, its composition with other effects on the same packet, and thereby
 //! what the proof expects to see. All other code goes through [`Behaviour`].
@@ -37,7 +37,7 @@ pub use reset::Reset;
 pub use set::Set;
 pub use truncate::Truncate;
 
-/// An effect on a packet.
+/// The effect of a fault on a packet that it hits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Drops the packet.
@@ -46,7 +46,7 @@ pub enum Effect {
     Delay(Delay),
     /// Sends the packet more than once.
     Duplicate(Duplicate),
-    /// Counts the packet.
+    /// Counts the packet, and does not change it.
     Observe(Observe),
     /// Sets fields of the packet.
     Set(Set),
@@ -65,7 +65,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The word in files and reports, and the verb phrase for messages about a fault, as in `x drops packets`.
+    /// The effect's word in files and reports, and a verb phrase for messages about the fault, as in `x drops packets`.
     fn words(&self) -> (&'static str, &'static str) {
         match self {
             Effect::Drop(_) => ("drop", "drops"),
@@ -92,7 +92,7 @@ impl Effect {
         self.words().1
     }
 
-    /// One example of each effect, in the order of their kinds.
+    /// One example of each effect, in the order in which messages list the effects.
     #[must_use]
     pub fn samples() -> Vec<Effect> {
         let change = |to| {
@@ -155,7 +155,7 @@ impl Deref for Effect {
 }
 
 impl fmt::Display for Effect {
-    /// `drop`, `delay 20ms`
+    /// For users: `drop`, `delay 20ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
         match self {
@@ -171,43 +171,43 @@ impl fmt::Display for Effect {
     }
 }
 
-/// The properties in which effects differ.
+/// The properties and methods of an effect, with a default for effects that lack a property.
 pub trait Behaviour: fmt::Debug {
-    /// The action of the effect's unit in the switch.
+    /// The P4 action that carries out the effect in a fault unit.
     fn action(&self) -> Action;
 
-    /// Applies the effect to the fate that the faults declared before it left to a packet. `w` is the word drawn for the
-    /// packet. Not called for a packet that any of its faults drops, wherever that fault is declared.
+    /// Applies the effect to the fate of a packet, as it is after the effects of faults declared earlier. `w` is the random
+    /// word drawn for the packet. Not called for a packet that any of its faults drops, wherever that fault is declared.
     fn compose(&self, w: u32, fate: &mut Fate);
 
-    /// The time for which the effect holds a packet on purpose, given the packet's drawn word. Any time beyond it is
-    /// lateness.
+    /// Time in nanoseconds for which the effect holds a packet on purpose, given the packet's drawn random word. Any time
+    /// beyond it is lateness.
     fn hold_ns(&self, _w: u32) -> u64 {
         0
     }
 
-    /// The maximum of [`Behaviour::hold_ns`] over all words.
+    /// The maximum of [`Behaviour::hold_ns`] over all words, in nanoseconds.
     fn longest_hold_ns(&self) -> u64 {
         0
     }
 
-    /// Whether a report shows how late packets leave: packets that the effect holds, and packets that it paces.
+    /// Whether reports show how late packets leave: those that the effect delays, and those that it limits to a rate.
     fn is_timed(&self) -> bool {
         self.longest_hold_ns() > 0 || self.pace().is_some()
     }
 
-    /// Whether the effect holds a packet at least until the previously held packet is due.
+    /// Whether the effect holds a packet at least until the packet that it held before is due.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// The values that the upper bits of the drawn word select ([`QUANTILES`] of them): the entries of the unit's table
-    /// `lots`.
+    /// The effect's values that the upper bits of the drawn random word select, one for each of [`QUANTILES`]; empty if the
+    /// effect draws none. They become the table entries of the unit's table `lots`.
     fn lots(&self) -> Vec<u128> {
         Vec::new()
     }
 
-    /// Whether the packet recirculates: only ingress can send it there, and it is late by at least one loop.
+    /// Whether the effect makes the packet recirculate: only ingress can do so, and the packet is late by at least one loop.
     fn recirculates(&self) -> bool {
         false
     }
@@ -217,35 +217,35 @@ pub trait Behaviour: fmt::Debug {
         false
     }
 
-    /// Changes the bytes of a packet, given its drawn word. The length stays the same.
+    /// Changes the bytes of a packet, given its drawn random word `w`. The length of the packet stays the same.
     fn change(&self, _library: &Library, _headers: &Headers, _w: u32, _frame: &mut [u8]) {}
 
-    /// Whether the receiver gets nothing of a packet that the effect acts on.
+    /// Whether the receiver gets nothing of a packet on which the effect acts.
     fn takes(&self) -> bool {
         false
     }
 
-    /// Number of later packets of the flow that a packet waits for.
+    /// Number of later packets of the flow for which a packet waits; `None` if the effect does not let packets wait for others.
     fn distance(&self) -> Option<u32> {
         None
     }
 
-    /// Maximum length to which the effect cuts a frame, in bytes.
+    /// Maximum length in bytes to which the effect cuts a frame; `None` if it does not cut frames.
     fn leaves(&self) -> Option<u16> {
         None
     }
 
-    /// Whether the effect can act only in ingress.
+    /// Whether the effect can act only in a switch's ingress pipeline.
     fn is_for_ingress(&self) -> bool {
         self.recirculates() || self.changes()
     }
 
-    /// Whether a word drawn for each packet decides how the effect acts. Called for each packet.
+    /// Whether a random word, drawn for each packet, decides how the effect acts. Called for each packet.
     fn draws(&self) -> bool {
         false
     }
 
-    /// The rate at which packets leave, or beyond which they are dropped.
+    /// The rate at which packets leave, or beyond which they are dropped; `None` if the effect limits no rate.
     fn pace(&self) -> Option<Pace> {
         None
     }
@@ -255,24 +255,24 @@ pub trait Behaviour: fmt::Debug {
         self.keeps_order() || self.pace().is_some() || self.distance().is_some()
     }
 
-    /// How the effect duplicates a packet, if it does.
+    /// Number and spacing of the copies that the effect makes; `None` if it makes none.
     fn duplicate(&self) -> Option<Duplicate> {
         None
     }
 
-    /// Maximum time in nanoseconds for which any copy of a packet stays in the switch on purpose.
+    /// Maximum time in nanoseconds for which the effect keeps any copy of a packet in the switch on purpose.
     fn longest_stay_ns(&self) -> u64 {
         let mut fate = Fate::UNTOUCHED;
         self.compose(u32::MAX, &mut fate);
         fate.longest_ns()
     }
 
-    /// Whether a drop of the same packet leaves no trace of this effect.
+    /// Whether no trace of this effect remains if another fault drops the packet.
     fn is_overridden(&self) -> bool {
         true
     }
 
-    /// Whether the effect leaves nothing of the packet.
+    /// Whether no copy of the packet leaves the switch after this effect.
     fn ends_packet(&self) -> bool {
         let mut fate = Fate::UNTOUCHED;
         self.compose(0, &mut fate);
@@ -280,16 +280,16 @@ pub trait Behaviour: fmt::Debug {
     }
 }
 
-/// The fate of a packet: the number of copies that leave by each egress port, and their earliest time after arrival.
+/// The fate of a packet under its faults: the number of copies that leave by each egress port, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fate {
-    /// Number of copies; 0 if the packet was dropped.
+    /// Number of copies that leave by each egress port; 0 if the packet is dropped.
     pub copies: u32,
-    /// Time for which faults hold the packet, in nanoseconds.
+    /// Time for which delays hold the packet, in nanoseconds.
     pub delay_ns: u64,
-    /// Time for which the packet waits for other packets meanwhile. It leaves when both times are over.
+    /// Time for which the packet waits for other packets during `delay_ns`, in nanoseconds; it leaves when both are over.
     pub waits_ns: u64,
-    /// Additional time for each further copy, in nanoseconds.
+    /// Additional time of each further copy after the copy before it, in nanoseconds.
     pub spaced_ns: u64,
 }
 
@@ -302,14 +302,14 @@ impl Fate {
         spaced_ns: 0,
     };
 
-    /// Whether no copy leaves.
+    /// Whether no copy of the packet leaves.
     #[must_use]
     #[inline]
     pub fn is_dropped(self) -> bool {
         self.copies == 0
     }
 
-    /// The fate of a packet that is dropped.
+    /// The fate of a packet that a fault drops.
     pub const DROPPED: Fate = Fate {
         copies: 0,
         delay_ns: 0,
@@ -326,13 +326,13 @@ impl Fate {
         self.delay_ns.saturating_add(spaced_ns).max(self.waits_ns)
     }
 
-    /// Time in nanoseconds from the packet's arrival to the departure of its last copy.
+    /// Time in nanoseconds from the packet's arrival at the switch to the departure of its last copy.
     #[must_use]
     pub fn longest_ns(self) -> u64 {
         self.held_ns(self.copies.saturating_sub(1) as usize)
     }
 
-    /// The fate after these effects, in declared order, each with its drawn word. A drop overrides all others.
+    /// The fate of a packet after these effects, in declared order, each with its random word. A drop overrides all others.
     #[must_use]
     #[inline]
     pub fn after<'e>(effects: impl IntoIterator<Item = (&'e Effect, u32)>) -> Fate {

@@ -4,7 +4,7 @@ use parser_gen::engine::Action;
 
 use super::{Behaviour, Fate};
 
-/// Counts the packet without changing it.
+/// The effect that counts the packet without changing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observe;
 

@@ -9,16 +9,16 @@ use parser_gen::pace::Pace;
 use super::{Behaviour, Fate};
 use crate::units::{show_duration, show_rate};
 
-/// Limits packets to a rate, by queueing them or by dropping the excess.
+/// The effect that limits packets to a rate, by queueing them or by dropping the excess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Rate in bits per second.
     pub rate_bps: u64,
-    /// The rate and limit in the switch's units.
+    /// The rate and the size of the queue or burst, in the switch's units.
     pub pace: Pace,
 }
 
-/// The word that the model assigns to a packet beyond the queue; this effect draws none.
+/// The word that the model assigns to a packet that finds the queue full; the effect itself draws no word.
 pub(crate) const OVER: u32 = 1;
 
 impl Behaviour for Rate {
@@ -56,7 +56,7 @@ impl Behaviour for Rate {
     }
 }
 
-/// `10Mbit/s, at most 51.2ms`
+/// For users: `10Mbit/s, at most 51.2ms`
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = show_duration(self.pace.most_ns);

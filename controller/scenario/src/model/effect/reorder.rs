@@ -8,12 +8,12 @@ use parser_gen::engine::{self, Action};
 use super::{Behaviour, Fate};
 use crate::units::show_duration;
 
-/// Delays the packet until later packets have overtaken it.
+/// The effect that delays the packet until later packets of its flow have overtaken it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reorder {
-    /// Number of packets of the flow that the packet waits for, whatever happens to them.
+    /// Number of later packets of the flow for which the packet waits, whatever happens to these packets.
     pub distance: u32,
-    /// Time limit of the wait, in nanoseconds.
+    /// Maximum time for which the packet waits, in nanoseconds.
     pub within_ns: u64,
 }
 
@@ -25,12 +25,12 @@ impl Behaviour for Reorder {
         })
     }
 
-    /// The packet leaves when both the hold time of other faults and its own wait are over.
+    /// The packet leaves when both its hold time due to other faults and its wait for later packets are over.
     fn compose(&self, w: u32, fate: &mut Fate) {
         fate.waits_ns = fate.waits_ns.max(self.hold_ns(w));
     }
 
-    /// The word is the packet's waiting time in nanoseconds: see [`crate::replay::Classified::passed_ns`].
+    /// `w` is the packet's waiting time in nanoseconds: see [`crate::replay::Classified::passed_ns`].
     fn hold_ns(&self, w: u32) -> u64 {
         u64::from(w).min(self.within_ns)
     }
@@ -48,7 +48,7 @@ impl Behaviour for Reorder {
     }
 }
 
-/// ` by 3, within 50ms`
+/// For users: ` by 3, within 50ms`
 impl fmt::Display for Reorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -6,7 +6,7 @@ use parser_gen::{Headers, Library, reset};
 
 use super::{Behaviour, Fate};
 
-/// Turns the packet into a TCP reset.
+/// The effect that turns the packet into a TCP reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reset;
 

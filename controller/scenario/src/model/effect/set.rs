@@ -1,4 +1,4 @@
-//! `set: {ip.ecn: 3}`: sets fields of headers. The checksums over them are updated unless the file asks for `left`.
+//! `set: {ip.ecn: 3}`: sets fields of headers. The checksums over these fields are updated unless the file asks for `left`.
 
 use parser_gen::engine::Action;
 use parser_gen::rewrite::Rewrite;
@@ -6,12 +6,12 @@ use parser_gen::{Headers, Library};
 
 use super::{Behaviour, Fate};
 
-/// Sets fields of a packet.
+/// The effect that sets fields of the packet's headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Set {
-    /// The fields and their values.
+    /// The fields to set with their values, and the treatment of checksums.
     pub rewrite: Rewrite,
-    /// Description as in the file: `ip.ecn 3`.
+    /// Description of the change as in the file: `ip.ecn 3`.
     pub told: String,
 }
 

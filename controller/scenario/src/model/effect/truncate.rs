@@ -6,10 +6,10 @@ use parser_gen::engine::Action;
 
 use super::{Behaviour, Fate};
 
-/// Cuts the packet to a length.
+/// The effect that cuts the packet to a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncate {
-    /// Remaining length of the frame, in bytes from its start.
+    /// Length of the frame after the cut, in bytes from its start.
     pub to_bytes: u16,
 }
 

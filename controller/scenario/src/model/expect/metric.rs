@@ -1,4 +1,4 @@
-//! Metrics: the quantities that a run measures, and their names in expectations and reports.
+//! The metrics of a run: the quantities that it measures, and their names in expectations and reports.
 
 mod group;
 mod name;
@@ -18,10 +18,10 @@ pub use group::{
 };
 pub use name::Name;
 
-/// Measured values: counts and ratios as they are, durations in ns, sizes in bytes.
+/// The measured value of each metric: counts and ratios as they are, durations in nanoseconds, sizes in bytes.
 pub type Metrics = BTreeMap<Metric, f64>;
 
-/// The series that every command has: the durations of its runs.
+/// Name of the series that every command has: the durations of its runs.
 pub const DURATION: &str = "duration";
 
 // The groups: the first word of a metric's name.
@@ -38,77 +38,77 @@ const PROBE: &str = "probe";
 /// A quantity that a run measures.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
-    /// `run.wall`
+    /// A metric of the whole run: `run.wall`
     Run(RunMetric),
-    /// `fault.drop-gets.fired`
+    /// A metric of a fault: `fault.drop-gets.fired`
     Fault {
         /// The fault's name.
         id: Name,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: FaultMetric,
     },
-    /// `trigger.third.on`
+    /// A metric of a trigger: `trigger.third.on`
     Trigger {
         /// The trigger's name.
         name: Name,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: TriggerMetric,
     },
-    /// `flow.updates.w6.lost`
+    /// A metric of a flow: `flow.updates.w6.lost`
     Flow {
-        /// A declared flow, or a flow that it was expanded to.
+        /// Name of a declared flow, or of one of the flows to which a declared flow was expanded.
         name: Name,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: FlowMetric,
     },
-    /// `client.a.p90`, `client.a.get.p90`
+    /// A metric of a client: `client.a.p90`, `client.a.get.p90`
     Client {
         /// The client's name.
         name: Name,
-        /// A request command in lower case; `None`: all requests.
+        /// A Redis command in lower case; `None`: the metric covers requests with any command.
         command: Option<Name>,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: ClientMetric,
     },
-    /// `training.accuracy`
+    /// A metric of the training: `training.accuracy`
     Training(TrainingMetric),
-    /// `switch.core.received`
+    /// A metric of a switch: `switch.core.received`
     Switch {
         /// The switch's name.
         name: Name,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: SwitchMetric,
     },
-    /// `command.web.exit`
+    /// A metric of a command of the workload: `command.web.exit`
     Command {
         /// The command's name.
         name: Name,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: CommandMetric,
     },
-    /// `command.load.rps`, `command.load.duration.p99`: a series of numbers
+    /// A metric of a series of numbers that a command prints: `command.load.rps`, `command.load.duration.p99`
     Series {
         /// The command's name.
         command: Name,
         /// The series' name.
         series: Name,
-        /// The statistic; `None`: the last number of the series.
+        /// The statistic of the numbers; `None`: the last number of the series.
         statistic: Option<Statistic>,
-        /// The measure of the numbers, which the file declares.
+        /// The quantity that the numbers measure, as the file declares it.
         measure: Measure,
     },
-    /// `probe.web.p99`
+    /// A metric of a probe: `probe.web.p99`
     Probe {
         /// The probe's name.
         name: Name,
-        /// The measured quantity.
+        /// Which quantity the metric measures.
         what: ProbeMetric,
     },
 }
 
 impl Metric {
-    /// Whether every run delivers the metric as a count, and naming it has no other effect. (Naming a command's failures
-    /// or keyless packets in `expect` permits them; naming a trigger makes the run count it.)
+    /// Whether every run delivers the metric as a count, and naming it in `expect` has no effect of its own. (Naming a
+    /// command's failures or keyless packets permits them; naming a trigger makes the run count it.)
     pub(crate) fn is_a_given_count(&self) -> bool {
         match self {
             Metric::Fault { what, .. } => !matches!(
@@ -134,28 +134,28 @@ impl Metric {
         }
     }
 
-    /// A metric of a fault.
+    /// The metric with this quantity of the named fault.
     #[must_use]
     pub fn fault(id: &str, what: FaultMetric) -> Metric {
         let id = id.into();
         Metric::Fault { id, what }
     }
 
-    /// A metric of a trigger.
+    /// The metric with this quantity of the named trigger.
     #[must_use]
     pub fn trigger(name: &str, what: TriggerMetric) -> Metric {
         let name = name.into();
         Metric::Trigger { name, what }
     }
 
-    /// A metric of a flow.
+    /// The metric with this quantity of the named flow.
     #[must_use]
     pub fn flow(name: &str, what: FlowMetric) -> Metric {
         let name = name.into();
         Metric::Flow { name, what }
     }
 
-    /// A metric of all requests of a client, or of its requests with one command.
+    /// The metric with this quantity of the named client: for its requests with one command, or for all requests (`None`).
     #[must_use]
     pub fn client(name: &str, command: Option<&str>, what: ClientMetric) -> Metric {
         Metric::Client {
@@ -165,21 +165,21 @@ impl Metric {
         }
     }
 
-    /// A metric of a switch.
+    /// The metric with this quantity of the named switch.
     #[must_use]
     pub fn switch(name: &str, what: SwitchMetric) -> Metric {
         let name = name.into();
         Metric::Switch { name, what }
     }
 
-    /// A metric of a command.
+    /// The metric with this quantity of the named command.
     #[must_use]
     pub fn command(name: &str, what: CommandMetric) -> Metric {
         let name = name.into();
         Metric::Command { name, what }
     }
 
-    /// A metric of a series of a command.
+    /// The metric of a series of numbers in a command's output.
     #[must_use]
     pub fn series(
         command: &str,
@@ -195,14 +195,14 @@ impl Metric {
         }
     }
 
-    /// A metric of a probe.
+    /// The metric with this quantity of the named probe.
     #[must_use]
     pub fn probe(name: &str, what: ProbeMetric) -> Metric {
         let name = name.into();
         Metric::Probe { name, what }
     }
 
-    /// The metric's group, the names after it, and its line in the group's table.
+    /// The parts of the metric's name: its group, up to two names, and the last word with its measure.
     fn parts(&self) -> (&'static str, [Option<&Name>; 2], Line) {
         match self {
             Metric::Run(what) => (RUN, [None; 2], what.line()),
@@ -235,14 +235,14 @@ impl Metric {
         }
     }
 
-    /// The measure of the metric's values.
+    /// The quantity that the metric measures, and thus its unit.
     #[must_use]
     pub fn measure(&self) -> Measure {
         let (.., line) = self.parts();
         line.measure
     }
 
-    /// Whether the metric is known during the run; other metrics come from captures, or from files that a workload
+    /// Whether the run knows the metric while it goes on; other metrics come from captures, or from files that a workload
     /// leaves.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -255,7 +255,7 @@ impl Metric {
         }
     }
 
-    /// Whether the run's judge counts the metric during the run.
+    /// Whether the judge counts the metric while the run goes on.
     #[must_use]
     pub fn is_judged_live(&self) -> bool {
         let Metric::Fault { what, .. } = self else {
@@ -267,7 +267,7 @@ impl Metric {
         )
     }
 
-    /// Whether the metric comes from numbers that a command's `metrics` finds in its output.
+    /// Whether the metric is of a series that a command's `metrics` extracts from its output.
     pub(crate) fn is_of_numbers(&self) -> bool {
         match self {
             Metric::Series { series, .. } => series.as_str() != DURATION,
@@ -275,7 +275,7 @@ impl Metric {
         }
     }
 
-    /// Whether the value may be fractional; other metrics are whole numbers of packets, nanoseconds or bytes.
+    /// Whether the metric's value may be fractional; other metrics are whole numbers of packets, nanoseconds or bytes.
     #[must_use]
     pub fn is_ratio(&self) -> bool {
         match self {
@@ -288,7 +288,7 @@ impl Metric {
         }
     }
 
-    /// The metric's name with its unit, where no type states the unit: `run.wall_ns`.
+    /// The metric's name followed by its unit, for formats without typed values: `run.wall_ns`.
     #[must_use]
     pub fn with_unit(&self) -> String {
         match (self.measure(), self) {
@@ -315,12 +315,12 @@ impl fmt::Display for Metric {
     }
 }
 
-/// The error for a name that no metric has.
+/// The error for a text that is not the name of any metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no metric has this name")]
 pub struct UnknownMetric;
 
-/// Does not read series that a file declares, because their names do not contain their measure.
+/// Parses a metric's name. Series that a file declares are not parsed, because their names do not contain their measure.
 impl FromStr for Metric {
     type Err = UnknownMetric;
 

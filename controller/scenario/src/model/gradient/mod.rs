@@ -1,9 +1,8 @@
-//! Where a training's gradients are summed, according to a plan (`plan:`).
+//! The gradient plan of a training (`plan:`): which switches, or the server, sum the gradients of which workers.
 //!
 //! Each part of a plan has its own number on the wire, so that a switch sums its own part and forwards the others
-//! (docs/protocol.md, "Parts"). The Ethernet addresses of that number ([`Mac::of_part`]) determine the route of its
-//! frames: one address for frames that are to be summed, and one for sums and for frames that are never summed in the
-//! network.
+//! (docs/protocol.md, "Parts"). The Ethernet addresses of that number ([`Mac::of_part`]) determine the route of its frames: one
+//! address for frames that are to be summed, and one for sums and for frames that are never summed in the network.
 
 mod planned;
 mod repair;
@@ -24,64 +23,64 @@ use crate::model::topology::{Mac, Topology};
 use crate::model::workload::Training;
 use crate::units::show_rate;
 
-/// A planner's result for a training, as switches and agents receive it.
+/// The gradient plan of a training, in the form that switches and agents need.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gradients {
-    /// The planning method.
+    /// The planning method that made the plan.
     #[serde(serialize_with = "by_name")]
     pub by: Method,
-    /// The rate at which every worker can send, in bits per second.
+    /// The rate at which every worker can send its gradients under this plan, in bits per second.
     pub rate_bps: f64,
-    /// An upper bound, in bits per second: no plan of this kind lets every worker send more.
+    /// An upper bound of `rate_bps`: no plan of this kind lets every worker send more.
     pub bound_bps: f64,
-    /// Whether the plan is proven optimal among plans of this kind.
+    /// Whether it is proven that no plan of this kind has a higher rate.
     pub is_optimal: bool,
-    /// The parts: which node sums which workers.
+    /// The parts of the plan: for each, the node that sums and its workers.
     pub parts: Vec<Part>,
-    /// The tree for answers that go to all workers: the ports by which each switch forwards them, switches nearer to the
-    /// server first. Empty: the tree of shortest paths, which the plan does not account for.
+    /// The tree for the server's answers to all workers: switches with the ports by which they forward the answers, switches
+    /// nearer to the server first. Empty: the tree of shortest paths, which the plan does not account for.
     pub answers: Vec<Hop>,
 }
 
-/// A set of workers whose gradients one node sums.
+/// A part of the plan: a set of workers whose gradients one node sums.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Number of the part on the wire.
+    /// Number of the part in aggregation headers.
     pub number: u16,
-    /// The switch that sums; `None`: the server sums.
+    /// Name of the switch that sums the part; `None`: the server sums it.
     pub on: Option<String>,
-    /// The workers of the part. The summing switch numbers them by their position in this list.
+    /// The workers of the part. The position in this list is the worker's number at the summing switch.
     pub members: Vec<Member>,
-    /// The path of the sum from the summing switch on, which is the first hop.
+    /// The hops of the part's sum to the server; the first hop is the summing switch.
     pub up: Vec<Hop>,
 }
 
-/// A worker of a part.
+/// A worker of a part of the plan, with the path of its gradients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Member {
-    /// The worker's host.
+    /// Name of the worker's host.
     pub host: String,
-    /// The worker's rank.
+    /// The worker's rank in the training.
     pub rank: usize,
-    /// Number of the frames' route: members of one part whose paths diverge at a switch have different numbers.
+    /// Number of the route of the worker's frames: workers of one part whose paths diverge at a switch have different numbers.
     pub route: u8,
-    /// The switches on the path, up to the node that sums.
+    /// The hops of the worker's frames, up to the node that sums.
     pub way: Vec<Hop>,
-    /// The ingress port at the summing switch; `None` if the server sums.
+    /// The summing switch's ingress port for the worker's frames; `None` if the server sums.
     pub port: Option<u32>,
 }
 
-/// A switch on a path, and the port by which frames leave it.
+/// A hop of a path: a switch, and the port by which frames leave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hop {
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
-    /// The port.
+    /// Number of the egress port.
     pub port: u32,
 }
 
 impl Part {
-    /// The destination Ethernet address of a member's frames.
+    /// The destination Ethernet address of the frames that a worker of this part sends.
     #[must_use]
     pub fn address(&self, member: &Member) -> Mac {
         match self.on {
@@ -90,7 +89,7 @@ impl Part {
         }
     }
 
-    /// The route numbers of the part's frames.
+    /// The route numbers of the frames of this part, ascending.
     pub(crate) fn routes(&self) -> Vec<u8> {
         let mut routes: Vec<u8> = self.members.iter().map(|member| member.route).collect();
         routes.sort_unstable();
@@ -100,25 +99,25 @@ impl Part {
 }
 
 impl Gradients {
-    /// The part with this number, if a switch sums it.
+    /// The part with this number; `None` if the plan has none.
     #[must_use]
     pub fn part(&self, number: u16) -> Option<&Part> {
         self.parts.iter().find(|part| part.number == number)
     }
 
-    /// The switches that sum, in the order of their parts.
+    /// Names of the switches that sum, in the order of the parts.
     pub fn summing(&self) -> impl Iterator<Item = String> + '_ {
         self.parts.iter().filter_map(|part| part.on.clone())
     }
 
-    /// The lowest number above those of all parts.
+    /// The lowest number that is above the numbers of all parts.
     #[must_use]
     pub fn next_number(&self) -> u16 {
         let numbers = self.parts.iter().map(|part| part.number);
         numbers.max().unwrap_or(JOB) + 1
     }
 
-    /// The part of a host's worker.
+    /// The part and the member of the worker on a host; `None` if no worker runs there.
     #[must_use]
     pub fn part_of(&self, host: &str) -> Option<(&Part, &Member)> {
         self.parts.iter().find_map(|part| {
@@ -127,14 +126,14 @@ impl Gradients {
         })
     }
 
-    /// The ports by which a switch forwards answers to all workers; `None`: those of the shortest paths.
+    /// The ports by which a switch forwards answers to all workers; `None`: the plan leaves the answers to the shortest paths.
     pub(crate) fn answer_ports(&self, switch: &str) -> Option<Vec<u32>> {
         let hops = self.answers.iter().filter(|hop| hop.switch == switch);
         let ports = hops.map(|hop| hop.port).collect();
         (!self.answers.is_empty()).then_some(ports)
     }
 
-    /// The paths of gradients from the workers to the server. Other packets may take other paths.
+    /// The paths of gradients from each worker to the server. Other packets may take other paths.
     pub(crate) fn paths<'g>(&'g self, server: &'g str) -> impl Iterator<Item = Path> + 'g {
         let members = self.parts.iter().flat_map(|part| {
             let members = part.members.iter();
@@ -149,7 +148,7 @@ impl Gradients {
         })
     }
 
-    /// The paths of answers to all workers, if the plan gives them. Answers to a single worker take other paths.
+    /// The paths of the server's answers to all workers; empty if the plan lacks them. Answers to one worker take other paths.
     pub(crate) fn answered<'g>(
         &'g self,
         topology: &'g Topology,
@@ -178,7 +177,7 @@ impl Gradients {
         })
     }
 
-    /// The sums of the switches as jobs: the workers of each part are the job's ranks.
+    /// The parts that switches sum, as jobs: the workers of a part are the job's ranks.
     pub(crate) fn jobs(&self, training: &Training, span: Span) -> Vec<Job> {
         let summed = self.parts.iter().filter_map(|part| {
             let ranks: Vec<String> = part
@@ -214,7 +213,7 @@ fn by_name<S: Serializer>(by: &Method, serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_str(by.name())
 }
 
-/// The plan for users: first the rate of every worker, then a line per part.
+/// Text of the plan for users: first the rate of every worker, then a line per part.
 pub(crate) fn text(gradients: &Gradients) -> Vec<String> {
     let best = match gradients.is_optimal {
         true => "no plan is faster".to_owned(),

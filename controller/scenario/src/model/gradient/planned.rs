@@ -1,4 +1,4 @@
-//! Lets a planner choose where a training is summed.
+//! Runs a planner that chooses which switches sum a training's gradients.
 
 use planner::Method;
 use planner::gradient::{self as planners, JobError, Server};
@@ -8,12 +8,12 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::topology::{Topology, topology_network};
 use crate::model::workload::Training;
 
-/// A request for a plan.
+/// The parameters of a call of the planner: first part number, and whether to search for a bound.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanRequest {
-    /// Number of the first part; the other parts follow it.
+    /// Number of the first part; the other parts have the following numbers.
     pub first: u16,
-    /// Whether to spend time on a bound for how much better another plan could be.
+    /// Whether the planner spends time on a bound for how much better another plan could be.
     pub is_proven: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Plans the same training again on the remaining network.
+//! Repairs a gradient plan: plans the same training again on the network that remains after switches died.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,23 @@ use crate::diagnostic::{Span, Spanned};
 use crate::model::Scenario;
 use crate::model::workload::Workload;
 
-/// Why a training cannot go on.
+/// The reason why a training cannot go on after switches died.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RepairError {
-    /// The scenario has no plan that could be repaired.
+    /// The scenario has no gradient plan that could be repaired.
     #[error("the scenario has no `plan`")]
     NoPlan,
-    /// The remaining network has no plan, or its switches cannot carry one out.
+    /// The remaining network has no gradient plan, or its switches cannot carry one out; the text says why.
     #[error("{0}")]
     NoPlanLeft(String),
 }
 
 impl Scenario {
-    /// The scenario with its gradients planned again, without the switches that departed. Of the remaining switches,
-    /// those in `summing` can sum parts. Part numbers begin with `first`, because frames of former parts may be in
-    /// flight.
+    /// The scenario with a new gradient plan that avoids the switches which departed. Of the remaining switches, those in
+    /// `summing` can sum parts. Part numbers begin with `first`, because frames of former parts may be in flight.
     ///
-    /// Everything else stays: hosts, links, ports, addresses, flows and faults. Other packets take one shortest path
-    /// each, whatever `routing` says.
+    /// Everything else stays: hosts, links, ports, addresses, flows and faults. Other packets take one shortest path each,
+    /// whatever `routing` says.
     pub fn replanned(
         &self,
         gone: &BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! A planner's routes as switches and ports.
+//! Converts a planner's routes to the switches and ports of a scenario's topology.
 
 use planner::gradient::Plan;
 use planner::network::Arc;
@@ -10,10 +10,10 @@ use crate::model::job::MAX_CHILDREN;
 use crate::model::topology::Topology;
 use crate::model::workload::Training;
 
-/// Maximum number of jobs that switches distinguish by address; parts and their trainings share them.
+/// Maximum number of jobs that switches distinguish by Ethernet address; parts of plans and their trainings share them.
 const NUMBERS: usize = 256;
 
-/// The parts of a plan, or the reason why switches cannot carry it out.
+/// The parts of a gradient plan with switches and ports; `None` if switches cannot carry the plan out, which is reported.
 pub(super) fn parts(
     sink: &mut Sink<'_>,
     (network, topology): (&Network, &Topology),
@@ -65,12 +65,12 @@ pub(super) fn parts(
     Some(parts)
 }
 
-/// The switches at the start of these directed links, with the egress port of each.
+/// The switches at which these directed links start, each with its egress port to the link.
 pub(super) fn hops((network, topology): (&Network, &Topology), arcs: &[Arc]) -> Vec<Hop> {
     Ports { network, topology }.hops(arcs)
 }
 
-/// The lowest route number under which no switch forwards frames of the part differently.
+/// The lowest route number that no worker in `others` has whose path diverges from `way` at a switch; `None`: all are taken.
 fn route(sink: &mut Sink<'_>, others: &[Member], way: &[Hop], span: Span) -> Option<u8> {
     let parts_ways = |other: &Member| {
         let mut hops = other.way.iter();
@@ -97,7 +97,7 @@ struct Ports<'n> {
 }
 
 impl Ports<'_> {
-    /// The switches that a route passes, with the egress port of each.
+    /// The switches at which the directed links of a route start, each with its egress port to the link.
     fn hops(&self, route: &[Arc]) -> Vec<Hop> {
         let left = route.iter().filter_map(|arc| {
             let (from, _) = self.network.ends(*arc);
@@ -110,7 +110,7 @@ impl Ports<'_> {
         left.collect()
     }
 
-    /// The number of a switch's port at a link.
+    /// The number of a switch's port at a link; 0 if the switch is not at an end of the link.
     fn number(&self, switch: NodeId, link: LinkId) -> u32 {
         let declared = &self.topology.links[link.index()];
         let mut ports = self.topology.ports(self.network.name(switch));

@@ -4,19 +4,19 @@ use std::ops::RangeInclusive;
 
 use parser_gen::filter::{Test, TextPattern, ValueSet};
 
-/// Values that a field may have.
+/// The set of values that a field of a packet may have.
 #[derive(Debug, Clone)]
 pub(super) enum Values {
     Numbers(Vec<RangeInclusive<u128>>),
     Texts {
-        /// `None` = any text.
+        /// The patterns of which the text matches at least one; `None`: any text.
         any_of: Option<Vec<TextPattern>>,
         none_of: Vec<TextPattern>,
     },
 }
 
 impl Values {
-    /// The values that a test, or its negation, permits.
+    /// The values of a field that a test permits, or its negation if `positive` is false.
     pub(super) fn from_test(test: &Test, positive: bool) -> Values {
         // `!=` requires the field to be present; `!(==)` does not. The sets of values are equal.
         let inside = positive != test.negated;
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// The number, if the set contains exactly one.
+    /// The number, if the set contains exactly one number and nothing else; otherwise `None`.
     pub(super) fn only(&self) -> Option<u128> {
         match self {
             Self::Numbers(ranges) => match ranges.as_slice() {
@@ -72,7 +72,7 @@ impl Values {
         }
     }
 
-    /// Whether the set contains this number; sets of texts do not.
+    /// Whether the set may contain this number; always true for a set of texts.
     pub(super) fn may_be(&self, number: u128) -> bool {
         match self {
             Self::Numbers(ranges) => ranges.iter().any(|range| range.contains(&number)),
@@ -80,7 +80,7 @@ impl Values {
         }
     }
 
-    /// The intersection of both sets.
+    /// The values that are in both sets.
     pub(super) fn and(self, other: Values) -> Values {
         match (self, other) {
             (Values::Numbers(a), Values::Numbers(b)) => {
@@ -113,7 +113,7 @@ impl Values {
     }
 }
 
-/// The texts that match a pattern in both lists: the narrower pattern of each pair that intersects.
+/// The texts that match a pattern in each of both lists: the narrower pattern of each pair that intersects.
 fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     pairs
@@ -127,7 +127,7 @@ fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
         .collect()
 }
 
-/// Whether every text that matches `narrow` matches `wide`.
+/// Whether every text that matches the pattern `narrow` also matches `wide`.
 fn covers(wide: &TextPattern, narrow: &TextPattern) -> bool {
     if wide.prefix {
         narrow.bytes.starts_with(&wide.bytes)

@@ -1,58 +1,58 @@
-//! The entries by which a switch distributes flows over several paths.
+//! Builds the tables by which a switch distributes flows over several paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ways::{Hops, NextHops, PathSet, Ways, Whole};
 
-/// The forwarding data of a switch with several paths.
+/// The contents of a switch's forwarding tables where several paths lead to hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathTables {
-    /// The forwarding of each host, in the topology's order.
+    /// For each host, in the topology's order: how the switch forwards to it.
     pub hosts: Vec<ToHost>,
-    /// The number of each host's switch; empty if no pair of switches needs it.
+    /// For each host, in the topology's order: the number of its switch; empty if `pairs` is.
     pub origins: Vec<u16>,
-    /// By the numbers of two switches: the list, and its number of paths.
+    /// By the numbers of the sender's and the receiver's switch: number of the list of ports, and number of ports in the list.
     pub pairs: BTreeMap<(u16, u16), (u16, u16)>,
-    /// The port, by list and path.
+    /// By number of the list and index of the path: the egress port.
     pub next_hops: BTreeMap<(u16, u16), u32>,
 }
 
-/// How a switch forwards to a host.
+/// How a switch forwards frames to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToHost {
-    /// By one port.
+    /// By this port.
     Port(u32),
-    /// By one of the ports of a list.
+    /// By one of the ports in a list, which the hash of the frame's flow selects.
     Spread {
-        /// Port of frames without a flow: the first of the list.
+        /// Port of frames that belong to no flow: the first of the list.
         port: u32,
-        /// Number of the list.
+        /// Number of the list of ports, counted from 1.
         list: u16,
         /// Number of ports in the list.
         ways: u16,
-        /// Number of bits by which the hash is rotated.
+        /// Number of bits by which the hash is rotated at this switch.
         turn: u8,
     },
-    /// By one of the paths from the sender's switch to the receiver's.
+    /// By the port on one of the paths from the sender's switch to the receiver's, which the hash of the frame's flow selects.
     Between {
-        /// Port on the shortest path.
+        /// Port on the shortest path from this switch.
         port: u32,
-        /// Number of the receiver's switch.
+        /// Number of the receiver's switch, counted from 1.
         target: u16,
     },
-    /// The host is unreachable.
+    /// By no port: the host is unreachable.
     Nowhere,
 }
 
 impl PathTables {
-    /// Whether the switch's program needs more than one path.
+    /// Whether the switch forwards to any host over more than one path.
     #[must_use]
     pub fn is_multipath(&self) -> bool {
         !self.next_hops.is_empty()
     }
 }
 
-/// Distinct lists, numbered from 1.
+/// Different lists of ports, each with its number, counted from 1.
 struct Lists<T>(BTreeMap<T, u16>);
 
 impl<T: Ord> Lists<T> {
@@ -62,13 +62,13 @@ impl<T: Ord> Lists<T> {
     }
 }
 
-/// The number of a switch in tables, where 0 means none.
+/// The number of a switch in table entries, counted from 1; 0 means no switch.
 fn numbered(switch: usize) -> u16 {
     switch as u16 + 1
 }
 
 impl Ways {
-    /// The forwarding data of a switch.
+    /// The contents of the named switch's forwarding tables; empty for an unknown switch.
     #[must_use]
     pub fn told(&self, switch: &str) -> PathTables {
         let Some(at) = self.number(switch) else {

@@ -1,22 +1,22 @@
-//! The hash by which switches distribute flows: CRC-32 of addresses, protocol and ports.
+//! The hash by which switches distribute flows over paths: CRC-32 of addresses, protocol and ports.
 //!
-//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC is linear: a bit of it may not depend on the few
-//! bits in which consecutive ports differ, and a seed per switch would only add a constant. So the hash is rotated, by
-//! the switch's distance to the receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits
-//! of a product depend on all others.
+//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC is linear: a bit of it may not depend on the few bits in
+//! which consecutive ports differ, and a seed per switch would only add a constant. So the hash is rotated, by the switch's
+//! distance to the receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits of a product depend
+//! on all others.
 
-/// The UDP port of the aggregation protocol. Its frames take the first path, on which the summing switches are.
+/// UDP port of the aggregation protocol. Its frames take the first of several paths, on which the summing switches are.
 const AGGREGATION_PORT: u16 = 22_341;
 const ETHERNET: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Rotation between two consecutive switches: coprime to 32, so that all rotations occur before one repeats.
+/// Bits by which the hash is rotated from one switch to the next: coprime to 32, so that each rotation occurs before a repeat.
 const STEP: u32 = 7;
-/// 2^32 over the golden ratio, made odd; `FLOW_FACTOR` in p4src/common/forward.p4.
+/// Multiplier of the rotated hash: 2^32 over the golden ratio, made odd (`FLOW_FACTOR` in p4src/common/forward.p4).
 const FACTOR: u32 = 0x9E37_79B1;
 
-/// The fields that all packets of a flow share.
+/// The five-tuple that all packets of a connection share, and from which switches compute the hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FiveTuple {
     /// IPv4 address of the sender.
@@ -27,12 +27,12 @@ pub struct FiveTuple {
     pub protocol: u8,
     /// Source port; 0 without TCP or UDP, and in fragments after the first.
     pub src_port: u16,
-    /// Destination port; 0 as for `src_port`.
+    /// Destination port; 0 without TCP or UDP, and in fragments after the first.
     pub dst_port: u16,
 }
 
 impl FiveTuple {
-    /// The tuple of a frame; `None` if the frame is not IPv4, or has a VLAN tag.
+    /// The five-tuple of a frame; `None` if the frame is not IPv4, or has a VLAN tag.
     #[must_use]
     pub fn from_frame(frame: &[u8]) -> Option<FiveTuple> {
         let ip = frame.get(ETHERNET..ETHERNET + 20)?;
@@ -50,13 +50,13 @@ impl FiveTuple {
         })
     }
 
-    /// Whether the flow belongs to the aggregation protocol.
+    /// Whether the packets belong to the aggregation protocol.
     #[must_use]
     pub fn is_aggregation(&self) -> bool {
         self.protocol == UDP && self.dst_port == AGGREGATION_PORT
     }
 
-    /// The hash that selects the flow's path; 0, which selects the first path, for aggregation.
+    /// The hash that selects the path; 0, which selects the first path, for the aggregation protocol.
     #[must_use]
     pub fn hash(&self) -> u32 {
         if self.is_aggregation() {
@@ -72,13 +72,13 @@ impl FiveTuple {
     }
 }
 
-/// The hash of a frame's flow; 0 if the frame is not IPv4.
+/// The hash of a frame's five-tuple; 0 if the frame is not IPv4, or has a VLAN tag.
 #[must_use]
 pub fn frame_hash(frame: &[u8]) -> u32 {
     FiveTuple::from_frame(frame).map_or(0, |flow| flow.hash())
 }
 
-/// The ports of TCP or UDP, if the header is complete.
+/// Source and destination port of TCP or UDP; `None` if the frame has no complete header of these protocols.
 fn ports(frame: &[u8], ip: &[u8]) -> Option<[u16; 2]> {
     let words = usize::from(ip[0] & 15);
     let is_first = ip[6] & 0x1F == 0 && ip[7] == 0;
@@ -102,7 +102,7 @@ pub fn turn(hops: u32) -> u8 {
     (hops * STEP % 32) as u8
 }
 
-/// The index of the selected path: the upper half of the product as a fraction of 1, times the number of paths.
+/// The index of the selected path, from 0: the upper half of the product as a fraction of 1, times the number of paths `ways`.
 #[must_use]
 pub fn way(hash: u32, turn: u8, ways: u16) -> u16 {
     let mixed = hash.rotate_right(u32::from(turn)).wrapping_mul(FACTOR);

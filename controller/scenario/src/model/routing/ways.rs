@@ -1,4 +1,4 @@
-//! All paths between two hosts, and the one that a flow takes.
+//! Finds all paths between two hosts, and the path that the hash of a packet selects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,30 +8,30 @@ use planner::routing::{self, Costs};
 use super::hash;
 use crate::model::topology::{Routing, Topology, topology_network};
 
-/// Maximum number of equal paths between two switches, so that those of a flow can be listed.
+/// Maximum number of equally short paths between two switches, so that all paths of a flow can be listed.
 const MOST_EQUAL: u64 = 64;
-/// Maximum number of switches with hosts between which whole paths are computed: 4,032 pairs.
+/// Maximum number of switches with hosts for which paths between all pairs are computed: 4,032 pairs.
 const MOST_ENDS: usize = 64;
 
-/// Why there are too many paths.
+/// The reason why the paths of a network cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WaysError {
-    /// The network cannot be searched.
+    /// The planner cannot search the network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// More equal paths than can be listed.
+    /// There are more equally short paths between two switches than can be listed.
     #[error(
         "{count} shortest paths lead from `{from}` to `{to}`; weir supports at most {MOST_EQUAL}"
     )]
     Equal {
-        /// The first switch.
+        /// The switch at the start of the paths.
         from: String,
-        /// The last switch.
+        /// The switch at the end of the paths.
         to: String,
-        /// Number of equal paths.
+        /// Number of equally short paths.
         count: u64,
     },
-    /// More switches with hosts than whole paths are computed for.
+    /// More switches have hosts than the number for which all paths are computed.
     #[error(
         "hosts are attached to {0} switches; with this `routing`, weir supports at most {MOST_ENDS} such switches"
     )]
@@ -41,26 +41,26 @@ pub enum WaysError {
 /// A path from one host to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Way {
-    /// The switches on the path, in order.
+    /// Names of the switches on the path, in order.
     pub switches: Vec<String>,
-    /// The egress port at each switch.
+    /// The egress port at each switch of the path.
     pub ports: Vec<u32>,
 }
 
-/// The paths of a network in which several lead to a host.
+/// All paths of a network in which several paths lead from one host to another.
 #[derive(Debug, Clone)]
 pub struct Ways {
     pub(super) names: Vec<String>,
-    /// The switch of each host and its port to the host, in the topology's order.
+    /// For each host, in the topology's order: its switch, and the switch's port to it.
     pub(super) homes: Vec<Home>,
     numbers: BTreeMap<String, usize>,
     by_host: BTreeMap<String, usize>,
-    /// By switch and port - 1: the neighboring switch, if there is one.
+    /// By index of a switch, then by port number less one: index of the neighboring switch; `None`: the neighbor is a host.
     peers: Vec<Vec<Option<usize>>>,
     pub(super) kind: PathSet,
 }
 
-/// The attachment of a host.
+/// Index of the switch to which a host is attached, and the switch's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Home {
     pub switch: usize,
@@ -69,36 +69,35 @@ pub(super) struct Home {
 
 #[derive(Debug, Clone)]
 pub(super) enum PathSet {
-    /// Next hops by switch and the receiver's switch.
+    /// All equally short paths: the next hops, by index of a switch and of the receiver's switch.
     Equal(BTreeMap<(usize, usize), NextHops>),
-    /// Whole paths between the sender's switch and the receiver's.
+    /// Up to k whole paths between each sender's switch and receiver's switch.
     Whole(Whole),
 }
 
-/// Whole paths between switches.
+/// Paths between the switches that have hosts, also longer ones than the shortest.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
-    /// By the sender's switch and the receiver's: the switches of each path without the last, and the egress port at
-    /// each.
+    /// By index of the sender's and the receiver's switch: the paths, as hops without the receiver's switch.
     pub ways: BTreeMap<(usize, usize), Vec<Hops>>,
-    /// By switch and the receiver's switch: the first port of the shortest path.
+    /// By index of a switch and of the receiver's switch: the lowest port on a shortest path.
     pub shortest: BTreeMap<(usize, usize), u32>,
 }
 
-/// Switches and egress ports, in order.
+/// A path as hops in order: index of the switch, number of its egress port.
 pub(super) type Hops = Vec<(usize, u32)>;
 
-/// The next hops from one switch to another.
+/// The ports of a switch on the shortest paths to another switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NextHops {
-    /// The ports on a shortest path, ascending.
+    /// Numbers of the ports on shortest paths, ascending.
     pub ports: Vec<u32>,
     /// Number of bits by which the hash is rotated at this switch.
     pub turn: u8,
 }
 
 impl Ways {
-    /// The paths of a network; `None` if two hosts have a single path, or the topology is a wire.
+    /// The paths of a network; `None` if all hosts have a single path between them, or the topology is a wire.
     ///
     /// # Errors
     ///
@@ -153,7 +152,7 @@ impl Ways {
         hops.into_iter().map(|hops| self.way(hops, to)).collect()
     }
 
-    /// The path that packets with this hash take from one host to another.
+    /// The path from one host to another that packets with this hash take; `None` if the receiver is unreachable.
     #[must_use]
     pub fn taken(&self, from: &str, to: &str, hash: u32) -> Option<Way> {
         let (from, to) = self.home(from).zip(self.home(to))?;
@@ -179,7 +178,7 @@ impl Ways {
         Some(self.way(hops, to))
     }
 
-    /// All paths along next hops, the lowest ports first.
+    /// All paths between two switches that follow the next hops, those over the lowest ports first.
     fn spread(
         &self,
         next: &BTreeMap<(usize, usize), NextHops>,
@@ -227,12 +226,12 @@ impl Ways {
     }
 }
 
-/// The number of a switch or host in the planner's network, where switches come first.
+/// Node of the planner's network for an index in the list of switches followed by hosts.
 fn node(number: usize) -> NodeId {
     NodeId(number as u32)
 }
 
-/// A search in the planner's network.
+/// A search for paths in the planner's network.
 struct Search<'n> {
     network: &'n Network,
     routing: routing::Routing<'n>,
@@ -240,7 +239,7 @@ struct Search<'n> {
 }
 
 impl Search<'_> {
-    /// The next hops from all switches to the switches with hosts.
+    /// By index of a switch and of a switch with hosts: the next hops on the shortest paths between them.
     fn equal(
         &self,
         ends: &BTreeSet<usize>,
@@ -283,7 +282,7 @@ impl Search<'_> {
         Ok(next)
     }
 
-    /// The paths between all switches with hosts, and the shortest paths from other switches.
+    /// Up to `k` paths between all switches with hosts, and the shortest paths from all other switches to them.
     fn whole(&self, ends: &BTreeSet<usize>, k: usize) -> Result<Whole, WaysError> {
         if ends.len() > MOST_ENDS {
             return Err(WaysError::Ends(ends.len()));
@@ -313,7 +312,7 @@ impl Search<'_> {
         Ok(whole)
     }
 
-    /// The switch of a host; hosts in scenarios have one link.
+    /// The switch to which a host is attached, and its port; hosts in scenarios have one link.
     fn home(&self, host: NodeId) -> Result<Home, NetworkError> {
         let unknown = || NetworkError::Unknown(self.network.name(host).to_owned());
         let (link, switch) = self.network.adjacent(host).first().ok_or_else(unknown)?;
@@ -323,14 +322,14 @@ impl Search<'_> {
         })
     }
 
-    /// The neighboring switch at each port of a switch, if there is one.
+    /// For each port of a switch: index of the neighboring switch; `None` if the neighbor is a host.
     fn peers(&self, switch: usize) -> Vec<Option<usize>> {
         let links = self.network.adjacent(node(switch)).iter();
         let peers = links.map(|(_, peer)| Some(peer.index()).filter(|peer| *peer < self.switches));
         peers.collect()
     }
 
-    /// The port number of a switch at a link: ports are numbered from 1 in the order of the switch's links.
+    /// The port number of a switch at a directed link: ports are numbered from 1 in the order of the switch's links.
     fn port(&self, arc: Arc) -> u32 {
         let (from, _) = self.network.ends(arc);
         let mut links = self.network.adjacent(from).iter().zip(1..);

@@ -1,41 +1,40 @@
-//! Selections by ordinal: they count packets and draw nothing.
+//! Selections that select packets by ordinal, such as every fifth: they count packets and draw no random words.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Maximum number of ordinals that are compared to decide whether one list contains another.
+/// Maximum number of ordinals that [`Counted::is_within`] compares.
 const MAX_COMPARED: u64 = 65_536;
 
-/// A set of packets by their number in the flow. The number is an *index* here, the ordinal less one, and restarts at 0
-/// after `cycle` packets.
+/// A selection by ordinal. It is stored as *indexes*: an index is an ordinal less one, and restarts at 0 after `cycle` packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Number of packets after which counting restarts; 0: counting continues modulo 2³².
+    /// Number of packets after which counting restarts at 0; 0: counting never restarts, but is modulo 2³².
     cycle: u32,
-    /// Indexes of selected packets: ascending, disjoint, not adjacent.
+    /// Indexes of the selected packets: ranges that are ascending, disjoint and not adjacent.
     fires: Vec<RangeInclusive<u32>>,
 }
 
 impl Counted {
-    /// Selects the packet with this ordinal, once.
+    /// Selects the packet with the ordinal n, and no other packet.
     #[must_use]
     pub fn nth(n: u32) -> Counted {
         Counted::once([n..=n])
     }
 
-    /// Selects the ordinals n, 2n, 3n …
+    /// Selects the packets with the ordinals n, 2n, 3n …
     #[must_use]
     pub fn every(n: u32) -> Counted {
         Counted::from_ordinals(n, [n..=n])
     }
 
-    /// Selects the first n packets.
+    /// Selects the first n packets of a flow.
     #[must_use]
     pub fn first(n: u32) -> Counted {
         Counted::once([1..=n])
     }
 
-    /// Selects all packets but the first n.
+    /// Selects all packets of a flow except the first n.
     #[must_use]
     pub fn after(n: u32) -> Counted {
         Counted {
@@ -44,21 +43,21 @@ impl Counted {
         }
     }
 
-    /// Selects these ordinals, once; `n..=u32::MAX` has no end.
+    /// Selects the packets with these ordinals; a range `n..=u32::MAX` has no end.
     #[must_use]
     pub fn once(ordinals: impl IntoIterator<Item = RangeInclusive<u32>>) -> Counted {
         Counted::from_ordinals(0, ordinals)
     }
 
-    /// Selects `length` packets from the ordinal `start` on; again every `every` packets unless that is 0. The first
-    /// burst must end within `every`.
+    /// Selects `length` packets from the ordinal `start` on; again after each `every` packets, unless `every` is 0. The first
+    /// burst must end within `every` packets.
     #[must_use]
     pub fn burst(start: u32, length: u32, every: u32) -> Counted {
         let end = start.saturating_add(length.saturating_sub(1));
         Counted::from_ordinals(every, std::iter::once(start..=end))
     }
 
-    /// Selects packets according to the pattern, which repeats.
+    /// Selects the packets whose element in the pattern is true; the pattern repeats.
     #[must_use]
     pub fn pattern(pattern: &[bool]) -> Counted {
         let ordinals = (1..).zip(pattern).filter(|(_, fires)| **fires);
@@ -91,19 +90,19 @@ impl Counted {
         Counted { cycle, fires }
     }
 
-    /// The last index before a switch restarts at 0.
+    /// The index after which counting restarts at 0: `cycle` less one, or `u32::MAX` without a cycle.
     #[must_use]
     pub fn last(&self) -> u32 {
         self.cycle.wrapping_sub(1)
     }
 
-    /// Indexes of selected packets: ascending, disjoint, not adjacent.
+    /// Indexes of the selected packets: ranges that are ascending, disjoint and not adjacent.
     #[must_use]
     pub fn fires(&self) -> &[RangeInclusive<u32>] {
         &self.fires
     }
 
-    /// The only selected index, if there is exactly one.
+    /// The index of the selected packet, if exactly one index is selected; otherwise `None`.
     #[must_use]
     pub fn only_index(&self) -> Option<u32> {
         match self.fires.as_slice() {
@@ -112,7 +111,7 @@ impl Counted {
         }
     }
 
-    /// The ordinal of the first selected packet; `None` if none is selected.
+    /// The ordinal of the first selected packet; `None` if no packet is selected.
     #[must_use]
     pub fn first_ordinal(&self) -> Option<u64> {
         self.fires
@@ -135,13 +134,13 @@ impl Counted {
             .is_some_and(|range| range.contains(&index))
     }
 
-    /// The smallest set of ternary keys, as value and mask, that matches exactly the selected indexes.
+    /// The smallest set of ternary keys, each a value and a mask, that matches exactly the selected indexes.
     #[must_use]
     pub fn keys(&self) -> Vec<(u32, u32)> {
         self.fires.iter().cloned().flat_map(prefixes).collect()
     }
 
-    /// Whether another list selects every packet that this one selects; may be false if that is expensive to decide.
+    /// Whether the selection `outer` selects every packet that this one selects; may be false if that is expensive to decide.
     #[must_use]
     pub fn is_within(&self, outer: &Counted) -> bool {
         let Some(first) = self.fires.first() else {
@@ -189,7 +188,7 @@ fn lcm(a: u32, b: u32) -> u64 {
     u64::from(a) / x.max(1) * u64::from(b)
 }
 
-/// The smallest set of prefixes that covers a range, in ascending order.
+/// The smallest set of prefixes, each a value and a mask, that covers a range of indexes, in ascending order.
 fn prefixes(range: RangeInclusive<u32>) -> Vec<(u32, u32)> {
     let (mut low, high) = (u64::from(*range.start()), u64::from(*range.end()));
     let mut found = Vec::new();
@@ -242,7 +241,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Maximum number of ranges of a list that are shown to users.
+/// Maximum number of ranges of a selection that are shown to users.
 pub(super) const MAX_SHOWN: usize = 4;
 
 fn suffix(n: u64) -> &'static str {

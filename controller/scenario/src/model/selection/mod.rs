@@ -1,4 +1,4 @@
-//! Selections: which packets of a flow a fault fires on. This model is the reference for the switch.
+//! Selections: on which packets of a flow a fault fires. This model is the reference for the switch's P4.
 
 mod counted;
 mod psn;
@@ -14,71 +14,71 @@ use parser_gen::psn::{Connection, PsnPosition};
 
 use crate::model::decision::{Draws, Words, coarse, probability};
 
-/// A selection, with its parameters in the form that the switch takes.
+/// A selection of packets, with its parameters in the form that the switch takes.
 ///
-/// Limits are inclusive: `limit` is p·2³² − 1 ([`crate::model::decision::limit`]).
+/// A limit is the greatest draw that fires: p·2³² − 1 for the probability p ([`crate::model::decision::limit`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// Selects no packet (probability 0). The switch gets no entry.
+    /// Selects no packet (probability 0). The switch gets no table entry.
     Never,
     /// Selects every packet.
     Always,
-    /// Selects by number in the flow.
+    /// Selects packets by their ordinal in the flow.
     Counted(Counted),
     /// Selects each packet with the same probability, independently.
     Probability {
-        /// Greatest draw that fires.
+        /// Greatest random draw with which a packet is selected.
         limit: u32,
     },
-    /// Selects with two states, each with its own loss rate (Gilbert 1960, Elliott 1963).
+    /// Selects at random with two states, each with its own loss rate (Gilbert 1960, Elliott 1963).
     GilbertElliott(GilbertElliott),
-    /// Selects all packets of some keys.
+    /// Selects all packets of a random share of the keys.
     Share(Share),
-    /// Selects by position in an RDMA connection.
+    /// Selects packets by sequence number and round of their RDMA connection.
     Psn(Psn),
 }
 
-/// The limits of a two-state Markov chain.
+/// The parameters of the Gilbert-Elliott model, a two-state Markov chain, as greatest draws that cause each transition or loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GilbertElliott {
-    /// Limit for the transition from good to bad.
+    /// Greatest draw with which the channel goes from good to bad.
     pub to_bad: u32,
-    /// Limit for the transition from bad to good.
+    /// Greatest draw with which the channel goes from bad to good.
     pub to_good: u32,
-    /// Limit for firing in the bad state.
+    /// Greatest draw with which a packet is selected in the bad state.
     pub loss_bad: u32,
-    /// Limit for firing in the good state; `None`: never.
+    /// Greatest draw with which a packet is selected in the good state; `None`: no packet is.
     pub loss_good: Option<u32>,
 }
 
-/// State of a fault for one flow on a switch.
+/// The state of a fault on a switch for one flow, or for one key of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Cell {
-    /// Packets so far, within the cycle of a list.
+    /// For a selection by ordinal: number of packets so far in the current cycle.
     pub index: u32,
-    /// Packets so far, if words are drawn.
+    /// Number of packets so far, if words are drawn for packets; otherwise 0.
     pub turn: u32,
-    /// Whether the channel is bad.
+    /// Whether the channel of the Gilbert-Elliott model is in its bad state.
     pub bad: bool,
-    /// The RDMA connection, if packets are selected by their position in one.
+    /// For a selection by sequence number: the state of the RDMA connection.
     pub connection: Connection,
 }
 
-/// Inputs of the decision about a packet besides the cell.
+/// The inputs of the decision about a packet, in addition to the state cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
-    /// Decision key of fault, flow and key within the flow.
+    /// The decision key of fault and flow, combined with the packet's key within the flow.
     pub key: u32,
-    /// Hash of the packet's key, if the selection uses it.
+    /// Hash of the packet's key, which only a selection by `share` uses.
     pub hash: u32,
-    /// Position of the packet in its RDMA connection, if the selection uses it.
+    /// Position of the packet in its RDMA connection, which only a selection by `psn` uses.
     pub place: Option<PsnPosition>,
-    /// Whether the effect needs drawn words.
+    /// Whether the effect needs random words.
     pub draws_words: bool,
 }
 
 impl Selection {
-    /// Whether the selection draws words.
+    /// Whether the selection draws random words for packets.
     #[must_use]
     #[inline]
     pub fn is_by_chance(&self) -> bool {
@@ -98,8 +98,8 @@ impl Selection {
         }
     }
 
-    /// Processes the next packet of a flow or key; returns the words drawn for it if the fault fires. Fields of the cell
-    /// that the selection does not use stay unchanged, because states are compared.
+    /// Decides about the next packet of a flow or key, and updates the cell. Returns the random words drawn for the packet if
+    /// the fault fires. Fields of the cell that the selection does not use stay unchanged, because states are compared.
     #[inline]
     pub fn take(
         &self,
@@ -141,7 +141,7 @@ impl Selection {
         fires.then_some(words)
     }
 
-    /// Whether the fault fires, packet by packet from the first one; an infinite iterator.
+    /// For each packet of a flow from the first on, whether the fault fires on it; an infinite iterator.
     pub fn decisions<'a>(&'a self, draws: &'a Draws, key: u32) -> impl Iterator<Item = bool> + 'a {
         let mut cell = Cell::default();
         let turn = Turn {
@@ -151,8 +151,8 @@ impl Selection {
         std::iter::from_fn(move || Some(self.take(draws, turn, &mut cell).is_some()))
     }
 
-    /// The selection with the nearest probabilities for draws of only the upper `bits`. `Err` is a probability that would
-    /// become 0.
+    /// The selection with the nearest probabilities for a switch that draws only the upper `bits` of a word. `Err`: this
+    /// probability would become 0.
     pub fn rounded(&self, bits: u32) -> Result<Selection, f64> {
         let round = |limit: u32| coarse(limit, bits).ok_or_else(|| probability(limit));
         Ok(match self {
@@ -173,7 +173,7 @@ impl Selection {
         })
     }
 
-    /// The limits that the selection compares draws with.
+    /// The limits with which the selection compares random draws; empty if it draws none.
     pub fn limits(&self) -> Vec<u32> {
         match self {
             Selection::Probability { limit } => vec![*limit],
@@ -220,7 +220,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// The probability that a draw is at most `limit`, to four digits.
+/// Text for users: the probability that a random draw is at most `limit`, in percent with four digits.
 pub(crate) fn percent(limit: u32) -> String {
     let percent = probability(limit) * 100.0;
     let digits = (3 - percent.log10().floor() as i32).max(0) as usize;

@@ -1,16 +1,16 @@
-//! `psn: {at: 3, round: 1}`: data packets of RDMA connections by sequence number and round.
+//! `psn: {at: 3, round: 1}`: selects data packets of RDMA connections by sequence number and round.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use parser_gen::psn::PsnPosition;
 
-/// Selects packets by their position in their connection, which is the key.
+/// A selection of packets by their position in their RDMA connection, which is the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Psn {
-    /// Sequence numbers, relative to the first one of the connection.
+    /// The selected sequence numbers, relative to the first one of the connection.
     pub at: Ranges,
-    /// Rounds of the connection.
+    /// The selected rounds of the connection.
     pub rounds: Ranges,
 }
 
@@ -27,7 +27,7 @@ impl Psn {
         self.at.is_within(&outer.at) && self.rounds.is_within(&outer.rounds)
     }
 
-    /// Number of selected packets among a connection's first 2²⁴, without responses to READs; `None` if there is no end.
+    /// Number of selected packets in a connection's first 2²⁴, without responses to READs; `None` if the rounds have no end.
     #[must_use]
     pub fn packets(&self) -> Option<u64> {
         let packets = self.at.count()?.checked_mul(self.rounds.count()?);
@@ -35,7 +35,7 @@ impl Psn {
     }
 }
 
-/// Numbers in ascending, disjoint, non-adjacent ranges. A range that ends with `u32::MAX` has no end.
+/// A set of numbers, as ascending, disjoint, non-adjacent ranges. A range that ends with `u32::MAX` has no end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges(Vec<RangeInclusive<u32>>);
 
@@ -57,7 +57,7 @@ impl Ranges {
         Ranges(joined)
     }
 
-    /// The ranges.
+    /// The ranges of numbers, ascending.
     #[must_use]
     pub fn as_slice(&self) -> &[RangeInclusive<u32>] {
         &self.0
@@ -79,7 +79,7 @@ impl Ranges {
         })
     }
 
-    /// How many numbers the set contains; `None` without an end.
+    /// How many numbers the set contains; `None` if the last range has no end.
     fn count(&self) -> Option<u64> {
         let has_end = self.0.last().is_none_or(|range| *range.end() < u32::MAX);
         let counts = self.0.iter();

@@ -1,4 +1,4 @@
-//! `share: 10%`: selects all packets of a share of the keys, and no packet of other keys.
+//! `share: 10%`: selects all packets of a random share of the keys (such as connections), and no packet of other keys.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use crate::model::decision::Draws;
 /// its last, and nothing is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
-    /// Greatest draw that fires.
+    /// Greatest random draw with which a key is selected.
     pub limit: u32,
-    /// The key of a packet.
+    /// The fields of a packet that are its key.
     pub key: PacketKey,
     /// Plural noun for the keys, for users: `connections`.
     pub of: String,
 }
 
 impl Share {
-    /// Whether packets whose key has this hash are selected.
+    /// Whether the fault selects packets whose key, such as their connection, has this hash.
     #[must_use]
     pub fn fires_on(&self, draws: &Draws, key: u32, hash: u32) -> bool {
         draws.words(key, hash).u <= self.limit

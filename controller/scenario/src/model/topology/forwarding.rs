@@ -1,12 +1,12 @@
-//! Forwarding of a switch: shortest paths by one search, and the broadcast tree.
+//! Forwarding of a switch: its port to every other node, found by one search, and its ports for broadcasts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Link, Topology};
 
 impl Topology {
-    /// The port of a switch that leads to each host and to each other switch that it can reach: as
-    /// [`Topology::next_hop`], for all of them at once.
+    /// By name of each host and switch that the switch can reach: the switch's port to it, as [`Topology::next_hop`] gives it
+    /// for one host.
     #[must_use]
     pub fn ports_towards<'a>(&'a self, switch: &'a str) -> BTreeMap<&'a str, u32> {
         let peers = self.peers();
@@ -39,7 +39,7 @@ impl Topology {
         towards
     }
 
-    /// Ports of a switch on the tree that broadcasts follow, which has no loop in any network.
+    /// The ports of a switch to which it sends broadcasts: those on a spanning tree, so that broadcasts do not loop.
     #[must_use]
     pub fn flood_ports(&self, switch: &str) -> Vec<u32> {
         let Some(root) = self.switches.first() else {
@@ -66,7 +66,7 @@ impl Topology {
         on_tree.map(|(_, number)| number).collect()
     }
 
-    /// The links of each node and its neighbors, in declared order: those of a switch are its ports.
+    /// For each node by name, its links and neighbors in declared order; for a switch, this is the order of its ports.
     fn peers(&self) -> BTreeMap<&str, Vec<(&Link, &str)>> {
         let mut peers: BTreeMap<&str, Vec<(&Link, &str)>> = BTreeMap::new();
         for link in &self.links {

@@ -1,4 +1,4 @@
-//! Ethernet addresses.
+//! Ethernet addresses of hosts, jobs and parts of gradient plans.
 
 use std::fmt;
 
@@ -12,40 +12,40 @@ impl Mac {
     /// The broadcast address.
     pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
-    /// The default address of the n-th host: locally administered, `WE` inside.
+    /// The default address of the host with this index, from 0: locally administered, with the letters `WE`.
     #[must_use]
     pub fn of_host(index: usize) -> Mac {
         let [high, low] = (index as u16).to_be_bytes();
         Mac([0x02, 0x57, 0x45, 0, high, low])
     }
 
-    /// The group address of a job's results for all workers: that of the IPv4 group 239.87.69.x (RFC 1112).
+    /// The multicast address of a job's results and sums for all workers: that of the IPv4 group 239.87.69.x (RFC 1112).
     #[must_use]
     pub fn of_job(job: u16) -> Mac {
         let [_, low] = job.to_be_bytes();
         Mac([0x01, 0x00, 0x5E, 0x57, 0x45, low])
     }
 
-    /// The address of frames that switches sum for all workers of a job; the sums go to [`Mac::of_job`].
+    /// The destination address of frames that switches sum for all workers of a job; the sums go to [`Mac::of_job`].
     #[must_use]
     pub fn of_sum(job: u16) -> Mac {
         Mac::beside_job(job, 0x02)
     }
 
-    /// The address of requests to the summing switches, which answer the sender.
+    /// The destination address of workers' requests to the summing switches of a job; a switch answers the sender only.
     #[must_use]
     pub fn of_question(job: u16) -> Mac {
         Mac::beside_job(job, 0x06)
     }
 
-    /// The address of a training's frames on the way to the switch that sums them as part `number`. Frames of one part
-    /// whose paths diverge at a switch have different routes.
+    /// The destination address of a training's frames on the way to the switch that sums them as part `number` of a gradient
+    /// plan. Frames of one part whose paths diverge at a switch have different routes.
     #[must_use]
     pub fn of_part(number: u16, route: u8) -> Mac {
         Mac::of_sum(number).by(route)
     }
 
-    /// The address of the sums of a part on the way to the server, and of frames that no switch sums.
+    /// The destination address of the sums of a part on the way to the server, and of frames that no switch sums.
     #[must_use]
     pub fn of_part_summed(number: u16, route: u8) -> Mac {
         Mac::of_job(number).by(route)
@@ -63,7 +63,7 @@ impl Mac {
         Mac([first, a, b, c, d, e])
     }
 
-    /// The address as a number, most significant byte first.
+    /// The address as an integer, most significant byte first.
     #[must_use]
     pub fn value(self) -> u128 {
         self.0

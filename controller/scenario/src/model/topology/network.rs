@@ -1,4 +1,4 @@
-//! Conversion between topologies and the planner's networks, and the attributes that only planners use.
+//! Converts topologies to the planner's networks and back; holds the attributes that only planners use.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,26 @@ use serde::Serialize;
 
 use super::{Host, Link, Mac, Topology, default_ip};
 
-/// The capacity of a switch, for planners. `None` means no limit.
+/// The capacity of a switch for sums and faults, for planners. A field that is `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capacity {
-    /// Whether the switch can sum and inject faults.
+    /// Whether the switch can sum gradients and inject faults.
     pub programmable: bool,
-    /// Rate of gradients that it can sum, in bits per second.
+    /// Rate of gradients that the switch can sum, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_bps: Option<u64>,
-    /// Memory for sums in progress, in bytes.
+    /// Memory of the switch for sums in progress, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Stages of its pipeline.
+    /// Number of stages of the switch's pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
-    /// Rate of gradients that it already sums for others, in bits per second.
+    /// Rate of gradients that the switch already sums for other trainings, in bits per second.
     pub load_bps: u64,
 }
 
 impl Default for Capacity {
-    /// The capacity of weir's own switch: it can sum, without limits.
+    /// The capacity of weir's own switch: it can sum and inject faults, without limits.
     fn default() -> Capacity {
         Capacity {
             programmable: true,
@@ -42,7 +42,7 @@ impl Default for Capacity {
 /// The hardware of a host, for planners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Machine {
-    /// Graphics processors.
+    /// Number of graphics processors of the host.
     pub gpus: u32,
     /// Number of workers that fit on the host; `None`: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ impl Machine {
     }
 }
 
-/// The planner's network of a topology: switches first, then hosts, then links, each in order.
+/// Converts a topology to the planner's network: switches first, then hosts, then links, each in order.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ fn machine(machine: Machine) -> planner::Host {
 }
 
 impl Topology {
-    /// The topology without some switches. Their links stay, so that the ports of other switches keep their numbers.
+    /// The topology in which the switches `gone` are dead. Their links stay, so that other switches' ports keep their numbers.
     #[must_use]
     pub(crate) fn without(&self, gone: &BTreeSet<String>) -> Topology {
         let mut topology = self.clone();
@@ -115,7 +115,7 @@ impl Topology {
         topology
     }
 
-    /// A topology with addresses for a network; `as_link` gives all attributes of links except rate, latency and load.
+    /// Converts a planner's network to a topology with addresses; `as_link` gives what the links lack, such as the MTU.
     pub(crate) fn from_network(network: &Network, as_link: &Link) -> Topology {
         let mut topology = Topology::default();
         for node in network.nodes() {

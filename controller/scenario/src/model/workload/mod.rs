@@ -8,16 +8,16 @@ use serde::Serialize;
 pub use commands::Commands;
 pub use template::{Template, TemplateError, Variable};
 
-/// A workload file, read by the caller.
+/// Path and content of a workload file, which the caller has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadSource {
-    /// Path, for messages and for `{here}`.
+    /// Path of the file, for messages and for the variable `{here}`.
     pub file: String,
-    /// Content of the file.
+    /// Content of the workload file.
     pub text: String,
 }
 
-/// A workload and its hosts.
+/// The programs that run on the hosts, of one of four kinds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
@@ -29,7 +29,7 @@ pub enum Workload {
     Training(Training),
     /// No programs started by weir: only the user's own traffic, for a fixed time.
     Idle {
-        /// Duration in nanoseconds.
+        /// Duration of the run, in nanoseconds.
         for_ns: u64,
     },
 }
@@ -37,7 +37,7 @@ pub enum Workload {
 /// A redis-server and its clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Redis {
-    /// The server's host.
+    /// Name of the server's host.
     pub server: String,
     /// The server's TCP port.
     pub port: u16,
@@ -45,34 +45,34 @@ pub struct Redis {
     pub clients: Vec<RedisClient>,
 }
 
-/// A client with one connection, and its requests.
+/// A client with one connection to the Redis server, and the requests that it sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RedisClient {
     /// The client's name in metrics.
     pub name: String,
-    /// The client's host.
+    /// Name of the client's host.
     pub host: String,
-    /// Number of requests.
+    /// Number of requests that the client sends.
     pub requests: u32,
-    /// Request commands, used in turn; `{n}` is the request's number, from 1. A `SET` without a value gets one.
+    /// Redis commands, as words, that the client sends in turn; `{n}`: the request's number, from 1. A bare `SET` gets a value.
     pub commands: Vec<Vec<String>>,
-    /// Length of values added to `SET`s, in bytes.
+    /// Length of the values that are added to `SET` commands, in bytes.
     pub value_bytes: u32,
-    /// Time between an answer and the next request, in nanoseconds.
+    /// Time between an answer and the client's next request, in nanoseconds.
     pub pause_ns: u64,
 }
 
-/// A training job.
+/// A training with a parameter server and several workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Training {
-    /// The parameter server's host.
+    /// Name of the parameter server's host.
     pub server: String,
-    /// The workers' hosts, in rank order.
+    /// Names of the workers' hosts, in rank order.
     pub workers: Vec<String>,
-    /// Number of iterations.
+    /// Number of training iterations.
     pub iterations: u32,
-    /// The switch that sums; `None`: the server sums.
+    /// Name of the switch that sums the gradients; `None`: the server sums them.
     pub aggregate_on: Option<String>,
-    /// Chunks in flight per worker, a power of two.
+    /// Maximum number of chunks that a worker has in flight: a power of two.
     pub window: u32,
 }

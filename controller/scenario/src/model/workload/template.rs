@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-/// A text with variables.
+/// A text with variables in braces, parsed: `curl http://{host.s.ip}/{n}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
     variables: Vec<(Range<usize>, Variable)>,
 }
 
-/// A variable in braces.
+/// A variable that a text may contain, in braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variable {
     /// `{dir}`: the command's own folder, initially empty and removed after the run.
@@ -23,7 +23,7 @@ pub enum Variable {
     DirOf(String),
     /// `{here}`: the folder of the file that contains the text.
     Here,
-    /// `{n}`: the number of the repetition, from 1.
+    /// `{n}`: the number of the command's run, counted from 1.
     Number,
     /// `{host.NAME.ip}`: a host's IPv4 address.
     Ip(String),
@@ -31,18 +31,18 @@ pub enum Variable {
     Name(String),
 }
 
-/// An unknown variable, with its position in the text.
+/// The error for an unknown variable, with its position in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no variable is called `{name}`")]
 pub struct TemplateError {
     /// The variable's name, without braces.
     pub name: String,
-    /// Byte range in the text, including the braces.
+    /// Byte range of the variable in the text, including the braces.
     pub place: Range<usize>,
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text, and finds its variables.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let mut variables = Vec::new();
         let mut at = 0;
@@ -78,7 +78,7 @@ impl Template {
         })
     }
 
-    /// A copy of the text with each host name mapped by `host`.
+    /// The text with each host name in variables replaced by the result of `host`.
     #[must_use]
     pub fn with_hosts(self, host: &impl Fn(&str) -> String) -> Template {
         let mut made = Template {
@@ -124,7 +124,7 @@ impl Template {
         &self.variables
     }
 
-    /// The text with its variables' values.
+    /// The text with each variable replaced by the result of `value`.
     #[must_use]
     pub fn expand(&self, value: impl Fn(&Variable) -> String) -> String {
         let mut expanded = String::with_capacity(self.text.len());
@@ -139,7 +139,7 @@ impl Template {
     }
 }
 
-/// Parses a variable that names a host or command; an error if the text only begins like one.
+/// Parses a variable that names a host or command; `None` for other texts, `Err` if the text only begins like a variable.
 fn named(text: &str) -> Option<Result<Variable, ()>> {
     let found = match text.strip_prefix("host.") {
         Some(rest) => {

@@ -1,132 +1,132 @@
-//! A unit of the generated engine.p4: one fault of a scenario.
+//! Names in a fault unit of the generated engine.p4: a unit injects one fault of a scenario.
 
 use super::{Direction, control};
 
-/// Key of the select table: the set of flows that a packet belongs to, as a number.
+/// Key of the unit's `select` table: the number of the set of flows that a packet belongs to.
 pub const KEY_CLASS: &str = "meta.class";
-/// Key of the select table: the step of the timeline that is in force.
+/// Key of the unit's `select` table: the epoch in force.
 pub const KEY_EPOCH: &str = "meta.epoch";
 
-/// The action of the select table for packets that the unit examines.
+/// The action of the `select` table for packets that the unit examines.
 pub const PICK: &str = "pick";
-/// The action for other packets, in the select table of a unit that is placed before a sum.
+/// The action of the `select` table for all other packets, in a unit in front of a sum.
 pub const PASS: &str = "pass";
-/// The parser's value set of the ingress ports whose packets such a unit examines.
+/// The parser's value set of ingress ports whose packets a unit in front of a sum examines.
 pub const ARMED: &str = "IngressParserImpl.armed";
-/// The action of the outcome table that makes the unit fire.
+/// The action of the unit's `outcome` table that makes the unit fire.
 pub const FIRES: &str = "fires";
 
-/// The table of RDMA connections that were announced to the switch.
+/// The unit's table of RDMA connections that endpoints announced to the switch.
 pub const CONNECTIONS: &str = "connections";
-/// The action of [`CONNECTIONS`].
+/// The action of the table [`CONNECTIONS`].
 pub const BEGAN: &str = "began";
-/// Parameter of [`BEGAN`]: the first sequence number.
+/// Parameter of [`BEGAN`]: the first sequence number of the connection.
 pub const FIRST: &str = "first";
-/// Parameter of [`BEGAN`]: the generation of the queue pair.
+/// Parameter of [`BEGAN`]: the generation of the destination's queue pair.
 pub const LIFE: &str = "life";
 
-/// The table that maps the drawn word to the effect's value.
+/// The unit's table that maps the drawn random word to the effect's value, such as a delay.
 pub const LOTS: &str = "lots";
-/// The action of [`LOTS`].
+/// The action of the table [`LOTS`].
 pub const LOT: &str = "lot";
-/// The parameter of [`LOT`].
+/// Parameter of [`LOT`]: the effect's value, such as a delay.
 pub const LOT_VALUE: &str = "value";
 
-/// Parameters of [`PICK`]; docs/fault-engine.md explains them.
+/// Names of the parameters of the action [`PICK`]; docs/fault-engine.md explains them.
 pub mod param {
-    /// The unit's state cell for this flow.
+    /// Index of the unit's state cell for this flow.
     pub const CELL: &str = "cell";
-    /// For units that count: the index after which counting restarts.
+    /// For units that count packets: the index of a packet after which the count restarts.
     pub const LAST: &str = "last";
-    /// For units that draw: the key of fault and flow.
+    /// For units that draw words: the decision key of fault and flow.
     pub const KEY: &str = "key";
-    /// For units that hold packets: the delay in nanoseconds.
+    /// For units that hold packets: the time for which a packet is held, in nanoseconds.
     pub const DELAY_NS: &str = "delay_ns";
 }
 
-/// Keys of the outcome table, and of the channel table.
+/// Names of the key fields of a unit's tables `outcome`, `channel` and `connections`.
 pub mod key {
-    /// The packet's number in its flow, less one.
+    /// Key field: the packet's ordinal in its flow, less one.
     pub const INDEX: &str = "index";
-    /// The first drawn word.
+    /// Key field: the first drawn random word.
     pub const U: &str = "u";
-    /// The second drawn word.
+    /// Key field: the second drawn random word.
     pub const V: &str = "v";
-    /// The upper bits of the third drawn word.
+    /// Key field: the upper bits of the third drawn random word.
     pub const W: &str = "w";
-    /// A data packet's number in its RDMA connection, relative to the first.
+    /// Key field: a data packet's sequence number, relative to the first one of its RDMA connection.
     pub const RELATIVE: &str = "relative";
-    /// The round of the connection that the packet belongs to.
+    /// Key field: the round of the RDMA connection to which the packet belongs.
     pub const ROUND: &str = "round";
-    /// Key of the table of connections: the IPv4 source.
+    /// Key field of the table [`CONNECTIONS`]: the IPv4 source address.
     pub const SOURCE: &str = "source";
-    /// Key of the table of connections: the IPv4 destination.
+    /// Key field of the table [`CONNECTIONS`]: the IPv4 destination address.
     pub const DESTINATION: &str = "destination";
-    /// Key of the table of connections: the destination's queue pair.
+    /// Key field of the table [`CONNECTIONS`]: the destination's queue pair number.
     pub const QP: &str = "qp";
-    /// 1; 2 for responses of a READ.
+    /// Key field of the table [`CONNECTIONS`]: 2 for responses to a READ, 1 for other data.
     pub const DATA: &str = "data";
-    /// Whether the channel is bad.
+    /// Key field: whether the Gilbert-Elliott channel is in its bad state.
     pub const BAD: &str = "bad";
-    /// Key of the tables of the decision function: a byte of the word to be hashed.
+    /// Key field of the decision function's tables: a byte of the word to be hashed.
     pub const BYTE: &str = "byte";
 }
 
-/// Actions of the channel table.
+/// Actions of the `channel` table: transitions of the two-state Gilbert-Elliott channel.
 pub mod channel {
-    /// The channel becomes bad.
+    /// The channel goes to the bad state.
     pub const TURN_BAD: &str = "turn_bad";
-    /// The channel becomes good.
+    /// The channel goes to the good state.
     pub const TURN_GOOD: &str = "turn_good";
-    /// The channel changes its state.
+    /// The channel goes from its current state to the other one.
     pub const TURN_OVER: &str = "turn_over";
-    /// The channel keeps its state.
+    /// The channel stays in its current state.
     pub const STAY: &str = "stay";
 }
 
-/// A table of the decision function, counted from 0: the names of table and action, relative to the unit.
+/// Names of a table of the decision function and of its action, relative to the unit; `table` counts from 0.
 #[must_use]
 pub fn words(table: usize) -> (String, String) {
     (format!("t{table}"), format!("words{table}"))
 }
 
-/// The prefix of objects beside the units.
+/// Prefix of objects in the fault engine that do not belong to a unit.
 #[must_use]
 pub fn engine(direction: Direction) -> String {
     format!("{}.faults.", control(direction))
 }
 
-/// The instance of a unit: the prefix of its objects.
+/// Name of a unit in P4, which is the prefix of its objects.
 #[must_use]
 pub fn unit(direction: Direction, unit: usize) -> String {
     format!("{}u{unit}", engine(direction))
 }
 
-/// The table that selects the flows and epochs in which a unit acts.
+/// Name of the table that selects the flows and epochs in which a unit acts.
 #[must_use]
 pub fn select_table(direction: Direction, number: usize) -> String {
     format!("{}.select", unit(direction, number))
 }
 
-/// Another table of a unit, or an action of one.
+/// Full name of the table or action `name` of a unit.
 #[must_use]
 pub fn part(direction: Direction, number: usize, name: &str) -> String {
     format!("{}.{name}", unit(direction, number))
 }
 
-/// The counter of a unit's hits, by cell.
+/// Name of the counter of a unit's hits; its index is the flow's state cell.
 #[must_use]
 pub fn fired(direction: Direction, number: usize) -> String {
     part(direction, number, "fired")
 }
 
-/// The counter of packets whose key had no cell, by cell of the flow.
+/// Name of the counter of packets whose key, such as a connection, had no state cell; its index is the flow's state cell.
 #[must_use]
 pub fn keyless(direction: Direction, number: usize) -> String {
     part(direction, number, "keyless")
 }
 
-/// The register with the number of packets per cell, in a unit that counts or draws.
+/// Name of the register with the number of packets that each state cell has counted; only in units that count or draw.
 #[must_use]
 pub fn ordinals(direction: Direction, number: usize) -> String {
     part(direction, number, "ordinals")

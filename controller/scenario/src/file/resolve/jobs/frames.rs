@@ -1,4 +1,4 @@
-//! The number of values in the frames of each job.
+//! Chooses the number of values in the frames of each job.
 
 use parser_gen::FrameValues;
 
@@ -8,7 +8,7 @@ use crate::model::job::{HEADERS, Job, ROCE_HEADERS, Transport};
 use crate::model::topology::{Link, Topology};
 
 /// Sets the number of values in the frames of each job: the declared number, or, for all jobs without a declaration, the
-/// largest that fits the narrowest of their links. A switch's program sums frames of one size.
+/// largest number that fits the narrowest of their links. A switch's program sums frames of one size.
 pub(super) fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
     let narrowest: Vec<Option<&Link>> = jobs
         .iter()
@@ -78,12 +78,12 @@ pub(super) fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
     }
 }
 
-/// Length in bytes of an IP packet with this many values.
+/// Length in bytes of an aggregation packet with this many values, from the IP header on.
 fn packet_bytes(values: FrameValues) -> u32 {
     HEADERS + 4 * u32::from(values.count())
 }
 
-/// The largest number of values that fits into an IP packet of `mtu` bytes.
+/// The largest number of values with which an aggregation packet has at most `mtu` bytes.
 fn largest_within(mtu: u32) -> FrameValues {
     let mut all = FrameValues::ALL.into_iter().rev();
     // A link's MTU is at least 576.
@@ -91,7 +91,7 @@ fn largest_within(mtu: u32) -> FrameValues {
         .unwrap_or(FrameValues::V32)
 }
 
-/// The link with the smallest MTU between a job's ranks and its root switch.
+/// The link with the smallest MTU on the paths between a job's ranks and its root switch.
 fn narrowest<'t>(topology: &'t Topology, job: &Job) -> Option<&'t Link> {
     let links = job.ranks.iter().flat_map(|rank| {
         let way = topology.way_up(rank, job.top()).unwrap_or_default();

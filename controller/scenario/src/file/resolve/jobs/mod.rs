@@ -1,4 +1,4 @@
-//! Jobs whose values switches sum: their ranks, their slots, and how values travel.
+//! Resolves jobs whose values switches sum: their ranks, their slots, and the tree of switches through which values travel.
 
 mod frames;
 mod tree;
@@ -13,7 +13,7 @@ use crate::model::workload::{Training, Workload};
 use frames::frame_values;
 use tree::{summing_switches, tree};
 
-/// Resolves the jobs of a file: checks their names, and that their slots fit.
+/// Resolves the jobs of a file: looks up their hosts and switches, and checks that their slots fit into each switch.
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut base = 0;
@@ -56,8 +56,8 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     jobs
 }
 
-/// Assigns queue pair indices to jobs over RoCEv2. They always suffice: a host is a rank of one job, and a topology has
-/// fewer hosts than a switch has queue pairs ([`CONTACTS`]).
+/// Assigns queue pairs of switches, by index, to jobs over RoCEv2. They always suffice: a host is a rank of one job, and a
+/// topology has fewer hosts than a switch has queue pairs ([`CONTACTS`]).
 fn contacts(jobs: &mut [Job]) {
     let mut next = 0;
     for job in jobs.iter_mut().filter(|job| job.is_rdma()) {
@@ -67,7 +67,7 @@ fn contacts(jobs: &mut [Job]) {
     debug_assert!(next <= CONTACTS);
 }
 
-/// Refuses a summing switch that the gradients do not pass.
+/// Refuses a summing switch that is not on the path of every worker's gradients to the server.
 fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span: Span) {
     let Some(on) = &training.aggregate_on else {
         return;
@@ -87,7 +87,7 @@ fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span
     }
 }
 
-/// The job of a training whose values a switch sums for its server.
+/// The job for a training whose gradients a switch sums for the server; `None` if the server sums.
 fn training_job(training: &Training, span: Span) -> Option<Job> {
     Some(Job {
         name: "training".to_owned(),
@@ -176,7 +176,7 @@ fn job(
     })
 }
 
-/// Refuses job settings that RDMA does not support.
+/// Checks that a job over RDMA uses no settings that RDMA does not support; reports others.
 fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bool {
     if declared.transport.value == Transport::Udp {
         return true;
@@ -210,7 +210,7 @@ fn carries(sink: &mut Sink<'_>, declared: &RawJob, on: &[Spanned<String>]) -> bo
     true
 }
 
-/// Reads a deadline, and refuses one that a switch cannot keep.
+/// Reads the deadline of a job, and refuses a deadline that a switch cannot keep.
 fn deadline(
     sink: &mut Sink<'_>,
     declared: &RawJob,

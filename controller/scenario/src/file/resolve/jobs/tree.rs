@@ -1,10 +1,10 @@
-//! The tree of switches that sum a job's values.
+//! Builds the tree of switches that sum a job's values.
 
 use crate::diagnostic::{Code, Sink, Spanned, unknown};
 use crate::file::schema::{Raw, RawJob};
 use crate::model::job::{MAX_CHILDREN, Summing};
 
-/// The switches that sum, the root first. If the file names none, the only switch of the topology.
+/// The switches that sum for a job, the root first. If the job names none: the only switch of the topology.
 pub(super) fn summing_switches(
     sink: &mut Sink<'_>,
     raw: &Raw,
@@ -46,7 +46,7 @@ pub(super) fn summing_switches(
     }
 }
 
-/// Builds the tree: the parent of a rank or summing switch is the first summing switch on its path to the root.
+/// Builds the tree of a job: the parent of a rank or summing switch is the first summing switch on its path to the root.
 pub(super) fn tree(
     sink: &mut Sink<'_>,
     raw: &Raw,
@@ -102,7 +102,7 @@ pub(super) fn tree(
     same_ways(sink, raw, declared, &top.value).then_some(tree)
 }
 
-/// Checks that sums reach each rank through the same switches that its values pass on the way up.
+/// Checks that the root's sums reach each rank through the switches that the rank's values pass on the way up.
 fn same_ways(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob, top: &str) -> bool {
     for rank in &declared.ranks {
         let up = raw.topology.way_up(&rank.value, top).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `corrupt: {field: ip.ttl, xor: 0x01}`; with `bits: 2` or `bytes: 1` the drawn word selects the bits.
+//! Reads the effect `corrupt: {field: ip.ttl, xor: 0x01}`; with `bits: 2` or `bytes: 1` the drawn random word selects the bits.
 
 use parser_gen::rewrite::{NewValue, Rewrite, RewriteError};
 
@@ -12,7 +12,7 @@ use crate::model::effect::{Corrupt, Effect, masks};
 
 const EXAMPLE: &str = "{field: ip.id, bits: 1}";
 
-/// The keys beside `field`, of which the file gives exactly one.
+/// The keys that say which bits flip; the file gives exactly one of them.
 const WAYS: [&str; 3] = ["xor", "bits", "bytes"];
 
 static CORRUPT: Object = Object {
@@ -87,7 +87,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     },
 };
 
-/// The description of the change, and the mask for each draw.
+/// For bits chosen at random: the description of the change, and the mask of bits to flip for each draw.
 fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(String, Box<[u128]>)> {
     let is_bytes = way == "bytes";
     if is_bytes && !width.is_multiple_of(8) {

@@ -1,4 +1,4 @@
-//! `delay: 20ms`, or a mapping with a distribution.
+//! Reads the effect `delay: 20ms`, or `delay` with a mapping that describes a distribution.
 
 use super::EffectSyntax;
 use super::distribution;
@@ -11,7 +11,7 @@ use crate::units::{self, Dimension, mended};
 
 const LATENCY: &str = "latency";
 
-/// The delay of all packets.
+/// The shape of a delay that is the same for all packets.
 const FIXED: Shape = duration(1, MAX_DELAY_NS);
 
 static DELAY: Shape = Shape::Either(&[FIXED, Shape::Object(&BY_CHANCE)]);
@@ -84,7 +84,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     },
 };
 
-/// The hint for netem's `100ms 10ms`, a latency and its jitter.
+/// The hint for netem's `100ms 10ms`, a latency and its jitter; `None` for other values.
 fn latency_and_jitter(node: &Node) -> Option<String> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;
@@ -104,7 +104,7 @@ fn latency_and_jitter(node: &Node) -> Option<String> {
     ))
 }
 
-/// The hint for `10-20ms`, a range whose two ends become a distribution.
+/// The hint for a range of delays, `10-20ms`, whose two ends become a distribution; `None` for other values.
 fn range(node: &Node) -> Option<String> {
     let Kind::Text { value, .. } = &node.kind else {
         return None;
@@ -113,7 +113,7 @@ fn range(node: &Node) -> Option<String> {
     Some(format!("write `{{delay: {{uniform: [{low}, {high}]}}}}`"))
 }
 
-/// `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
+/// Reads a delay as a mapping: `{normal: {mean: 20ms, sd: 5ms}, order: kept}`
 fn read_map(sink: &mut Sink<'_>, node: &Node) -> Option<Delay> {
     let fields = reader::fields(sink, node, &BY_CHANCE)?;
     let mut shapes = distribution::SHAPES.iter().copied();

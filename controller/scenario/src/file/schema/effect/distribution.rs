@@ -1,4 +1,4 @@
-//! The distributions of `delay`.
+//! Reads the distributions of the effect `delay`.
 
 use crate::diagnostic::{Code, Sink};
 use crate::file::schema::reader::{self, Fields};
@@ -7,9 +7,9 @@ use crate::file::yaml::Node;
 use crate::model::effect::{Distribution, MAX_DELAY_NS, QUANTILES};
 use crate::units::show_duration;
 
-/// The keys of the distributions' shapes.
+/// The keys of `delay` that name a distribution.
 pub(super) const SHAPES: [&str; 4] = ["uniform", "normal", "pareto", "quantiles"];
-/// netem's words for the distribution of `jitter`.
+/// netem's words for the distribution of `jitter` around the latency.
 pub(super) const JITTERS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
 pub(super) const TIME: Shape = duration(0, MAX_DELAY_NS);
 
@@ -33,9 +33,9 @@ pub(super) static PARETO: Object = Object {
     ],
 };
 
-/// Maximum number of points of a distribution in a file.
+/// Maximum number of points by which a file describes a distribution.
 const MAX_POINTS: usize = QUANTILES;
-/// Reads the keys beside `order` in `{delay: …}`: one of the shapes, or netem's words.
+/// Reads the distribution in `{delay: …}`: one of [`SHAPES`], or netem's latency and jitter.
 pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distribution> {
     let times = |sink: &mut Sink<'_>, node: &Node, what: &str| -> Option<Vec<u64>> {
         let items = reader::list(sink, node, what)?;
@@ -91,7 +91,7 @@ pub(super) fn read(sink: &mut Sink<'_>, name: &str, node: &Node) -> Option<Distr
     is_some_delay(sink, node, distribution)
 }
 
-/// Reads netem's words: `{latency: 100ms, jitter: 10ms, distribution: normal}`.
+/// Reads a distribution in netem's words: `{latency: 100ms, jitter: 10ms, distribution: normal}`.
 pub(super) fn read_jitter(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Distribution> {
     let (latency, jitter) = (
         fields.number(sink, "latency"),

@@ -1,12 +1,12 @@
-//! `duplicate: {copies: 3, spaced: 5ms}`.
+//! Reads the effect `duplicate: {copies: 3, spaced: 5ms}`.
 
 use super::EffectSyntax;
 use crate::file::schema::shape::{Object, Shape, duration, may};
 use crate::model::effect::{Duplicate, Effect, MAX_DELAY_NS};
 
-/// Each copy is a replica of a multicast group.
+/// Maximum number of copies; each copy is a replica of a multicast group.
 const MAX_COPIES: u64 = 15;
-/// All copies together wait no longer than the maximum delay.
+/// Maximum time between copies, in nanoseconds, so that the last copy waits no longer than the maximum delay.
 const MAX_SPACED_NS: u64 = MAX_DELAY_NS / MAX_COPIES;
 
 static DUPLICATE: Object = Object {

@@ -1,4 +1,4 @@
-//! `effect`: what a fault does to a packet that it selects. One file for each effect with parameters.
+//! Reads `effect`: what a fault does to a packet that it selects. One file for each effect with parameters.
 
 mod corrupt;
 mod delay;
@@ -19,22 +19,22 @@ use crate::model::protocols::Protocols;
 
 type Reader = fn(&mut Sink<'_>, &Protocols, &Variant<'_>) -> Option<Effect>;
 
-/// The syntax of an effect.
+/// The syntax of an effect in the file.
 struct EffectSyntax {
-    /// The effect's keyword.
+    /// The effect's keyword in the file, such as `drop`.
     word: &'static str,
-    /// A description of a few words, for users.
+    /// A few words on the effect, for users.
     about: &'static str,
-    /// The shape of the keyword's value, if it has one.
+    /// The shape of the keyword's value; `None` if the effect takes no value.
     shape: Option<&'static Shape>,
     /// An example of the keyword's value; empty if the value is optional.
     example: &'static str,
-    /// Reads the keyword's value, and reports errors in it.
+    /// The function that reads the keyword's value, and reports errors in it.
     read: Reader,
 }
 
 impl EffectSyntax {
-    /// An effect without parameters.
+    /// Declares an effect without a value.
     const fn alone(word: &'static str, about: &'static str, read: Reader) -> EffectSyntax {
         EffectSyntax {
             word,
@@ -46,7 +46,7 @@ impl EffectSyntax {
     }
 }
 
-/// All effects, in the order in which messages list them.
+/// The syntax of all effects, in the order in which messages list them.
 const KINDS: &[EffectSyntax] = &[
     EffectSyntax::alone("drop", "the packet ends", |_, _, _| {
         Some(Effect::Drop(Drop))

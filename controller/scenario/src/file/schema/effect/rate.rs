@@ -1,4 +1,4 @@
-//! `rate: {limit: 10Mbit/s, queue: 64kB}` and `police: {rate: 10Mbit/s, burst: 64kB}`.
+//! Reads the effects `rate: {limit: 10Mbit/s, queue: 64kB}` and `police: {rate: 10Mbit/s, burst: 64kB}`.
 
 use parser_gen::pace::Pace;
 
@@ -10,11 +10,11 @@ use crate::file::yaml::Node;
 use crate::model::effect::{Effect, Rate};
 use crate::units::{self, Dimension, show_duration, show_rate};
 
-/// Rates in bits per second that the switch's fixed-point numbers represent well: a byte takes 8 ms to 0.08 ns.
+/// Range of rates, in bits per second, that the switch's fixed-point numbers represent well: a byte takes 8 ms to 0.08 ns.
 const RATES: Shape = rate(1_000, 100_000_000_000);
-/// Maximum queueing time, in nanoseconds.
+/// Maximum time for which a packet may queue, in nanoseconds.
 const MAX_NS: u64 = 3_600_000_000_000;
-/// A full Ethernet frame. A shorter queue would never pass one.
+/// Minimum size of a queue, in bytes: a full Ethernet frame, which a shorter queue would never let pass.
 const FRAME_BYTES: u32 = 1514;
 
 static OF_RATE: Object = Object {
@@ -98,7 +98,7 @@ fn read(sink: &mut Sink<'_>, rate: Spanned<u64>, queue: &Node, holds: bool) -> O
     })
 }
 
-/// Maximum queueing time in nanoseconds, from a queue in bytes or time, or from a burst in bytes.
+/// Reads the longest time for which a packet may queue, in nanoseconds: from a queue in bytes or time, or a burst in bytes.
 fn most_ns(sink: &mut Sink<'_>, node: &Node, pace: &Pace) -> Option<Spanned<u64>> {
     let text = sink.source().text;
     let text = text.get(node.span.start..node.span.end).unwrap_or("");

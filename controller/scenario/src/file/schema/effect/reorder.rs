@@ -1,12 +1,12 @@
-//! `reorder: {distance: 3, within: 50ms}`.
+//! Reads the effect `reorder: {distance: 3, within: 50ms}`.
 
 use super::EffectSyntax;
 use crate::file::schema::shape::{Object, Shape, duration, needed};
 use crate::model::effect::{Effect, Reorder};
 
-/// Larger than any window that TCP keeps open for long.
+/// Maximum number of packets that overtake: more than any window that TCP keeps open for long.
 const MAX_DISTANCE: u64 = 10_000;
-/// Slightly less than the number of nanoseconds that a 32-bit word holds.
+/// Maximum time for which a packet waits, in nanoseconds: slightly less than a 32-bit word can hold.
 const MAX_WITHIN_NS: u64 = 4_000_000_000;
 
 static REORDER: Object = Object {

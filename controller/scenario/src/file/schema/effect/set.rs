@@ -1,4 +1,4 @@
-//! `set: {ip.ecn: 3}`.
+//! Reads the effect `set: {ip.ecn: 3}`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,9 +14,9 @@ use crate::file::yaml::{Kind, Node};
 use crate::model::effect::{Effect, Set};
 use crate::model::protocols::Protocols;
 
-/// Maximum number of fields per fault.
+/// Maximum number of fields that one fault may set.
 const MAX_FIELDS: usize = 8;
-/// The key that says whether checksums are updated. It cannot collide with a field, whose name contains a dot.
+/// The key that says whether checksums are updated. No field has this name, because names of fields contain a dot.
 const CHECKSUMS: &str = "checksums";
 
 const EXAMPLE: &str = "{ip.ecn: 3}";
@@ -85,7 +85,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     },
 };
 
-/// A number, or an address.
+/// Reads the new value of a field: a number, or an IPv4, IPv6 or MAC address.
 pub(super) fn value(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
@@ -130,7 +130,7 @@ pub(super) fn value(
     read
 }
 
-/// The value as it is written, for a field that does not exist.
+/// The number that the file gives for a field which does not exist; `None` if the value is no number.
 fn wanted(node: &Node) -> Option<u128> {
     match &node.kind {
         Kind::Number { integer, .. } => u128::try_from((*integer)?).ok(),
@@ -138,7 +138,7 @@ fn wanted(node: &Node) -> Option<u128> {
     }
 }
 
-/// Reports why a field cannot be changed. `wanted` is the value that the file asks for.
+/// Reports why a fault cannot change a field. `wanted` is the new value in the file, for the hint.
 pub(super) fn report(
     sink: &mut Sink<'_>,
     protocols: &Protocols,

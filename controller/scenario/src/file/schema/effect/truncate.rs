@@ -1,13 +1,13 @@
-//! `truncate: 64B`.
+//! Reads the effect `truncate: 64B`.
 
 use super::EffectSyntax;
 use crate::file::schema::reader;
 use crate::file::schema::shape::{Shape, size};
 use crate::model::effect::{Effect, Truncate};
 
-/// Length of an Ethernet header. A host does not accept anything shorter as a frame.
+/// Minimum length of a cut frame, in bytes: an Ethernet header. A host does not accept anything shorter as a frame.
 const LEAST: u64 = 14;
-/// The largest clone session number, which equals the length in bytes, less the header in front of a held packet.
+/// Maximum length of a cut frame, in bytes: the largest clone session number, less the header in front of a held packet.
 const MOST: u64 = 32_000;
 
 static TO: Shape = size(LEAST, MOST);

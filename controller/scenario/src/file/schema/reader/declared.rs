@@ -1,4 +1,4 @@
-//! Values as their keys declare them: of the declared type, in the declared range, or the declared default.
+//! Reads values as the schema declares their keys: of the declared type, in the declared range, or the declared default.
 
 use super::{
     Fields, choice, name, names, no_tag, number_or, numeric, probability, text, wrong_type,
@@ -7,10 +7,10 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::schema::shape::{Key, Literal, Shape};
 use crate::file::yaml::{Kind, Node};
 
-/// `None` from any method: the key is absent and has no default, or its value was refused, which is reported. A default
-/// is at the mapping's position.
+/// Methods that read the value at a key. `None` from any of them: the key is absent and has no default, or its value was
+/// refused, which is reported. A default has the position of the mapping.
 impl Fields<'_> {
-    /// Reads a whole number or a quantity. `T` must hold all numbers of the range.
+    /// Reads the whole number or quantity at a key. `T` must be able to hold all numbers of the declared range.
     pub fn number<T: TryFrom<u64>>(&self, sink: &mut Sink<'_>, key: &str) -> Option<Spanned<T>> {
         let (key, node) = self.declared(key)?;
         let number = match (node, key.default) {
@@ -23,7 +23,7 @@ impl Fields<'_> {
         Some(Spanned::new(value?, number.span))
     }
 
-    /// Reads a number without a default: `Some(None)` if the key is absent, `None` if the value was refused.
+    /// Reads the number at a key without a default: `Some(None)` if the key is absent, `None` if the value was refused.
     pub fn optional_number<T: TryFrom<u64>>(
         &self,
         sink: &mut Sink<'_>,
@@ -32,7 +32,7 @@ impl Fields<'_> {
         self.optional(key, |_| self.number(sink, key))
     }
 
-    /// Reads a number of any kind.
+    /// Reads the number at a key, which may have a fraction.
     pub fn float(&self, sink: &mut Sink<'_>, key: &str) -> Option<f64> {
         let (key, node) = self.declared(key)?;
         let (Some(node), Shape::Number(low, high)) = (node, &key.shape) else {
@@ -81,7 +81,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Reads one of the declared words.
+    /// Reads the word at a key, which must be one of the declared words.
     pub fn word(&self, sink: &mut Sink<'_>, key: &str) -> Option<&'static str> {
         let (key, node) = self.declared(key)?;
         match (node, &key.shape, key.default) {
@@ -100,7 +100,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Reads one name or a list of names; an optional key that is absent names nothing.
+    /// Reads the name or list of names at a key; empty if an optional key is absent.
     pub fn names(&self, sink: &mut Sink<'_>, key: &str) -> Option<Vec<Spanned<String>>> {
         let (key, node) = self.declared(key)?;
         match (node, &key.shape) {
@@ -119,12 +119,12 @@ impl Fields<'_> {
     }
 }
 
-/// A key's name in messages.
+/// The key's name in backquotes, for messages.
 fn quoted(key: &Key) -> String {
     format!("`{}`", key.name)
 }
 
-/// The value of an absent key without a default.
+/// `None`, as the value of an absent key without a default; asserts that the key is absent.
 fn absent<T>(key: &Key, node: Option<&Node>) -> Option<T> {
     debug_assert!(node.is_none(), "{} is read by another method", key.name);
     None

@@ -1,4 +1,4 @@
-//! Hints for values of the wrong shape: places each of the user's values at a key that accepts it.
+//! Writes hints for values of the wrong shape: shows the user's values at keys that accept them.
 
 use super::{foreign, is_name, scalars};
 use crate::diagnostic::Sink;
@@ -6,11 +6,11 @@ use crate::file::schema::shape::{Key, Object, Shape};
 use crate::file::yaml::{Entry, Kind, Node};
 use crate::units;
 
-/// Keys that only qualify another key.
+/// Keys that only make sense beside another key, so that no hint proposes them alone.
 const SAYS_MORE: [&str; 3] = ["within", "pause", "jitter"];
 
-/// The hint for a value that should be a mapping: the values at keys that accept them. A value that several keys accept
-/// may go to any.
+/// The hint for a value that should be a mapping of `object`: shows the user's values at keys that accept them. If several keys
+/// accept a single value, it shows all of these keys.
 pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
     let needed = || object.keys.iter().filter(|key| key.is_needed);
     if let ([value], None) = (values, needed().next()) {
@@ -46,19 +46,19 @@ pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
     )
 }
 
-/// A key with an example value: `within: 20ms`, `flows: …`.
+/// A key with an example of its value, as the file writes it: `within: 20ms`, `flows: …`.
 pub(super) fn pair(key: &Key) -> String {
     let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
     format!("{}: {value}", key.name)
 }
 
-/// Whether the value that [`pair`] writes is only an example and may be replaced.
+/// Whether the value that [`pair`] writes is only an example, which the user's value may replace.
 pub(super) fn is_example(shape: &Shape) -> bool {
     let is_only = matches!(shape, Shape::Integer(low, high) if low == high);
     example(shape).is_some() && !is_only
 }
 
-/// An example value of a shape, if one shows the meaning.
+/// An example of a value of a shape; `None` if an example would not help.
 fn example(shape: &Shape) -> Option<String> {
     Some(match shape {
         Shape::Quantity(dimension, ..) => dimension.example().to_owned(),
@@ -70,7 +70,7 @@ fn example(shape: &Shape) -> Option<String> {
     })
 }
 
-/// The hint for a mapping that should be a list: its keys are names of items, or the mapping is one item.
+/// The hint for a mapping that should be a list: the mapping's keys may be names of items, or the mapping may be one item.
 pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
     match entries.first() {
         Some(Entry { key, value, .. }) if matches!(value.kind, Kind::Map(_)) => {
@@ -81,7 +81,7 @@ pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
     }
 }
 
-/// The hint for another tool's alternative, whose payload may be a mapping whose keys belong together.
+/// The hint for another tool's alternative. If its payload is a mapping, its keys are first looked up together.
 pub(super) fn foreign_hint(
     sink: &Sink<'_>,
     what: &str,
@@ -96,13 +96,13 @@ pub(super) fn foreign_hint(
     inner.or_else(|| foreign::hint(what, name, &values))
 }
 
-/// The keys of a mapping in the table's notation for a group: `latency+jitter`.
+/// The keys of a mapping in the notation of foreign.txt for keys that occur together: `latency+jitter`.
 pub(super) fn joined(entries: &[Entry]) -> String {
     let keys = entries.iter().map(|entry| entry.key.as_str());
     keys.collect::<Vec<_>>().join("+")
 }
 
-/// The hint for a selection that consists only of a number: `1%`, `0.1`, `3`.
+/// The hint for a selection that is only a number, such as `1%`, `0.1` or `3`; `None` for other values.
 pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
     let is_scalar = matches!(node.kind, Kind::Text { .. } | Kind::Number { .. });
     if !is_scalar || node.tag.is_some() {
@@ -121,8 +121,8 @@ pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
     }
 }
 
-/// An example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, with the user's values at keys that accept them, in
-/// backquotes with the surrounding text; and a question about ambiguous values.
+/// A hint with an example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, in which the user's values replace those that they
+/// fit; followed by a question if a value is ambiguous. The three texts are before, in and behind the mapping's braces.
 pub(super) fn with_values(
     object: &Object,
     [before, example, behind]: [&str; 3],
@@ -166,8 +166,8 @@ pub(super) fn with_values(
     }
 }
 
-/// The value in the form that a key of this shape accepts, and a question if it is ambiguous; `None` if the key does not
-/// accept it.
+/// The value in the notation that a key of this shape accepts, and a question for the user if it is ambiguous; `None` if the
+/// key does not accept the value.
 fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
     let certain = || (value.to_owned(), None);
     match shape {

@@ -1,4 +1,4 @@
-//! An alternative of several, alone or with a payload: `drop`, `{delay: 20ms}`.
+//! Reads an alternative, such as an effect, alone or with a payload: `drop`, `{delay: 20ms}`.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,15 @@ use crate::diagnostic::{Code, Sink, Span, enumerate_names, nearest};
 use crate::file::schema::shape::{Object, Shape};
 use crate::file::yaml::{Entry, Kind, Node};
 
-/// An alternative with its payload.
+/// An alternative that the file chose, with its payload.
 pub(crate) struct Variant<'n> {
     pub name: &'n str,
     pub name_span: Span,
-    /// Absent when only the name was written.
+    /// The payload; `None` if the file gives only the alternative's name.
     pub payload: Option<Cow<'n, Node>>,
 }
 
-/// Reads an alternative: `drop`, `{delay: 20ms}` or `!delay 20ms`.
+/// Reads one of several alternatives: `drop`, `{delay: 20ms}` or `!delay 20ms`.
 pub(crate) fn variant<'n>(
     sink: &mut Sink<'_>,
     node: &'n Node,
@@ -91,7 +91,7 @@ pub(crate) fn variant<'n>(
     Some(found)
 }
 
-/// Refuses a mapping of several keys where exactly one key must name the alternative.
+/// Refuses a mapping with several keys where its only key must be the alternative's name.
 fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], entries: &[Entry]) {
     let (known, others): (Vec<&Entry>, Vec<&Entry>) = entries
         .iter()
@@ -122,7 +122,7 @@ fn several(sink: &mut Sink<'_>, node: &Node, what: &str, alternatives: &[&str], 
     sink.error(Code::WrongType, node.span, message).hint(hint);
 }
 
-/// The span of a tag, which precedes its value.
+/// The span of a YAML tag in front of its value.
 fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
     let before = sink
         .source()
@@ -141,7 +141,7 @@ fn tag_span(sink: &Sink<'_>, node: &Node, tag: &str) -> Span {
 }
 
 impl Variant<'_> {
-    /// Returns the alternative's payload, and reports its absence.
+    /// Returns the alternative's payload; reports an error with an example if the payload is absent.
     pub fn needed(&self, sink: &mut Sink<'_>, example: &str) -> Option<&Node> {
         if self.payload.is_none() {
             sink.error(
@@ -154,7 +154,7 @@ impl Variant<'_> {
         self.payload.as_deref()
     }
 
-    /// Reads the alternative's payload as a mapping; reports any other value with an example that contains it.
+    /// Reads the alternative's payload as a mapping; reports any other payload, with an example that contains the user's value.
     pub fn mapping(
         &self,
         sink: &mut Sink<'_>,
@@ -176,8 +176,8 @@ impl Variant<'_> {
         None
     }
 
-    /// A share of packets that is written in the payload's position: `5%` of `{corrupt: 5%}`, or `0.1` if the alternative
-    /// accepts no quantity.
+    /// The share of packets that a file gives as the payload, and its position: `5%` in `{corrupt: 5%}`, or `0.1` if the
+    /// alternative accepts no quantity; `None` for other payloads.
     pub fn share(&self, sink: &Sink<'_>, shape: Option<&Shape>) -> Option<(Span, String)> {
         let node = self.payload.as_deref()?;
         if matches!(node.kind, Kind::Map(_)) {
@@ -191,7 +191,7 @@ impl Variant<'_> {
         Some((node.span, foreign::share(&text).filter(|_| is_share)?))
     }
 
-    /// Reports a payload of an alternative that accepts none.
+    /// Reports a payload of an alternative that takes none.
     pub fn nothing(&self, sink: &mut Sink<'_>) {
         if let Some(payload) = self
             .payload
@@ -212,7 +212,7 @@ impl Variant<'_> {
     }
 }
 
-/// Whether a shape, or its first key, is a quantity.
+/// Whether the shape is a quantity, or a mapping whose first key is one.
 fn begins_with_quantity(shape: &Shape) -> bool {
     match shape {
         Shape::Quantity(..) => true,

@@ -1,4 +1,4 @@
-//! A topology without a scenario, for planners: a topology section, a scenario's topology, or a file of another tool.
+//! Reads a topology without a scenario, for planners: a topology section, a scenario's topology, or a file of another tool.
 
 use super::super::reader;
 use super::super::shape::{Object, Shape, needed};
@@ -20,8 +20,8 @@ static ALONE: Object = Object {
 /// Reads a network for planners: hosts may have several links, and the network may be larger than a testbed.
 ///
 /// The suffix of `file` determines the format: `.graphml`, `.json` (node-link), else YAML: the value of `topology` in a
-/// scenario, a mapping with that key, or a whole scenario, of which only the topology is read. `given` has the file that
-/// it names ([`crate::named_topology`]). Warnings are returned with the network.
+/// scenario, a mapping with that key, or a whole scenario, of which only the topology is read. `given` has the file that the
+/// topology names ([`crate::named_topology`]). Warnings are returned with the network.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Attributes of a topology's links, hosts and switches.
+//! Reads attributes of a topology's links, hosts and switches, such as rates and capacities.
 
 use super::super::shape::{Key, Object, RATE, Shape, duration, may, needed, rate, size};
 use super::super::{reader, reader::Fields};
@@ -16,13 +16,13 @@ const STAGE_COUNT: Shape = Shape::Integer(1, 1_000);
 const COUNT: Shape = Shape::Integer(0, u32::MAX as u64);
 const LOAD: Shape = Shape::Either(&[RATE, Shape::List(&RATE)]);
 
-/// The key for the latency of links.
+/// Declares the key for the latency of links, in one direction; `about` is its description.
 pub(super) const fn latency(about: &'static str) -> Key {
     may("latency", duration(0, MAX_LATENCY_NS), about)
         .beyond("it counts one way: a round trip takes twice as long")
 }
 
-/// Keys of a generated shape that apply to all its links.
+/// Keys of a generated topology that apply to all its links.
 pub(super) const LINK_RATE: Key = may("rate", POSITIVE_RATE, "of each link").or(DEFAULT_RATE_BPS);
 pub(super) const LATENCY: Key = latency("of each link, one way").or(DEFAULT_LATENCY_NS);
 pub(super) const ECN: Key = may("ecn", FRAMES, MARKS);
@@ -30,7 +30,7 @@ pub(super) const MTU: Key = may("mtu", MTU_RANGE, "of each link").or(DEFAULT_MTU
 pub(super) const MARKS: &str =
     "queue length at a switch's port, in frames, from which it marks (ECN) further frames";
 
-/// Keys of a generated shape that apply to all its hosts and switches.
+/// Keys of a generated topology that apply to all its hosts and switches.
 pub(super) const GPUS: Key = may("gpus", COUNT, "of each host").or(0);
 pub(super) const THROUGHPUT: Key = may(
     "throughput",
@@ -68,19 +68,19 @@ pub(super) static SWITCH: Object = Object {
     ],
 };
 
-/// Keys of a host.
+/// Keys of a host in a listed topology.
 pub(super) const HOST_GPUS: Key = may("gpus", COUNT, "graphics processors").or(0);
 pub(super) const HOST_SLOTS: Key = may("slots", COUNT, "capacity for workers");
 pub(super) const HOST_BUSY: Key =
     may("busy", Shape::Bool, "whether it runs something").or_flag(false);
-/// Keys of a link.
+/// Key of a link in a listed topology.
 pub(super) const LINK_LOAD: Key = may(
     "load",
     LOAD,
     "what it carries already, in each direction or `[there, back]`; 0bit/s",
 );
 
-/// Attributes of a link, and the section's defaults that links inherit.
+/// Attributes of links: declared at a link, or in the topology section as defaults for all its links.
 #[derive(Clone, Copy)]
 pub(super) struct Attributes {
     pub rate_bps: u64,
@@ -153,7 +153,7 @@ impl Attributes {
     }
 }
 
-/// Reads a link's `load`, which must not exceed its rate: `1Gbit/s`, `[1Gbit/s, 0bit/s]`.
+/// Reads the load of a link per direction, which must not exceed its rate: `1Gbit/s`, `[1Gbit/s, 0bit/s]`.
 pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u64; 2]> {
     let mut read = |node: &Node| {
         let load = reader::number(sink, node, "`load`", &RATE)?;
@@ -181,7 +181,7 @@ pub(super) fn load(sink: &mut Sink<'_>, node: &Node, rate_bps: u64) -> Option<[u
     }
 }
 
-/// Reads the capacity of a switch from the keys of its mapping.
+/// Reads the capacity of one switch from the keys of the switch's mapping.
 pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     let shared = shared_capacity(sink, fields);
     Capacity {
@@ -191,7 +191,7 @@ pub(super) fn capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     }
 }
 
-/// Reads the capacity that a generated shape gives to all its switches.
+/// Reads the capacity that a generated topology gives to all its switches.
 pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capacity {
     Capacity {
         throughput_bps: count(sink, fields, "throughput"),
@@ -201,7 +201,7 @@ pub(super) fn shared_capacity(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Capac
     }
 }
 
-/// Reads a number without its position.
+/// Reads the whole number or quantity at a key, without its position.
 pub(super) fn count<T: TryFrom<u64>>(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,
@@ -210,7 +210,7 @@ pub(super) fn count<T: TryFrom<u64>>(
     Some(fields.number(sink, key)?.value)
 }
 
-/// Reads the machine of a host.
+/// Reads the hardware of a host from the keys of the host's mapping.
 pub(super) fn machine(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Machine {
     Machine {
         gpus: count(sink, fields, "gpus").unwrap_or(0),

@@ -1,4 +1,4 @@
-//! Topologies whose switches, hosts and links are listed.
+//! Reads topologies whose switches, hosts and links are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -132,7 +132,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<To
     Some(topology)
 }
 
-/// Reads switches: names, or mappings among them.
+/// Reads the list of switches: names, or mappings with name and capacity.
 fn switches(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Spanned<String>, Capacity)>> {
     let Kind::List(items) = &node.kind else {
         let name = reader::name(sink, node, "a switch")?;
@@ -149,7 +149,7 @@ fn switches(sink: &mut Sink<'_>, node: &Node) -> Option<Vec<(Spanned<String>, Ca
     Some(items.iter().filter_map(&mut switch).collect())
 }
 
-/// Reads hosts: a list of names, or of `{name, ip, mac}`.
+/// Reads the hosts of a topology, each with its position: a list of names, or of `{name, ip, mac}`.
 pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Vec<(Host, Span)>> {
     let mut hosts = Vec::new();
     let items = reader::list(sink, node, "`hosts`").unwrap_or_default();
@@ -216,7 +216,7 @@ fn address<T: std::str::FromStr>(
     parsed
 }
 
-/// Reads `[a, sw]` or `{ends: [a, sw], rate: …}`.
+/// Reads a link: `[a, sw]` or `{ends: [a, sw], rate: …}`.
 fn link(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -272,7 +272,7 @@ fn link(
     })
 }
 
-/// The neighbors of each host and switch.
+/// The names of the neighbors of each host and switch, by name.
 pub(super) fn links_of_hosts(topology: &Topology) -> BTreeMap<&str, Vec<&str>> {
     let mut peers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for link in &topology.links {
@@ -317,7 +317,7 @@ fn check_shape(
     }
 }
 
-/// Reports a host without a link, or with too many for a testbed.
+/// Reports a host without a link, or with more links than a testbed supports.
 pub(super) fn report_links(sink: &mut Sink<'_>, host: &str, links: usize, span: Span) {
     let message =
         format!("host `{host}` has {links} links, but must have exactly one, to a switch");

@@ -1,4 +1,4 @@
-//! A topology from a file of another tool: GraphML, or NetworkX's node-link JSON.
+//! Reads a topology from a file of another tool: GraphML, or NetworkX's node-link JSON.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ static ATTACHED: Object = Object {
     ],
 };
 
-/// Reads the topology of a mapping with the key `file`, and returns the file too.
+/// Reads a topology section with the key `file`; returns the topology, and the file's path and text.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -138,14 +138,14 @@ fn options(sink: &mut Sink<'_>, fields: &Fields<'_>, attributes: &Attributes) ->
     Some(options)
 }
 
-/// Default options: switches of a file can sum unless it says otherwise, as those of a testbed can.
+/// Options of an import for a testbed: unless the file says otherwise, its switches can sum and inject faults.
 pub(super) fn by_default() -> Options {
     let mut options = Options::default();
     options.switch.programmable = true;
     options
 }
 
-/// Reads `leaves`, `{per_switch: 2, rate: 10Gbit/s}`.
+/// Reads where the hosts of an imported network come from: `leaves`, or `{per_switch: 2, rate: 10Gbit/s}`.
 fn hosts(sink: &mut Sink<'_>, node: &Node) -> Option<Hosts> {
     if !matches!(node.kind, Kind::Map(_)) {
         let word = reader::choice(sink, node, "`hosts`", &BY_WORD)?;
@@ -194,10 +194,10 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
     None
 }
 
-/// A reader of one format.
+/// A function that imports a network from the text of a file in one format.
 pub(super) type ReadNetwork = fn(&str, &Options) -> Result<Imported, ImportError>;
 
-/// The reader for a file, according to the suffix of its name.
+/// The function that imports a file, chosen by the suffix of its name; `None` for an unknown suffix.
 pub(super) fn reader_of(file: &str) -> Option<ReadNetwork> {
     match file.rsplit_once('.')?.1 {
         "graphml" => Some(graphml::read),
@@ -206,7 +206,7 @@ pub(super) fn reader_of(file: &str) -> Option<ReadNetwork> {
     }
 }
 
-/// Imports the sink's file.
+/// Imports the network from the text of the file in the sink, and reports errors and warnings there.
 pub(super) fn import(file: &mut Sink<'_>, read: ReadNetwork, options: &Options) -> Option<Network> {
     match read(file.source().text, options) {
         Ok(Imported { network, report }) => {
@@ -262,7 +262,7 @@ fn report(file: &mut Sink<'_>, error: &ImportError) {
     }
 }
 
-/// The span of the character at a line and column, both from 1.
+/// The span of the one character at a line and column, both counted from 1.
 fn place(text: &str, line: usize, column: usize) -> Span {
     let before: usize = text
         .split_inclusive('\n')
@@ -281,8 +281,8 @@ fn place(text: &str, line: usize, column: usize) -> Span {
     }
 }
 
-/// The network with names that scenarios accept: characters other than letters, digits, `-` and `_` become `-`, and a
-/// name that does not begin with a letter gets the prefix `n`.
+/// The network with names that scenarios accept: characters other than letters, digits, `-` and `_` become `-`, and a name that
+/// does not begin with a letter gets the prefix `n`. `None` if two names become equal, which is reported.
 pub(super) fn plain(sink: &mut Sink<'_>, network: &Network, span: Span) -> Option<Network> {
     let mut named: BTreeMap<String, &str> = BTreeMap::new();
     let mut names = Vec::with_capacity(network.nodes().len());

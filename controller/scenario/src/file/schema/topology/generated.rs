@@ -1,4 +1,4 @@
-//! Generated networks of known shapes, described by numbers.
+//! Generates networks of known shapes (fat tree, leaf-spine, rail pods, Jellyfish) from a few numbers in the file.
 
 use planner::Network;
 use planner::network::NetworkError;
@@ -157,7 +157,7 @@ static A_JELLYFISH: Object = Object {
     ],
 };
 
-/// Keys that all shapes share.
+/// Values of the keys that all generated shapes have.
 struct Common {
     attributes: Attributes,
     parts: Parts,
@@ -198,12 +198,12 @@ impl Common {
     }
 }
 
-/// A network, or the reason why the numbers describe none.
+/// A generated network, or the reason why the numbers describe no network.
 type Built = Result<Network, NetworkError>;
-/// Builds a network from a mapping; `None` if the mapping cannot be read, which is reported.
+/// A function that generates a network from a mapping; `None` if the mapping cannot be read, which is reported.
 type Build = fn(&mut Sink<'_>, &Fields<'_>, &Common) -> Option<Built>;
 
-/// The network of the shape that a key names; the inner `None` if it was refused.
+/// Generates a network of the shape `key`. Outer `None`: the key is no shape; inner `None`: the network was refused.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     key: &str,
@@ -255,7 +255,7 @@ fn refuse(sink: &mut Sink<'_>, span: Span, error: &NetworkError) {
     sink.error(code, span, error.to_string());
 }
 
-/// Reads counts of a mapping; all are read even if some are wrong.
+/// Reads the counts at several keys of a mapping; all are read and reported even if some are wrong.
 fn counts<const N: usize>(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,

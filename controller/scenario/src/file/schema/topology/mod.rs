@@ -1,4 +1,4 @@
-//! Section `topology`: a shape, a file, a wire, or switches, hosts and links.
+//! Reads the section `topology`: a generated shape, a file, a wire, or listed switches, hosts and links.
 
 mod alone;
 mod attributes;
@@ -67,12 +67,12 @@ static WIRE: Object = Object {
 
 static SIDE_OR_NAME: Shape = Shape::Either(&[Shape::Name("a side"), Shape::Object(&sides::SIDE)]);
 
-/// The purpose for which a topology is read.
+/// The purpose for which a topology is read, which determines what it may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
-    /// A testbed runs it: its size is limited, and hosts have one link.
+    /// To run in a testbed: its size is limited, and hosts have one link.
     Running,
-    /// Planners read it: hosts may have several links.
+    /// For planners only: hosts may have several links, and the network may be larger.
     Planning,
 }
 
@@ -85,7 +85,7 @@ impl For {
     }
 }
 
-/// Reads the network of a scenario, and its file if it has one.
+/// Reads the topology of a scenario; returns also the topology file if the scenario names one.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -124,7 +124,7 @@ fn section(
     Some((topology, None))
 }
 
-/// Reads `star: {hosts: [a, b], switch: sw, rate: …}`.
+/// Reads a star, `star: {hosts: [a, b], switch: sw, rate: …}`: hosts around one switch.
 fn star(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Topology> {
     let fields = reader::fields(sink, node, &STAR)?;
     let switch = fields.name(sink, "switch")?.value;
@@ -147,7 +147,7 @@ fn star(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Topology> {
     })
 }
 
-/// Reads `wire: [left, right]`: a switch between two existing sides. A side may say what it is (sides.rs).
+/// Reads a wire, `wire: [left, right]`: a switch between two existing hosts or networks. A side may say which (sides.rs).
 fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     let fields = reader::fields(sink, node, &WIRE)?;
     let attributes = Attributes::default().read_rate(sink, &fields);

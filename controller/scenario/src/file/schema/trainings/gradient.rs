@@ -1,4 +1,4 @@
-//! The fragments of a gradient and the order of workers: for planners that count bytes.
+//! Reads how a training's gradient is cut into fragments, and the order in which workers send: for planners that count bytes.
 
 use planner::gradient::Job;
 use planner::gradient::goat::fastest::Learning;
@@ -13,7 +13,7 @@ use crate::file::yaml::Node;
 use crate::units::show_size;
 
 pub(super) const MAX_FRAGMENTS: u64 = 256;
-/// Larger than any gradient in practice.
+/// Maximum size of a gradient, in bytes: larger than any gradient in practice.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
 
 /// Maximum number of past rounds that the planner evaluates.
@@ -48,31 +48,31 @@ pub(super) static LEARNING: Object = Object {
     ],
 };
 
-/// The model's learning parameters and past arrival times, which determine for how many workers the server should wait.
+/// Measured rounds and learning parameters, from which follows for how many workers the server should best wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastRounds {
-    /// Learning parameters of the model.
+    /// The learning parameters of the model that is trained.
     pub learning: Learning,
-    /// By round and rank: arrival time of the gradient, in nanoseconds since the round began.
+    /// By round, then by rank: arrival time of the worker's gradient, in nanoseconds since the round began.
     pub arrivals: Vec<Vec<u64>>,
 }
 
-/// A gradient divided into fragments.
+/// A gradient that is cut into fragments, and the order in which the workers send theirs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutGradient {
-    /// Number of fragments.
+    /// Number of fragments of each worker's gradient.
     pub fragments: usize,
-    /// Bytes of each fragment; the last one may be padded.
+    /// Bytes of each fragment; the last fragment may be padded.
     pub fragment_bytes: u64,
-    /// Workers in the order in which their gradients arrive.
+    /// Ranks of the workers in the order in which their gradients arrive.
     pub order: Vec<usize>,
-    /// Number of workers, from the first on, that the server waits for.
+    /// Number of workers for which the server waits, counted from the start of `order`.
     pub wait_for: usize,
-    /// Past rounds, from which the best number can be computed.
+    /// Past rounds from which the best `wait_for` can be computed; `None` if the file gives none.
     pub past: Option<PastRounds>,
 }
 
-/// Refuses keys that the planner does not use, and reports missing ones that it needs.
+/// Refuses keys that the chosen planner does not use, and reports missing keys that it needs.
 pub(super) fn belongs(sink: &mut Sink<'_>, fields: &Fields<'_>, wanted: ReadFor<'_>) -> bool {
     let by = wanted.by;
     let errors = sink.errors();
@@ -100,7 +100,7 @@ pub(super) fn belongs(sink: &mut Sink<'_>, fields: &Fields<'_>, wanted: ReadFor<
     sink.errors() == errors
 }
 
-/// Reads the gradient's keys.
+/// Reads the keys that describe the gradient of a training.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,
@@ -142,7 +142,7 @@ pub(super) fn read(
     })
 }
 
-/// Reads past rounds; `None` if they are inconsistent.
+/// Reads past rounds: `Some(None)` if the file gives none, `None` if they were refused.
 fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Option<PastRounds>> {
     let (learning, rounds) = match (fields.get("learning"), fields.get("past_rounds")) {
         (None, None) => return Some(None),
@@ -203,7 +203,7 @@ fn past_rounds(sink: &mut Sink<'_>, fields: &Fields<'_>, job: &Job) -> Option<Op
     Some(Some(PastRounds { learning, arrivals }))
 }
 
-/// Reads the ranks in order of arrival. A pattern stands for all matching workers that are not listed before it.
+/// Reads the ranks in their order of arrival. A pattern stands for all matching workers that the list does not name before it.
 fn arrivals(
     sink: &mut Sink<'_>,
     node: &Node,

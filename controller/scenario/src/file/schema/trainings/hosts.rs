@@ -1,4 +1,4 @@
-//! Hosts by name, and by patterns of names.
+//! Finds hosts of a network by name, or by a pattern of names such as `h*`.
 
 use planner::{Network, NodeId};
 
@@ -6,12 +6,12 @@ use super::reader;
 use crate::diagnostic::{Code, Sink, Span, nearest};
 use crate::file::yaml::Node;
 
-/// A host that a file refers to.
+/// A host that a file of trainings refers to, by name or pattern.
 pub(super) struct Meant {
     pub node: NodeId,
-    /// Whether the file uses the host's full name, not a pattern.
+    /// Whether the file gives the host's full name; otherwise a pattern matches it.
     pub is_named: bool,
-    /// Position of the reference.
+    /// Position of the name or pattern in the file.
     pub span: Span,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn hosts(sink: &mut Sink<'_>, node: &Node, network: &Network) -> Opti
     is_known.then_some(meant)
 }
 
-/// The host with a name, or the hosts that match a pattern in which `*` stands for any letters, in the network's order.
+/// The host with this name, or, in the network's order, all hosts that match a pattern in which `*` stands for any characters.
 #[must_use]
 pub fn hosts_named(network: &Network, name: &str) -> Vec<NodeId> {
     if !name.contains('*') {
@@ -59,7 +59,7 @@ pub fn hosts_named(network: &Network, name: &str) -> Vec<NodeId> {
         .collect()
 }
 
-/// Whether a name matches a pattern in which `*` stands for any letters, or none.
+/// Whether a name matches a pattern in which each `*` stands for any number of characters, also none.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {

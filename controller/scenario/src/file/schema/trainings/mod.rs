@@ -1,4 +1,4 @@
-//! A file of trainings, for `weir route`: the server and the workers of each.
+//! Reads a file of trainings, for `weir route`: the server and the workers of each training.
 
 mod gradient;
 mod hosts;
@@ -21,7 +21,7 @@ pub use gradient::{CutGradient, PastRounds};
 pub use hosts::hosts_named;
 pub use refused::refused_training;
 
-/// The version of training files that this program reads.
+/// The version of files of trainings that this program reads.
 const VERSION: u64 = 1;
 const MAX_TRAININGS: usize = 1024;
 const MAX_WORKERS: u64 = 10_000;
@@ -93,7 +93,7 @@ static TRAINING: Object = Object {
     ],
 };
 
-/// Workers whose hosts the planner chooses.
+/// The keys of `workers` if the file gives only their number, and the planner chooses their hosts.
 static COUNTED: Object = Object {
     what: "workers that are placed",
     keys: &[
@@ -117,16 +117,16 @@ static COUNTED: Object = Object {
     ],
 };
 
-/// A training of a file.
+/// A training in a file of trainings, with its hosts in the network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingInNetwork {
-    /// The server and the workers.
+    /// The server and the workers, as nodes of the network.
     pub job: Job,
-    /// The placement of the workers, if the file did not give their hosts.
+    /// The placement of the workers that the planner chose; `None` if the file gives their hosts.
     pub placed: Option<PlacedWorkers>,
-    /// The fragments of the gradient, for a planner that counts bytes.
+    /// The fragments of the gradient, for a planner that counts bytes; otherwise `None`.
     pub gradient: Option<CutGradient>,
-    /// Positions in the file.
+    /// Positions of the training's keys in the file.
     pub spans: TrainingSpans,
 }
 
@@ -135,38 +135,38 @@ pub struct TrainingInNetwork {
 pub struct TrainingSpans {
     /// Position of the training's name.
     pub name: Span,
-    /// Position of `server`.
+    /// Position of the key `server`.
     pub server: Span,
-    /// Position of `workers`.
+    /// Position of the key `workers`.
     pub workers: Span,
-    /// Position of `ingress`.
+    /// Position of `ingress`; `None` if the file does not have the key.
     pub ingress: Option<Span>,
-    /// Positions of hosts that are given by name or pattern, servers first.
+    /// Hosts that the file gives by name or pattern, with the positions; servers first.
     hosts: Vec<(NodeId, Span)>,
 }
 
-/// The planner for which trainings are read.
+/// The planner for which a file of trainings is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadFor<'a> {
-    /// The planner's name in `--by`.
+    /// The planner's name on the command line: `--by`.
     pub by: &'a str,
-    /// Whether the planner counts bytes: trainings must then describe their gradients, and otherwise must not.
+    /// Whether the planner counts bytes. Only then must trainings describe their gradients; otherwise they must not.
     pub counts_bytes: bool,
 }
 
-/// A placement of workers with the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). Workers on
-/// one host are one sender of the job.
+/// A placement of workers on hosts with the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). All
+/// workers on one host are one sender of the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedWorkers {
-    /// For each sender of the job: number of workers on its host.
+    /// By index of the job's sender: number of workers on its host.
     pub on_host: Vec<usize>,
-    /// Number of hosts that ran nothing before.
+    /// Number of used hosts that ran nothing before.
     pub idle: usize,
-    /// Whether it is proven that no placement uses fewer idle hosts, or as few and fewer hosts.
+    /// Whether it is proven that no placement uses fewer idle hosts, or as few idle hosts but fewer hosts.
     pub proven: bool,
 }
 
-/// Reads a file of trainings for a network. Returns all its diagnostics at once.
+/// Reads a file of trainings for a network. Returns all errors at once.
 pub fn load_trainings(
     file: &str,
     text: &str,
@@ -290,7 +290,7 @@ fn training(
     (is_good && is_for_it).then_some(training)
 }
 
-/// Places workers of which the file gives only the number.
+/// Chooses hosts for workers of which the file gives only the number.
 fn counted(
     sink: &mut Sink<'_>,
     node: &Node,

@@ -1,4 +1,4 @@
-//! The pairs of workers that communicate, and the number of pairs that may span two racks: constraints of Titan's placements.
+//! Reads constraints of Titan's placements of workers: which pairs communicate, and how many pairs may span two racks.
 
 use planner::Network;
 use planner::placement::workers::{Pattern, RackId, RackLimit, WorkerProblem};
@@ -10,9 +10,9 @@ use crate::file::schema::reader::Fields;
 use crate::file::schema::shape::{Object, Shape, needed};
 use crate::file::yaml::Node;
 
-/// Maximum number of hosts and workers of a placement with limits. Every step of the search tries all hosts.
+/// Maximum number of hosts, and of workers, if pairs that span racks are limited: every step of the search tries all hosts.
 const MOST: usize = 128;
-/// Maximum number of racks in a hint.
+/// Maximum number of racks that a hint lists.
 const LISTED: usize = 8;
 
 pub(super) const TALKS: [&str; 3] = ["server", "ring", "halving-doubling"];
@@ -33,7 +33,7 @@ pub(super) static BETWEEN: Object = Object {
     ],
 };
 
-/// Adds the communicating pairs, and the limit of pairs that span two racks, to a problem.
+/// Adds to a placement problem which pairs of workers communicate, and how many pairs may span two racks.
 pub(super) fn limit(
     sink: &mut Sink<'_>,
     fields: &Fields<'_>,

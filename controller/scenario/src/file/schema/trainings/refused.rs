@@ -1,4 +1,4 @@
-//! Finds the position in the file that makes a planner refuse a training.
+//! Reports why a planner refuses a training, at the position in the file that causes it.
 
 use planner::Network;
 use planner::gradient::JobError;
@@ -6,11 +6,11 @@ use planner::gradient::JobError;
 use super::{TrainingInNetwork, TrainingSpans};
 use crate::diagnostic::{Code, Diagnostic, Sink, Source, Span};
 
-/// Maximum number of earlier trainings in a message.
+/// Maximum number of earlier trainings that a message lists.
 const BEFORE: usize = 3;
 
-/// The reason why a training has no plan, with its position in the file. `before`: trainings that were planned earlier
-/// and left it the remaining capacity.
+/// The diagnostic for a training without a plan, at the position in the file that causes it. `before`: trainings that were
+/// planned earlier, so that this training got only the remaining capacity.
 #[must_use]
 pub fn refused_training(
     source: Source<'_>,
@@ -41,7 +41,7 @@ pub fn refused_training(
     told.clone()
 }
 
-/// Reports the reason.
+/// Reports the planner's error at the position in the file that causes it.
 pub(super) fn tell<'s>(
     sink: &'s mut Sink<'_>,
     network: &Network,

@@ -1,4 +1,4 @@
-//! Programs of the user: services, and the drivers that use them.
+//! Reads the workload `commands`: programs of the user, which are services, or drivers that use them.
 
 mod keys;
 mod metrics;
@@ -14,21 +14,21 @@ use keys::{READY, REPEAT, STOP};
 
 pub(super) use keys::COMMAND;
 
-/// Maximum number of commands: more than anybody writes by hand; each is a process and two threads.
+/// Maximum number of commands: more than a user writes by hand; each command is a process and two threads.
 const MAX_COMMANDS: usize = 64;
-/// Default time until a service must be ready, in nanoseconds.
+/// Default of the time within which a service must be ready, in nanoseconds.
 const READY_WITHIN_NS: u64 = 10_000_000_000;
-/// Default time until a preparation must be finished, in nanoseconds.
+/// Default of the time within which a preparation must be finished, in nanoseconds.
 const PREPARED_WITHIN_NS: u64 = 60_000_000_000;
 
-/// The commands of one file.
+/// The commands that one file lists.
 pub(super) struct Listed {
     pub commands: Vec<Command>,
-    /// Hosts that the commands name, with positions.
+    /// Names of the hosts that the commands name, with positions.
     pub hosts: Vec<Spanned<String>>,
-    /// Commands whose folders they refer to, with positions.
+    /// Names of the commands to whose folders the listed commands refer, with positions.
     pub folders: Vec<Spanned<String>>,
-    /// Whether no command was refused.
+    /// Whether every listed command was accepted.
     pub is_whole: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn read(sink: &mut Sink<'_>, node: &Node) -> Option<RawWorkload> {
     })
 }
 
-/// Reads a list of commands that follows the commands `before`.
+/// Reads a list of commands; `before` are the commands that were read earlier, whose names are taken.
 pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Option<Listed> {
     let items = reader::list(sink, node, "`commands`")?;
     let count = before.len() + items.len();
@@ -91,7 +91,7 @@ pub(super) fn list(sink: &mut Sink<'_>, node: &Node, before: &[Command]) -> Opti
     })
 }
 
-/// Reports folders of undeclared commands.
+/// Reports references to the folder of a command that is not declared.
 pub(super) fn check_folders(
     sink: &mut Sink<'_>,
     folders: &[Spanned<String>],
@@ -101,7 +101,7 @@ pub(super) fn check_folders(
     templates::check_folders(sink, folders, names);
 }
 
-/// Reports that the run would never end.
+/// Reports that no command is a driver, so that the run would never end.
 pub(super) fn report_no_driver<'s>(sink: &'s mut Sink<'_>, span: Span) -> &'s mut Diagnostic {
     let message = "no command is a driver, so nothing would end the run: all commands have `ready`";
     sink.error(Code::MissingKey, span, message)
@@ -145,7 +145,7 @@ impl Reader<'_, '_> {
         Some((name, command))
     }
 
-    /// Refuses keys that would have no effect.
+    /// Refuses keys of a command that would have no effect beside its other keys.
     fn fit(&mut self, fields: &Fields<'_>, ready: Option<&Option<Ready>>) {
         let is_preparation = matches!(
             ready,

@@ -1,4 +1,4 @@
-//! A workload without programs that weir starts.
+//! Reads the workload `idle`: weir starts no programs, only the user's own traffic runs.
 
 use super::RawWorkload;
 use crate::diagnostic::Sink;

@@ -1,4 +1,4 @@
-//! Section `workload`: one file each.
+//! Reads the section `workload`; each kind of workload has its own file here.
 
 mod commands;
 mod file;
@@ -14,7 +14,7 @@ use crate::file::yaml::Node;
 
 pub(super) use file::{WORKLOAD_FILE, version_of};
 
-/// A workload, or a reference to a workload file.
+/// The shape of the section: a workload, or a reference to a workload file.
 pub(super) static SECTION: Shape =
     Shape::Either(&[Shape::At(&WORKLOAD), Shape::Object(&file::FROM_FILE)]);
 

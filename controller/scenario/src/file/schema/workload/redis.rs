@@ -1,4 +1,4 @@
-//! A redis-server and its clients.
+//! Reads the workload `redis`: a redis-server and its clients.
 
 use super::RawWorkload;
 use crate::diagnostic::{Code, Sink, Spanned};

@@ -1,4 +1,4 @@
-//! A training job.
+//! Reads the workload `training`: a training job with a parameter server and workers.
 
 use super::RawWorkload;
 use crate::diagnostic::{Code, Sink};

@@ -1,14 +1,14 @@
-//! Names in metrics.
+//! Names of faults, flows, hosts and so on in metrics, in natural order: `h2` comes before `h10`.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A name, in natural order: `h2` comes before `h10`.
+/// A name in a metric, such as that of a fault; names are in natural order: `h2` comes before `h10`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
 impl Name {
-    /// The name as written.
+    /// The name as the file writes it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -39,8 +39,8 @@ impl PartialOrd for Name {
     }
 }
 
-/// Compares two texts; consecutive digits count as a number. Texts that differ only in leading zeroes are ordered by
-/// their bytes, so the order is total.
+/// Compares two names in natural order: consecutive digits count as a number. Names that differ only in leading zeroes are
+/// ordered by their bytes, so the order is total.
 fn compare(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -63,7 +63,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The leading digits without leading zeroes, and the rest of the text.
+/// Splits a text into its leading digits, without leading zeroes, and the rest.
 fn number(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit())

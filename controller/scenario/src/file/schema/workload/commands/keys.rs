@@ -1,4 +1,4 @@
-//! The keys of a command.
+//! The schema of a command of the workload: its keys, with shapes and defaults.
 
 use super::metrics;
 use crate::file::schema::shape::{DURATION, Object, Shape, duration, may, needed};
@@ -79,7 +79,7 @@ pub(super) static READY: Object = Object {
     ],
 };
 
-/// How often a driver runs.
+/// The shape of the number of runs of a driver.
 const TIMES: Shape = Shape::Integer(1, 1_000_000);
 
 pub(super) static REPEAT: Object = Object {

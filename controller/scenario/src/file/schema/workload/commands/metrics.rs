@@ -1,4 +1,4 @@
-//! `metrics` of a command: numbers found in its output.
+//! Reads `metrics` of a command: series of numbers to extract from the command's output.
 
 use regex_lite::Regex;
 
@@ -112,7 +112,7 @@ fn pointer(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<String> {
     Some(text.value)
 }
 
-/// What numbers of a unit measure, and the factor to its base unit.
+/// The quantity that numbers of a unit measure, and the unit's factor to the base unit; reports an unknown unit.
 fn factor(sink: &mut Sink<'_>, text: &Spanned<String>) -> Option<(Measure, f64)> {
     if text.value == "%" {
         return Some((Measure::Number, 0.01));

@@ -1,8 +1,8 @@
-//! A workload from its own file: programs in roles, to which the scenario assigns hosts, with parameters, to which it
-//! assigns values.
+//! Reads a workload from its own file: programs in roles, to which the scenario assigns hosts, with parameters, to which the
+//! scenario assigns values.
 //!
-//! The file refers to no name of the scenario and to no other file, so that one file suits many scenarios and none
-//! contains itself. An error is reported where it is: in the file, or in the scenario that names it.
+//! The file refers to no name of the scenario and to no other file, so that one file suits many scenarios and none contains
+//! itself. An error is reported where it is: in the file, or in the scenario that names it.
 
 mod parameters;
 
@@ -71,7 +71,7 @@ pub(in crate::file::schema) static WORKLOAD_FILE: Object = Object {
     ],
 };
 
-/// The version entry that marks a file as a workload file and not a scenario.
+/// The key `weir-workload` with its version, which marks a file as a workload file; `None` for other files.
 pub(in crate::file::schema) fn version_of(root: &Node) -> Option<&Entry> {
     let Kind::Map(entries) = &root.kind else {
         return None;
@@ -80,25 +80,25 @@ pub(in crate::file::schema) fn version_of(root: &Node) -> Option<&Entry> {
     entry("weir-workload").filter(|_| entry("weir").is_none())
 }
 
-/// Whether a section uses a workload file.
+/// Whether the section `workload` names a workload file.
 pub(super) fn is_named(section: &Node) -> bool {
     section.tag.is_none() && section.get("file").is_some()
 }
 
-/// Reads `{file: …, hosts: …, with: …, commands: …}`.
+/// Reads the section `workload` as `{file: …, hosts: …, with: …, commands: …}`.
 pub(super) fn read(sink: &mut Sink<'_>, node: &Node, given: &Given) -> Option<RawWorkload> {
     let fields = reader::fields(sink, node, &FROM_FILE)?;
     let name = fields.text(sink, "file")?;
     with(sink, &name, Some(&fields), given)
 }
 
-/// Reads `!file PATH`.
+/// Reads the section `workload` as `!file PATH`.
 pub(super) fn read_alone(sink: &mut Sink<'_>, node: &Node, given: &Given) -> Option<RawWorkload> {
     let name = reader::text(sink, node, "a workload file")?;
     with(sink, &name, None, given)
 }
 
-/// Reads the file with the hosts and values that the scenario assigns.
+/// Reads the workload file with the hosts and values that the scenario assigns in the other keys of the section.
 fn with(
     sink: &mut Sink<'_>,
     name: &Spanned<String>,
@@ -176,17 +176,17 @@ fn source(sink: &mut Sink<'_>, name: &Spanned<String>, given: &Given) -> Option<
     None
 }
 
-/// The content of a workload file, on the scenario's hosts.
+/// The content of a workload file, with roles replaced by the scenario's hosts.
 struct File {
     commands: Vec<Command>,
     probes: Vec<RawProbe>,
-    /// Positions where the scenario assigns hosts.
+    /// Names of the hosts that the scenario assigns to roles, with positions.
     hosts: Vec<Spanned<String>>,
-    /// Roles without an assigned host.
+    /// Roles to which the scenario assigns no host.
     roles: Vec<Role>,
 }
 
-/// Reads the file. `sink` is that of the scenario, `file` that of the workload file.
+/// Reads the workload file. `sink` takes errors of the scenario, `file` errors of the workload file.
 fn from_source(
     sink: &mut Sink<'_>,
     file: &mut Sink<'_>,
@@ -295,7 +295,7 @@ fn roles(file: &mut Sink<'_>, fields: &Fields<'_>) -> Option<Vec<Spanned<String>
     Some(roles)
 }
 
-/// Reads the host of each role from the scenario.
+/// Reads which host the scenario assigns to each role.
 fn players(
     sink: &mut Sink<'_>,
     file: Source<'_>,
@@ -329,7 +329,7 @@ fn players(
     players
 }
 
-/// Checks that every assigned name is a role, and that every role is used.
+/// Reports host names in the workload file that are no roles, and roles that no command and no probe uses.
 fn check_roles(
     file: &mut Sink<'_>,
     roles: &[Spanned<String>],

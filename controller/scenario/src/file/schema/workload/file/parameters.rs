@@ -1,7 +1,7 @@
-//! Parameters of a workload file: the values of `{NAME}` in its texts.
+//! Replaces the parameters of a workload file: `{NAME}` in its texts becomes the parameter's value.
 //!
-//! They are filled in as text before anything else reads the file, so `"{port}"` may replace a number. As with variables,
-//! a brace after `$` or `%` belongs to another program.
+//! They are replaced as text before anything else reads the file, so `"{port}"` may replace a number. As with variables, a
+//! brace after `$` or `%` belongs to another program.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::file::schema::reader;
 use crate::file::yaml::{Entry, Kind, Node, Style};
 
 const MAX_PARAMETERS: usize = 64;
-/// Maximum length of a value, in characters.
+/// Maximum length of a parameter's value, in characters.
 const MAX_VALUE: usize = 4096;
-/// Maximum size of all filled texts, in bytes: a text may contain one parameter many times.
+/// Maximum size of all texts after parameters were replaced, in bytes: a text may contain one parameter many times.
 const MAX_FILLED: usize = 1 << 20;
-/// Variables that every text may use, and that no parameter may be called.
+/// Names of the variables that every text may use; no parameter may have one of these names.
 const TAKEN: [&str; 3] = ["dir", "here", "n"];
 
-/// The parameters of a file.
+/// The parameters of a workload file, with their values.
 pub(super) struct Parameters {
     by_name: BTreeMap<String, Parameter>,
-    /// Bytes of filled texts so far.
+    /// Number of bytes of all texts in which parameters were replaced so far.
     filled: usize,
     is_full: bool,
 }
@@ -28,13 +28,13 @@ pub(super) struct Parameters {
 struct Parameter {
     declared: Span,
     is_number: bool,
-    /// The value's text.
+    /// The parameter's value as text.
     written: String,
     is_used: bool,
 }
 
 impl Parameters {
-    /// Reads the declared parameters, with their defaults.
+    /// Reads the parameters that the workload file declares, with their default values.
     pub fn declared(file: &mut Sink<'_>, node: Option<&Node>) -> Option<Parameters> {
         let entries: &[Entry] = match node {
             Some(node) => reader::map(file, node, "`parameters`")?,
@@ -77,7 +77,7 @@ impl Parameters {
         })
     }
 
-    /// Sets the values that the scenario assigns.
+    /// Sets the parameters to the values that the scenario assigns.
     pub fn set(&mut self, sink: &mut Sink<'_>, file: Source<'_>, node: Option<&Node>) {
         let entries: &[Entry] = node
             .and_then(|node| reader::map(sink, node, "`with`"))
@@ -107,7 +107,7 @@ impl Parameters {
         }
     }
 
-    /// Fills the values into a node. `None` if an error was reported.
+    /// A copy of a node in whose texts the parameters are replaced by their values. `None` if an error was reported.
     pub fn fill(&mut self, file: &mut Sink<'_>, node: &Node) -> Option<Node> {
         let errors = file.errors();
         let mut node = node.clone();
@@ -154,7 +154,7 @@ impl Parameters {
         }
     }
 
-    /// A text with the values of its parameters; `None` if it contains none.
+    /// A text in which parameters are replaced by their values; `None` if the text contains no parameter.
     fn within(&mut self, text: &str) -> Option<String> {
         if self.is_full {
             return None;
@@ -185,7 +185,7 @@ impl Parameters {
         Some(filled)
     }
 
-    /// Reports parameters that no text contains.
+    /// Reports parameters that no text of the workload file contains.
     pub fn check_used(&self, file: &mut Sink<'_>) {
         for (name, parameter) in self.by_name.iter().filter(|(_, of)| !of.is_used) {
             let message = format!("no command and no probe uses parameter `{{{name}}}`");
@@ -195,7 +195,7 @@ impl Parameters {
     }
 }
 
-/// Reads a value: whether it is a number, and its text.
+/// Reads the value of a parameter: whether it is a number, and its text.
 fn value(sink: &mut Sink<'_>, node: &Node) -> Option<(bool, String)> {
     let (is_number, written) = match &node.kind {
         Kind::Text { value, .. } if node.tag.is_none() => (false, value.clone()),
