@@ -1,4 +1,4 @@
-//! Arguments of the command line.
+//! The arguments of each command of `weir`, as clap parses them; their doc comments are the help texts.
 
 pub mod collectives;
 #[cfg(feature = "testbed")]
@@ -107,7 +107,7 @@ pub enum Command {
 }
 
 #[cfg(feature = "testbed")]
-/// Links between hosts and switches.
+/// How `weir demo` connects hosts and switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Links {
     /// Virtual Ethernet between network namespaces
@@ -233,7 +233,7 @@ pub struct Between {
     pub p4src: Option<PathBuf>,
 }
 
-/// Parses a quantity in its dimension's smallest unit; the error includes the hint.
+/// Parses a quantity such as `10ms` or `1Gbit/s` into the smallest unit of its dimension (ns, bit/s, bytes).
 fn quantity(text: &str, dimension: scenario::units::Dimension) -> Result<u64, String> {
     scenario::units::parse(text, dimension).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
@@ -315,14 +315,14 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// A switch's name, its server, and its device id there.
+/// A switch that `weir doctor` reads: its name, its P4Runtime server, and its device id on that server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Name of the switch.
     pub name: String,
-    /// `host:port`.
+    /// Address of the switch's P4Runtime server, as `host:port`.
     pub address: String,
-    /// Device id, if given.
+    /// Device id of the switch on its server; `None` to try its position among the arguments, from 1, and then 0.
     pub id: Option<u64>,
 }
 
@@ -354,7 +354,7 @@ fn switch_address(text: &str) -> Result<(String, String), String> {
 }
 
 impl Target {
-    /// A kind of switch whose programs are on PATH.
+    /// Creates a target of this kind, for switches whose programs are looked up on PATH.
     #[cfg(feature = "testbed")]
     pub fn new(kind: Kind) -> Target {
         Target {
@@ -374,7 +374,7 @@ impl Target {
         Tools::here(&self.bmv2_dir).caching(cache)
     }
 
-    /// The switches, if they are already running: only p4c must be installed.
+    /// Kind and tools of switches that already run elsewhere; an error if p4c is needed but not installed.
     pub fn switches_elsewhere(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();
         controller::target::bmv2::check_compiler(self.kind, &tools)?;
@@ -385,7 +385,7 @@ impl Target {
         })
     }
 
-    /// The switches, if their programs are installed.
+    /// Kind and tools of switches that weir starts; an error if BMv2 or p4c is needed but not installed.
     #[cfg(feature = "testbed")]
     pub fn switches(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();

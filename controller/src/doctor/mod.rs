@@ -1,7 +1,7 @@
-//! `weir doctor`: finds stuck chunks and wrong entries.
+//! `weir doctor`: finds chunks that are stuck in switches or ranks, and wrong table entries.
 //!
-//! Everything is read twice: a chunk or rank that has not moved in between is stuck. [`host_agent::doctor`] finds the reasons
-//! why a host cannot be a rank.
+//! The doctor reads each switch and each rank twice: a chunk or rank that has not moved in between is stuck.
+//! [`host_agent::doctor`] finds the reasons why a host cannot be a rank.
 
 mod cells;
 mod consistent;
@@ -32,7 +32,7 @@ pub struct SwitchReadings {
     pub after: SwitchReading,
 }
 
-/// Findings from the two readings of switches and ranks; `apart` is the time between them.
+/// Returns all findings on the switches and ranks that were read twice; `apart` is the time between the two readings.
 pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     for switch in switches {
@@ -52,7 +52,7 @@ pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duratio
     found
 }
 
-/// Formats a time for readers.
+/// Formats a duration for readers: `250 ms`, `1.5 s`, `3 min`.
 fn spoken(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
