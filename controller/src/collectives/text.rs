@@ -1,4 +1,4 @@
-//! A prediction as text for readers.
+//! Formats a predicted collective as text for a terminal.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,9 +7,9 @@ use scenario::units::{show_duration, show_rate, show_size};
 
 use super::{Loaded, Prediction};
 
-/// Maximum number of listed links.
+/// Maximum number of links that the text lists.
 const LINKS: usize = 10;
-/// Maximum number of listed messages.
+/// Maximum number of messages that the text lists.
 const MESSAGES: usize = 12;
 
 impl fmt::Display for Prediction {
@@ -151,7 +151,7 @@ fn loads(f: &mut fmt::Formatter<'_>, title: &str, all: &[Loaded]) -> fmt::Result
     Ok(())
 }
 
-/// Formats a time with four digits.
+/// Formats a duration with four significant digits.
 pub(super) fn duration(seconds: f64) -> String {
     show_duration(to_four_digits(seconds * 1e9))
 }
