@@ -45,7 +45,7 @@ impl Table {
         cells.peek().is_some() && cells.all(|cell| is_figure(cell))
     }
 
-    /// Widths of the columns in characters: as their cells need, with the widest text columns narrowed to fit the terminal.
+    /// Widths of the columns in characters: as their cells need, but the widest text columns are narrowed to fit.
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]);
         let columns = columns.max().unwrap_or(0);
