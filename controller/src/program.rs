@@ -35,7 +35,7 @@ pub enum ProgramError {
     Written {
         /// Name of the switch whose program is built.
         switch: String,
-        /// The serializer's error.
+        /// Error of the JSON serializer.
         error: serde_json::Error,
     },
     /// The generator cannot build a program for the filters.
@@ -43,15 +43,15 @@ pub enum ProgramError {
     Generate {
         /// Name of the switch whose program is built.
         switch: String,
-        /// The generator's error.
+        /// Error of the generator of P4 text.
         source: GenerateError,
     },
     /// A file of `--p4src` cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Path of the file.
+        /// Path of the file that cannot be read.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The compiler found errors in the program.

@@ -144,7 +144,7 @@ pub enum PlanError {
     Root {
         /// Rank that the request names as the root.
         root: usize,
-        /// Number of ranks.
+        /// Number of ranks of the collective.
         ranks: usize,
     },
     /// No algorithm that the request allows is available for this collective in this network.
@@ -166,10 +166,10 @@ pub enum PlanError {
     /// No route leads from one host to another.
     #[error(transparent)]
     Ways(#[from] NetworkError),
-    /// An error of the cost model.
+    /// The cost model of the network returned an error.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// No algorithm can be chosen.
+    /// The comparison of algorithms returned an error, or found no algorithm.
     #[error(transparent)]
     Choose(#[from] ChooseError),
 }

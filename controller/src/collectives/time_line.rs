@@ -106,7 +106,7 @@ fn axis(body: &mut String, whole_s: f64, scale: f64, from: f64, to: f64) {
     }
 }
 
-/// Draws a rank's messages, with simultaneous ones below each other.
+/// Draws the row of a rank: the messages that it sends, simultaneous ones below each other.
 fn row(body: &mut String, planned: &Prediction, messages: &[&PlannedMessage], scale: f64, y: f64) {
     let mut ends_s: Vec<f64> = Vec::new();
     let lanes = messages.iter().map(|message| {

@@ -36,7 +36,7 @@ use crate::cli::Control;
 struct Report {
     scenario: String,
     seed: u64,
-    /// Number of packets that the switches did not examine for faults, because the lease of the faults had run out.
+    /// Number of packets that met no fault at the switches, because the lease of the faults had run out.
     lapsed: u64,
     /// Why the scenario was aborted; `None` if it was not.
     aborted: Option<Aborted>,

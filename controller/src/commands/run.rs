@@ -24,9 +24,9 @@ pub fn main(args: &Run) -> ExitCode {
 /// Whether the results of a run are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
-    /// The report is printed.
+    /// The report on the run is printed.
     All,
-    /// Nothing is printed: another command reports on the run.
+    /// Nothing is printed, because another command reports on the run.
     Nothing,
 }
 

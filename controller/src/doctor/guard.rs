@@ -111,7 +111,7 @@ pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
     found
 }
 
-/// Formats `port 1`, or `ports 1, 2, 5`.
+/// Formats port numbers with their noun: `port 1`, or `ports 1, 2, 5`.
 fn ports(numbers: impl Iterator<Item = u32>) -> String {
     let all: Vec<String> = numbers.map(|port| port.to_string()).collect();
     match all.len() {

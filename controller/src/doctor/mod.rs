@@ -21,14 +21,14 @@ pub use ranks::RankReadings;
 pub use reading::{ReadingError, Session, SwitchReading};
 pub use switch_jobs::{JobMember, SummedJob, SwitchJobs};
 
-/// Two readings of a switch.
+/// States of a switch at the doctor's first and second reading.
 #[derive(Debug, Clone)]
 pub struct SwitchReadings {
     /// Name of the switch.
     pub name: String,
-    /// The first reading.
+    /// State of the switch at the first reading.
     pub before: SwitchReading,
-    /// The second reading.
+    /// State of the switch at the second reading, after a pause.
     pub after: SwitchReading,
 }
 
@@ -61,7 +61,7 @@ fn spoken(time: Duration) -> String {
     }
 }
 
-/// Formats `worker 4`, or `workers 4, 5 and 6`.
+/// Formats worker numbers with their noun: `worker 4`, or `workers 4, 5 and 6`.
 fn workers(numbers: &[u16]) -> String {
     let all: Vec<String> = numbers.iter().map(u16::to_string).collect();
     match &all[..] {

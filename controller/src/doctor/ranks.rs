@@ -12,7 +12,7 @@ const LATE: Duration = Duration::from_millis(1_000);
 /// The answers of a rank to two requests for its status.
 #[derive(Debug, Clone)]
 pub struct RankReadings {
-    /// Address of the rank.
+    /// Address at which the rank serves its metrics.
     pub address: String,
     /// The rank's first answer, or the reason why there was none.
     pub before: Result<Status, String>,

@@ -42,7 +42,7 @@ pub struct SwitchReading {
     pub cells: Result<Cells, String>,
     /// Number of received frames by port; empty if the switch does not report it.
     pub arrived: BTreeMap<u32, u64>,
-    /// The admitted jobs; `None` if the program does not check the senders of a job's frames.
+    /// Admitted jobs and dropped frames; `None` if the program does not check the senders of a job's frames.
     pub guard: Option<GuardReading>,
     /// Frames that the switch dropped because the rank that they name is behind another port, since its program was loaded.
     pub foreign: u64,

@@ -16,7 +16,7 @@ pub struct SummedJob {
     pub base: u32,
     /// Number of slots of the job.
     pub window: u32,
-    /// Slot mask; `window` − 1 in a correct entry.
+    /// Mask of the bits of a chunk's number that select its slot; `window` − 1 in a correct table entry.
     pub slot_mask: u32,
     /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
@@ -67,7 +67,7 @@ pub enum Destination {
     Port(u32),
     /// To all ports of the multicast group of this number.
     Group(u32),
-    /// Back to the sender, after they are answered.
+    /// Back to the sender, after the switch has answered the request in the frame.
     Back,
 }
 
@@ -78,7 +78,7 @@ pub struct SwitchJobs {
     pub sums: bool,
     /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
     pub guards: bool,
-    /// Jobs by number.
+    /// Jobs that the switch sums, by job number.
     pub jobs: BTreeMap<u16, SummedJob>,
     /// Numbers of jobs that have members in the tables, but no entry that sums them.
     pub strays: BTreeSet<u16>,

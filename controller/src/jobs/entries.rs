@@ -21,7 +21,7 @@ pub struct Summed {
     pub ports: Vec<u32>,
     /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
-    /// Whether the job's chunks may be closed before all children have contributed.
+    /// Whether a deadline may close the job's chunks, as partial sums, before all children have contributed.
     pub closes: bool,
 }
 

@@ -30,7 +30,7 @@ pub struct Listing {
 /// A job in the listing of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedJob {
-    /// The grant of the job, without the end of its lease.
+    /// The grant of the job: its number, name, slots, ports, rate and lease.
     #[serde(flatten)]
     pub grant: Grant,
     /// Whether the job runs, or has ended and its number is still reserved.
@@ -45,7 +45,7 @@ pub struct ListedJob {
 /// Counts of a job's frames since the job was admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Number of frames that passed, to be summed.
+    /// Number of frames that passed all checks, to be summed.
     pub passed: u64,
     /// Number of frames that arrived at a port of no rank of the job.
     pub strangers: u64,
@@ -62,7 +62,7 @@ pub struct TenantSlots {
     pub tenant: Option<String>,
     /// Number of the first slot.
     pub from: u32,
-    /// Number of slots.
+    /// Number of these slots, from `from` on.
     pub slots: u32,
     /// Number of these slots that running jobs hold.
     pub held: u32,
@@ -77,7 +77,7 @@ pub struct TenantSlots {
 /// A port at which frames arrived for a job that has no rank behind the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stranger {
-    /// Number of the port.
+    /// Number of the switch's port.
     pub port: u64,
     /// Number of these frames since the program was loaded.
     pub frames: u64,

@@ -41,7 +41,7 @@ pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     table
 }
 
-/// Legend of the words in [`table`].
+/// Explanation of the words in [`table`], for readers of a report.
 pub const LEGEND: &str = "\"Done\" is how often the controller carried out the fault. \"Seen\" is how often the controller also \
      observed the effect: /proc showed that all processes were stopped and resumed, or that none was left; a restarted program \
      was ready, a restarted switch had all entries. \"Took\", \"lasted\" and \"undone in\" are maxima: until the effect was \
@@ -86,7 +86,7 @@ pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
     table
 }
 
-/// Legend of the words in [`times_table`].
+/// Explanation of the words in [`times_table`], for readers of a report.
 pub const TIMES_LEGEND: &str = "The first hundred executions: when the controller began, since the start of the workload, and \
      after which time it observed the effect; then the same for the undoing.";
 

@@ -40,7 +40,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Creates a page with its title, its verdict, and, at the top, the failures and remarks.
+    /// Creates a page with its title, its verdict, and a list of the checks that fail and of remarks.
     pub fn new(title: &str, verdict: &Verdict) -> Self {
         let mut page = Self {
             title: title.to_owned(),
@@ -82,13 +82,13 @@ impl Page {
         self
     }
 
-    /// Adds a heading.
+    /// Adds a heading to the page.
     pub fn heading(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
         self
     }
 
-    /// Adds a paragraph of plain text.
+    /// Adds a paragraph of plain text to the page.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
         self

@@ -1,4 +1,4 @@
-//! Tables for the terminal: columns as wide as their widest cell, numbers right-aligned, within the terminal's width.
+//! Tables of a report; on a terminal, columns are as wide as their widest cell, and numbers are right-aligned.
 
 use super::{WIDTH, width};
 

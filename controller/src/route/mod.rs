@@ -21,7 +21,7 @@ pub use traffic::{Fastest, Passes, Traffic};
 /// Plans of several trainings: each one gets the capacity that the trainings before it leave.
 #[derive(Debug, Clone, Serialize)]
 pub struct Routes {
-    /// Name of the planner.
+    /// Name of the planner that made the plans.
     pub by: &'static str,
     /// The trainings, in the order of the file.
     pub trainings: Vec<TrainingPlan>,
@@ -56,7 +56,7 @@ pub struct Robust {
 pub struct TrainingPlan {
     /// Name of the training.
     pub name: String,
-    /// Number of workers.
+    /// Number of workers of the training.
     pub workers: usize,
     /// Hosts that the planner chose for the workers; `None` if the file names the hosts.
     #[serde(skip_serializing_if = "Option::is_none")]

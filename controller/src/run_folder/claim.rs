@@ -46,7 +46,7 @@ pub enum ClaimError {
         "{} is not empty, and {why}: name a new folder, or empty this one", folder.display()
     )]
     Taken {
-        /// Path of the folder.
+        /// Path of the folder that contains other files.
         folder: PathBuf,
         /// Which file does not belong to a run, or is missing.
         why: String,
@@ -56,7 +56,7 @@ pub enum ClaimError {
         "{} is in {}, whose files the run would replace: name another folder", file.display(), folder.display()
     )]
     Reads {
-        /// Path of the folder.
+        /// Path of the folder whose files the run would replace.
         folder: PathBuf,
         /// Path of the file that the run reads.
         file: PathBuf,
@@ -69,7 +69,7 @@ pub enum ClaimError {
     Io {
         /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
 }

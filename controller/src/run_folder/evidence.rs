@@ -101,12 +101,12 @@ pub enum StoredError {
     /// The folder has no `evidence.json`: the run did not finish, or this is not the folder of a run; contains its path.
     #[error("{} has no {EVIDENCE}: it is not the folder of a run, or the run did not finish", .0.display())]
     Unfinished(PathBuf),
-    /// A file cannot be read.
+    /// A file of the folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A file of the folder has invalid content.
@@ -123,7 +123,7 @@ pub enum StoredError {
     /// The plan of the scenario differs from that of the run.
     #[error("the scenario in {} now gets a different plan than in the run: {why}", .folder.display())]
     OtherPlan {
-        /// Path of the folder.
+        /// Path of the run's folder.
         folder: PathBuf,
         /// Known reason: another seed, another version of weir, or a changed file.
         why: String,

@@ -1,4 +1,4 @@
-//! The kinds of switches that can run a program.
+//! The kinds of switches on which weir runs P4 programs.
 
 use std::fmt;
 

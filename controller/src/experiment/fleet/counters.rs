@@ -12,7 +12,7 @@ use crate::experiment::Planned;
 use crate::target::{Item, Query};
 
 impl Fleet {
-    /// Number of packets that a switch did not examine for faults, because the lease of its faults had run out.
+    /// Number of packets that met no fault at a switch, because the lease of the switch's faults had run out.
     pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.device(switch) else {
             return Ok(0);

@@ -65,7 +65,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Asks the thread to end, and does not wait for it.
+    /// Asks the keeper's thread to end, without waiting until it has ended.
     pub fn begin_end(&mut self) {
         self.running = None;
     }

@@ -297,7 +297,7 @@ impl Fleet {
     }
 
     /// Puts an epoch in force on every switch, in each pipeline that has faults; epoch 0 disarms all faults. Writes to all
-    /// switches at once, so a slow switch delays no other. Then refreshes the lease of the faults until epoch 0.
+    /// switches at once, so a slow switch delays no other. Also keeps refreshing the lease of the faults, until epoch 0.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
         self.epoch = epoch;
         match epoch {

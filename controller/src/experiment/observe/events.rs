@@ -34,7 +34,7 @@ pub struct Event<'a> {
     pub rdma: Option<RdmaPosition>,
     /// Number of the epoch that was in force when the frame arrived.
     pub epoch: u16,
-    /// Whether the fault acted correctly.
+    /// Whether the fault hit the frame as it had to, missed it, or hit it wrongly.
     pub outcome: Outcome,
     /// Addresses, ports and RoCEv2 fields of the frame, by filter name, such as `ip.src`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -54,7 +54,7 @@ pub struct Event<'a> {
 /// Position of a data packet in its RDMA connection. The event's `fields` have the packet's queue pair and sequence number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RdmaPosition {
-    /// The packet's sequence number minus the connection's first one.
+    /// Sequence number of the packet minus the first sequence number of its connection.
     pub relative_psn: u32,
     /// Round of the connection, from 1: a packet whose sequence number does not follow the previous one begins a new round.
     pub round: u32,
@@ -77,7 +77,7 @@ pub enum FirstPsn {
 pub struct Left<'a> {
     /// Number of the port.
     pub port: u32,
-    /// When each copy left, in nanoseconds since 1970.
+    /// When each of these copies left the switch, in nanoseconds since 1970.
     pub at_ns: &'a [u64],
 }
 

@@ -36,7 +36,7 @@ pub struct SwitchCounts {
     pub fired: Vec<u64>,
     /// Counts of each trigger of the scenario, in declared order.
     pub triggers: Vec<proof::TriggerCount>,
-    /// Frames that the switches report as lost.
+    /// Frames that the switches report as lost, in rings, in queues, or after the lease.
     pub losses: Vec<Loss>,
 }
 

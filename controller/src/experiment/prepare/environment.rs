@@ -58,7 +58,7 @@ pub enum EnvironmentError {
     Folder {
         /// Path of the folder or file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }

@@ -33,7 +33,7 @@ const LETTER: f64 = 6.6;
 /// A named range of the chart's axis, such as a step of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span<'a> {
-    /// Name of the range.
+    /// Name of the range, which is drawn above the panels.
     pub name: &'a str,
     /// Start of the range, in the unit of the axis.
     pub from: f64,
@@ -53,7 +53,7 @@ pub struct Chart<'a> {
     pub bands: &'a [Span<'a>],
     /// Positions on the axis at which a line is drawn through all panels, such as hits of faults.
     pub moments: &'a [f64],
-    /// The panels, from top to bottom.
+    /// The panels of the chart, from top to bottom.
     pub panels: &'a [Panel],
 }
 

@@ -5,15 +5,15 @@ use crate::report::grouped;
 /// Unit of a panel's values; the panel shows a fitting multiple of it, such as ms for nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     Time,
-    /// Bytes.
+    /// Size in bytes.
     Size,
-    /// Bits per second.
+    /// Bit rate in bits per second.
     Rate,
-    /// Bytes per second.
+    /// Throughput in bytes per second.
     Throughput,
-    /// Packets per second.
+    /// Packet rate in packets per second.
     Packets,
     /// Numbers without a unit.
     Number,

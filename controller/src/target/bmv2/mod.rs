@@ -30,7 +30,7 @@ pub enum AttachError {
     Io {
         /// The folder or file in words.
         what: &'static str,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The address does not have the form IP:PORT (host names are not resolved for Thrift); contains the address.

@@ -44,7 +44,7 @@ pub enum StartError {
     Io {
         /// The folder, file or program in words.
         what: String,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The switch's process could not be started or read.

@@ -32,7 +32,7 @@ pub use training::TrainingReports;
 /// Progress of a workload, such as 12 of 30 iterations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// Unit of `done` and `total`.
+    /// Unit of `done` and `total`, such as `iterations`.
     pub unit: &'static str,
     /// Number of units that are finished.
     pub done: u64,
@@ -117,7 +117,7 @@ pub struct Measured {
     pub commands: Vec<CommandResult>,
     /// Failures of the workload's programs that no fault explains; they fail the run.
     pub failures: Vec<String>,
-    /// Remarks that a reader needs to interpret the figures.
+    /// Remarks that a reader needs to interpret the measurements.
     pub remarks: Vec<String>,
 }
 

@@ -126,7 +126,7 @@ pub enum ReadError {
     File {
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The content of the capture file is invalid.
@@ -134,7 +134,7 @@ pub enum ReadError {
     Content {
         /// Path of the file.
         path: PathBuf,
-        /// The defect in the content.
+        /// Why the content is invalid.
         reason: String,
     },
 }

@@ -43,7 +43,7 @@ pub struct KeptPort {
 /// Counts of the frames that a run's folder keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptFrames {
-    /// Counts by port, in the order of switches and port numbers.
+    /// Counts of each recorded port, sorted by switch and port number.
     pub ports: Vec<KeptPort>,
     /// Time from which on no frames are kept, in nanoseconds since 1970, and the reason; `None` if frames are kept to the end.
     pub stopped: Option<(u64, String)>,
