@@ -74,7 +74,7 @@ pub struct Candidate {
     pub predicted_s: f64,
 }
 
-/// An algorithm that was not compared, as it has too many steps with these options.
+/// An algorithm, with its options, that was not compared, as it has too many steps.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftOut {
     /// Name of the algorithm on the command line.

@@ -99,7 +99,7 @@ fn together(args: &cli::Plan, scenario: &Scenario, target: Target) -> Result<Pla
     Ok(plans.swap_remove(0))
 }
 
-/// What a plan is made for: a kind of switch that weir can control, or a Tofino chip.
+/// Target of a plan: a kind of switch that weir can control, or a Tofino chip.
 #[derive(Clone, Copy)]
 enum Target {
     Here(Kind),

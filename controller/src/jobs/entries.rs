@@ -148,7 +148,7 @@ pub fn host(mac: Mac, port: u32) -> TableEntry {
     by_mac(mac, forward::UNICAST, &[(forward::PORT, port.into())])
 }
 
-/// Multicast group of broadcast frames, with these ports.
+/// Multicast group through which a switch sends broadcast frames to `ports`.
 pub fn flood(ports: &[u32]) -> MulticastGroup {
     let replicas = ports.iter().zip(1..);
     MulticastGroup {

@@ -62,9 +62,9 @@ pub struct TenantSlots {
     pub tenant: Option<String>,
     /// Number of the first slot.
     pub from: u32,
-    /// Number of these slots, from `from` on.
+    /// Number of the tenant's slots, from `from` on.
     pub slots: u32,
-    /// Number of these slots that running jobs hold.
+    /// Number of the tenant's slots that running jobs hold.
     pub held: u32,
     /// Maximum rate of all jobs of the tenant together, in bits per second; `None` if it is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct TenantSlots {
 pub struct Stranger {
     /// Number of the switch's port.
     pub port: u64,
-    /// Number of these frames since the program was loaded.
+    /// Number of frames that arrived at the port for jobs without a rank behind it, since the program was loaded.
     pub frames: u64,
 }
 

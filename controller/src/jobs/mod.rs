@@ -36,7 +36,7 @@ pub enum JobsError {
     /// The request to admit, renew or release a job is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The slots of the switch cannot be divided among these tenants.
+    /// The slots of the switch cannot be divided among the requested tenants.
     #[error(transparent)]
     Tenants(#[from] BadTenants),
     /// The P4 program that sums for jobs could not be built.

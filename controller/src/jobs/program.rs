@@ -7,7 +7,7 @@ use parser_gen::{Arch, FrameValues, Library, Options, generate, program};
 
 use crate::program::{ProgramError, compile};
 
-/// Builds that program for the switch of this name; returns its P4Info and the text that the embedded switch loads.
+/// Builds the P4 program for jobs; returns its P4Info, and the text that the embedded switch loads.
 pub fn build(switch: &str) -> Result<(P4Info, Vec<u8>), ProgramError> {
     let options = Options {
         aggregate: Some(FrameValues::V256),

@@ -26,7 +26,7 @@ use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Job number of the lease entry that stores the tenants; no job has it.
 const NOBODY: u16 = 0;
-/// What a switch counts for each job: frames that passed, and frames that it dropped, by reason.
+/// Outcomes of a job's frames that a switch counts: frames that passed, and frames that it dropped, by reason.
 pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::Passed,
     Guarded::Stranger,
@@ -111,7 +111,7 @@ impl Switch {
         Ok(!is_there)
     }
 
-    /// Returns an error if the switch lacks one of these ports. A switch that does not list its ports is not checked.
+    /// Returns an error if the switch lacks one of the ports `asked`. A switch that does not list its ports is not checked.
     #[cfg(feature = "testbed")]
     fn check_ports(&mut self, asked: &[u32]) -> Result<(), JobsError> {
         let Ok(counts) = self.target.port_counts() else {
@@ -353,7 +353,7 @@ impl Switch {
         self.take_back(&[grant.number])
     }
 
-    /// Deletes all entries and multicast groups of the jobs with these numbers, except their lease entries.
+    /// Deletes all entries and multicast groups of the jobs with the numbers `numbers`, except the jobs' lease entries.
     fn take_back(&mut self, numbers: &[u16]) -> Result<(), JobsError> {
         if numbers.is_empty() {
             return Ok(());

@@ -71,7 +71,7 @@ pub struct TrainingPlan {
 pub struct Placed {
     /// Name of each host, and the number of workers on it.
     pub hosts: Vec<(String, usize)>,
-    /// Number of these hosts that ran no other training's worker.
+    /// Number of hosts in `hosts` that ran no other training's worker.
     pub idle: usize,
     /// Whether it is proved that no placement takes fewer idle hosts, or as many idle hosts and fewer hosts.
     pub proven: bool,
@@ -118,7 +118,7 @@ pub struct Answers {
     pub tree: Vec<[String; 2]>,
 }
 
-/// A part of a plan: one node sums a share of the gradient for these workers.
+/// A part of a plan: one node sums a share of the gradient for some workers.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedPart {
     /// Share of the gradient that the part carries, from 0 to 1.
@@ -154,7 +154,7 @@ pub struct Direction {
     pub to: String,
     /// Capacity of the link in this direction, in bits per second.
     pub rate_bps: u64,
-    /// Load in bits per second, including traffic that the network carried before these trainings.
+    /// Load in bits per second: of the planned trainings, and of traffic that the network carried before.
     pub load_bps: u64,
 }
 
@@ -165,7 +165,7 @@ pub struct Sums {
     pub switch: String,
     /// Maximum throughput of updates that the switch can sum, in bits per second; `None` if it is unlimited.
     pub throughput_bps: Option<u64>,
-    /// Throughput of updates that the switch sums, in bits per second, including sums before these trainings.
+    /// Throughput of updates that the switch sums in bits per second: of the planned trainings, and of sums before.
     pub load_bps: u64,
 }
 

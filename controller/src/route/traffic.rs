@@ -23,9 +23,9 @@ const SAMPLES: usize = 100;
 /// The number of workers for which a server should wait in each round, so that the model learns soonest.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fastest {
-    /// Number of workers: the server waits for this many gradients, the first to arrive.
+    /// Number of workers whose gradients the server waits for in each round: the first ones to arrive.
     pub workers: usize,
-    /// Number of rounds until the model has learned, if the server waits for this many workers.
+    /// Number of rounds until the model has learned, if the server waits for `workers` workers.
     pub rounds: f64,
     /// Mean duration of a round in nanoseconds.
     pub round_ns: f64,

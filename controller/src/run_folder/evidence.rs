@@ -91,7 +91,7 @@ struct StoredPort {
     port: u32,
     /// Number of frames that passed the port and were judged.
     passed: u64,
-    /// Number of these frames that are in the capture file.
+    /// Number of the port's frames that are in the capture file.
     frames: u64,
 }
 

@@ -51,9 +51,9 @@ pub struct Checked {
 pub struct Difference {
     /// Number of the line, from 1.
     pub line: usize,
-    /// The line in `events.jsonl`; `None` if this log ends before the line.
+    /// The line in `events.jsonl`; `None` if `events.jsonl` ends before the line.
     pub stored: Option<String>,
-    /// The line in the new log; `None` if this log ends before the line.
+    /// The line in the new log; `None` if the new log ends before the line.
     pub replayed: Option<String>,
 }
 

@@ -58,11 +58,11 @@ struct Flow<'r> {
 /// Hits of a fault that are so close in time that the drawing shows them as one mark.
 #[derive(Serialize)]
 struct Hit {
-    /// Time of the first of these hits, in seconds since the workload began.
+    /// Time of the mark's first hit, in seconds since the workload began.
     at_s: f64,
-    /// Number of these hits.
+    /// Number of hits that the mark stands for.
     hits: u64,
-    /// Number of these hits that were wrong: missed, or of a frame that the fault had to spare.
+    /// Number of wrong hits among `hits`: missed, or of a frame that the fault had to spare.
     wrong: u64,
 }
 

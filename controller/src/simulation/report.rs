@@ -52,7 +52,7 @@ pub struct MemberResult {
     pub frames: u64,
     /// Size of the frames that the member sent, in bytes: whole Ethernet frames without FCS.
     pub bytes: u64,
-    /// Number of these frames whose chunk the member had sent before.
+    /// Number of frames in `frames` whose chunk the member had sent before.
     pub retransmitted_frames: u64,
     /// Number of times that a chunk of the member timed out.
     pub timeouts: u64,

@@ -20,7 +20,7 @@ pub struct Aborted {
     pub reason: String,
     /// When the condition held, in nanoseconds since the workload began.
     pub at_ns: u64,
-    /// Time from then until the last switch confirmed that no fault is armed, in nanoseconds.
+    /// Time from `at_ns` until the last switch confirmed that no fault is armed, in nanoseconds.
     pub disarmed_ns: u64,
     /// Names of the faults whose hits the condition counts.
     #[serde(skip)]

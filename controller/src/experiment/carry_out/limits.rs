@@ -54,7 +54,7 @@ impl TimeLimit {
     }
 }
 
-/// Where a limit is declared, as `FILE:LINE:COLUMN`; `FILE, by default` for a limit that the file does not declare.
+/// Position at which a limit is declared, as `FILE:LINE:COLUMN`; `FILE, by default` if the file does not declare the limit.
 fn place(scenario: &Scenario, span: Option<Span>) -> String {
     let file = &scenario.file;
     match span.map(|span| scenario.source().position(span.start)) {

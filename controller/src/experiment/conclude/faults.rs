@@ -25,7 +25,7 @@ pub struct FaultResult {
     pub met: u64,
     /// Number of frames that the fault hit, as the switches counted them, without those in `unforwarded`.
     pub fired: u64,
-    /// Number of frames that the fault had to hit and hit, from captures on both sides of the switches.
+    /// Number of frames that the fault had to hit and did hit, from captures on both sides of the switches.
     pub observed: u64,
     /// Number of frames in `observed` that another fault dropped, so that the effect of this fault is not visible.
     pub overridden: u64,
@@ -56,10 +56,10 @@ pub struct FaultResult {
     /// For a fault that takes RDMA data packets: number of these packets that their sender retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<u64>,
-    /// For such a fault: longest time from an RDMA packet that the fault took to its retransmission, in nanoseconds.
+    /// For a fault that takes RDMA data packets: longest time from a taken packet to its retransmission, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_ns: Option<u64>,
-    /// From this time on, since the workload began, captured frames are missing; the captures' counts cover earlier frames.
+    /// Time since the workload began from which on captured frames are missing; the captures' counts cover only earlier ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
     /// Whether the fault missed frames or hit wrong ones before `unproved_from_ns`.

@@ -28,7 +28,7 @@ pub struct TriggerResult {
     /// For a trigger with keys: number of frames that it did not count because their key had no register cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// From this time on, since the workload began, captured frames are missing; `observed` covers earlier frames.
+    /// Time since the workload began from which on captured frames are missing; `observed` covers only earlier frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
     /// Whether the switch's count and that of the captures agree.

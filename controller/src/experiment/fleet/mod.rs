@@ -100,7 +100,7 @@ impl Device {
     }
 }
 
-/// Updates that set the default action of each of these tables.
+/// Updates that set the default actions of tables; each call names the table and the action.
 fn defaults(calls: Vec<(String, ActionCall)>) -> Vec<(UpdateType, Item)> {
     let calls = calls.into_iter().map(|(table, action)| {
         let action = Some(action);
@@ -189,8 +189,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Attaches to running switches at these addresses, by switch name: loads each switch's program and writes the plan without
-    /// arming faults. If its kind supports it, a switch forwards its former traffic until all is written.
+    /// Attaches to running switches: loads each switch's program and writes the plan without arming faults. `addresses`: by
+    /// switch name. If its kind supports it, a switch forwards its former traffic until all is written.
     pub fn attach(
         planned: &Planned,
         addresses: &BTreeMap<String, String>,

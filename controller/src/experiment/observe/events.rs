@@ -77,14 +77,14 @@ pub enum FirstPsn {
 pub struct Left<'a> {
     /// Number of the port.
     pub port: u32,
-    /// When each of these copies left the switch, in nanoseconds since 1970.
+    /// When each copy of the frame left through the port, in nanoseconds since 1970.
     pub at_ns: &'a [u64],
 }
 
 /// Consecutive bytes of a frame that a fault had to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedBytes {
-    /// Offset of the first of these bytes in the frame, from 0.
+    /// Offset of the first changed byte in the frame, from 0.
     pub at: usize,
     /// The bytes before the change, in hexadecimal digits.
     pub from: String,

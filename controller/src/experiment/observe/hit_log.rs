@@ -49,11 +49,11 @@ impl InOrder {
 pub struct Mark {
     /// Index of the injection in [`scenario::Plan::injections`].
     pub injection: usize,
-    /// When the first of these hits came, in nanoseconds since 1970.
+    /// When the first hit of the mark came, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Number of these hits.
+    /// Number of hits that the mark stands for.
     pub hits: u64,
-    /// Number of these hits that were wrong: missed, or of a frame that the fault had to spare.
+    /// Number of wrong hits among `hits`: missed, or of a frame that the fault had to spare.
     pub wrong: u64,
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::experiment::Planned;
 
-/// Name of this log in the folder of a run; it gets one line each minute.
+/// Name of the log of counts in the folder of a run; the log gets one line each minute.
 pub const MINUTES: &str = "minutes.jsonl";
 
 const MINUTE_NS: u64 = 60_000_000_000;

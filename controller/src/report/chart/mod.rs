@@ -77,7 +77,7 @@ pub enum Content {
     Stretches(Vec<(f64, f64)>),
     /// Values at times in seconds; a time without a value is marked at the top of the panel.
     Points(Vec<(f64, Option<f64>)>),
-    /// Values per interval of equal width, from time 0 on, on both sides of the faults.
+    /// Values per interval of equal width, from time 0 on: of packets before the faults (sent) and after the faults (received).
     Bins {
         /// Width of each interval in seconds.
         width_s: f64,

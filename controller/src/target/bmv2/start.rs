@@ -68,7 +68,7 @@ pub enum StartError {
     Target(#[from] TargetError),
 }
 
-/// What weir needs to know to start a BMv2 switch.
+/// Settings with which a BMv2 switch is started.
 pub struct Launch<'a> {
     /// The kind of BMv2 switch.
     pub kind: Kind,

@@ -40,7 +40,7 @@ pub struct DisruptionExecution {
     /// When the controller observed that the fault was undone; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_ns: Option<u64>,
-    /// Why the fault was not carried out at all this time; `None` if it was.
+    /// Why the execution was skipped; `None` if the fault was carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// State that the controller observed instead of the required one; `None` if it observed the required state.

@@ -236,8 +236,8 @@ fn over_time(report: &ClientReport) -> Timed {
     }
 }
 
-/// Remark on requests of a client that the server refused; `None` if it refused none. Their latencies are not those of served
-/// requests.
+/// Remark on a client's requests that the server refused, whose latencies are not those of served requests; `None` if the
+/// server refused none.
 fn refusals(report: &ClientReport) -> Option<String> {
     let mut answers = report
         .operations

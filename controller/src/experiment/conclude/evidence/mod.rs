@@ -1,4 +1,4 @@
-//! The evidence of a run besides the captured frames, and the judgment of both.
+//! The evidence of a run besides the captured frames, and the judgment of evidence and frames.
 
 #[cfg(test)]
 pub(crate) mod tests;

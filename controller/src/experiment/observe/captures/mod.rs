@@ -36,7 +36,7 @@ pub struct KeptPort {
     pub port: u32,
     /// Number of frames that passed the port and were judged.
     pub passed: u64,
-    /// Number of these frames that are in the capture file.
+    /// Number of the port's frames that are in the capture file.
     pub kept: u64,
 }
 
@@ -74,7 +74,7 @@ struct Port {
     held: VecDeque<Spooled>,
     /// Number of frames of the first batch that have been selected or discarded.
     done: usize,
-    /// Number of these frames, of all batches, that arrived at the switch.
+    /// Number of processed frames, of all batches, that arrived at the switch.
     came: u64,
     /// Latest time of a frame so far, by which frames of all ports are sorted; it never decreases.
     key_ns: u64,

@@ -24,7 +24,7 @@ pub(super) struct Runs {
     pub exit: i32,
     /// Number of runs whose exit code was not 0.
     pub failures: u64,
-    /// Number of runs that a fault ended; no other field includes these runs.
+    /// Number of runs that a fault ended; the other fields do not count them.
     pub ended_by_faults: u64,
 }
 
