@@ -63,11 +63,11 @@ impl SummedJob {
 /// Where a switch sends frames with a certain destination MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// Through the port of this number.
+    /// Frames leave through the port of this number.
     Port(u32),
-    /// To all ports of the multicast group of this number.
+    /// Frames go to all ports of the multicast group of this number.
     Group(u32),
-    /// Back to the sender, after the switch has answered the request in the frame.
+    /// Frames go back to their sender, after the switch has answered the requests in them.
     Back,
 }
 

@@ -60,7 +60,7 @@ pub struct Counts {
 pub struct TenantSlots {
     /// Name of the tenant; `None` for the slots that belong to no tenant.
     pub tenant: Option<String>,
-    /// Number of the first slot.
+    /// Number of the tenant's first slot.
     pub from: u32,
     /// Number of the tenant's slots, from `from` on.
     pub slots: u32,

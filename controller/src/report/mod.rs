@@ -60,7 +60,7 @@ impl Verdict {
         self.checks.iter().all(|check| check.holds)
     }
 
-    /// The checks that fail.
+    /// The checks that fail, in the order of the report.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.holds)
     }

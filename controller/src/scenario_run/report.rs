@@ -314,7 +314,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
     }
 }
 
-/// The report as an HTML page.
+/// The report as an HTML page, with drawings and the scenario's text.
 pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let mut page = Page::new(&format!("weir run {}", run.scenario), &judged.verdict);

@@ -12,7 +12,7 @@ pub enum Role {
     Main,
     /// A series that the main series is compared with.
     Other,
-    /// The main series under faults.
+    /// The main series, measured under faults.
     Faulted,
 }
 

@@ -57,7 +57,7 @@ pub struct SeriesResult {
 /// Last part of the standard output or standard error of a command.
 #[derive(Debug, Clone, Serialize)]
 pub struct StreamKept {
-    /// Text of the last part.
+    /// Last part of the output, as text.
     pub tail: String,
     /// Number of bytes that the command wrote in total.
     pub bytes: u64,

@@ -84,7 +84,7 @@ impl Prepared {
     }
 }
 
-/// A command that was found by its name.
+/// A command of the workload, found by its name: a service or a driver.
 enum Named<'j> {
     Service(&'j mut Service),
     Driver(&'j mut Driver),
