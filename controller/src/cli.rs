@@ -1,4 +1,4 @@
-//! Arguments of the command line.
+//! The arguments of each command of `weir`, as clap parses them; their doc comments are the help texts.
 
 pub mod collectives;
 #[cfg(feature = "testbed")]
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, after_help = EXIT_CODES)]
 pub struct Cli {
-    /// The command
+    /// The command of `weir` to perform.
     #[command(subcommand)]
     pub command: Command,
     /// Log progress on standard error; -vv: also details for developers; without, only warnings. RUST_LOG=FILTER, such as
@@ -33,7 +33,7 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "Exit codes: 0 passed, 1 an expectation failed, 2 could not run, 3 aborted by a condition of the scenario.";
 
-/// The commands.
+/// The commands of `weir`, with their arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "testbed")]
@@ -107,7 +107,7 @@ pub enum Command {
 }
 
 #[cfg(feature = "testbed")]
-/// Links between hosts and switches.
+/// How `weir demo` connects hosts and switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Links {
     /// Virtual Ethernet between network namespaces
@@ -117,7 +117,7 @@ pub enum Links {
 }
 
 #[cfg(feature = "testbed")]
-/// `weir demo`
+/// Arguments of `weir demo`.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Links between hosts and switches
@@ -142,7 +142,7 @@ pub struct Demo {
 }
 
 #[cfg(feature = "testbed")]
-/// `weir run`
+/// Arguments of `weir run`.
 #[derive(Debug, Args)]
 pub struct Run {
     /// Path of the scenario; `-` is the standard input
@@ -164,16 +164,16 @@ pub struct Run {
     /// Folder whose P4 sources replace the built-in ones
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
-    /// The switches
+    /// Kind of the switches that run the scenario, and where their programs are installed.
     #[command(flatten)]
     pub target: Target,
-    /// Additional protocols
+    /// Folders of protocols besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
 #[cfg(feature = "testbed")]
-/// `weir replay`
+/// Arguments of `weir replay`.
 #[derive(Debug, Args)]
 pub struct Replay {
     /// Folder of the run, as `run --out` or `between --out` wrote it
@@ -184,12 +184,12 @@ pub struct Replay {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// Additional protocols that the run had
+    /// Folders of protocols that the run had besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// Protocols besides the built-in ones.
+/// Folders of protocols that a command reads besides the built-in ones.
 #[derive(Debug, Args)]
 pub struct Protocols {
     /// Folder whose *.yaml files define protocols for filters (docs/protocols.md); may be repeated
@@ -198,7 +198,7 @@ pub struct Protocols {
 }
 
 #[cfg(feature = "testbed")]
-/// `weir between`
+/// Arguments of `weir between`.
 #[derive(Debug, Args)]
 pub struct Between {
     /// Interface of the first side of the scenario's `wire`; without both interfaces, the scenario names them
@@ -218,7 +218,7 @@ pub struct Between {
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Additional protocols
+    /// Folders of protocols besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
     /// Folder for everything that the run records, as with `run --out`; requires --scenario
@@ -233,7 +233,7 @@ pub struct Between {
     pub p4src: Option<PathBuf>,
 }
 
-/// Parses a quantity in its dimension's smallest unit; the error includes the hint.
+/// Parses a quantity such as `10ms` or `1Gbit/s` into the smallest unit of its dimension (ns, bit/s, bytes).
 fn quantity(text: &str, dimension: scenario::units::Dimension) -> Result<u64, String> {
     scenario::units::parse(text, dimension).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
@@ -248,7 +248,7 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// The kind of switch, and where its programs are installed.
+/// Arguments of several commands: the kind of switches, and where the programs for this kind are installed.
 #[derive(Debug, Args)]
 pub struct Target {
     /// Kind of switch
@@ -265,7 +265,7 @@ pub struct Target {
     pub bmv2_log: Option<PathBuf>,
 }
 
-/// `weir control`
+/// Arguments of `weir control`.
 #[derive(Debug, Args)]
 pub struct Control {
     /// Path of the scenario
@@ -276,15 +276,15 @@ pub struct Control {
     /// Folder whose P4 sources replace the built-in ones
     #[arg(long, value_name = "FOLDER")]
     pub p4src: Option<PathBuf>,
-    /// The switches
+    /// Kind of the switches on which the scenario runs, and where p4c is installed.
     #[command(flatten)]
     pub target: Target,
-    /// Additional protocols
+    /// Folders of protocols besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// `weir doctor`
+/// Arguments of `weir doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Interface of a rank on this host; checks the host too. Without --switch and --rank, the host is checked in any case: on
@@ -315,14 +315,14 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// A switch's name, its server, and its device id there.
+/// A switch that `weir doctor` reads: its name, its P4Runtime server, and its device id on that server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Name of the switch.
     pub name: String,
-    /// `host:port`.
+    /// Address of the switch's P4Runtime server, as `host:port`.
     pub address: String,
-    /// Device id, if given.
+    /// Device id of the switch on its server; `None` to try its position among the arguments, from 1, and then 0.
     pub id: Option<u64>,
 }
 
@@ -354,7 +354,7 @@ fn switch_address(text: &str) -> Result<(String, String), String> {
 }
 
 impl Target {
-    /// A kind of switch whose programs are on PATH.
+    /// Creates a target of this kind, for switches whose programs are looked up on PATH.
     #[cfg(feature = "testbed")]
     pub fn new(kind: Kind) -> Target {
         Target {
@@ -374,7 +374,7 @@ impl Target {
         Tools::here(&self.bmv2_dir).caching(cache)
     }
 
-    /// The switches, if they are already running: only p4c must be installed.
+    /// Kind and tools of switches that already run elsewhere; an error if p4c is needed but not installed.
     pub fn switches_elsewhere(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();
         controller::target::bmv2::check_compiler(self.kind, &tools)?;
@@ -385,7 +385,7 @@ impl Target {
         })
     }
 
-    /// The switches, if their programs are installed.
+    /// Kind and tools of switches that weir starts; an error if BMv2 or p4c is needed but not installed.
     #[cfg(feature = "testbed")]
     pub fn switches(&self) -> Result<Switches, MissingTool> {
         let tools = self.tools();
@@ -398,18 +398,18 @@ impl Target {
     }
 }
 
-/// `weir validate`
+/// Arguments of `weir validate`.
 #[derive(Debug, Args)]
 pub struct Validate {
     /// Paths of the scenarios; `-` is the standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Additional protocols
+    /// Folders of protocols besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// `weir plan`
+/// Arguments of `weir plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
     /// Path of the scenario; `-` is the standard input
@@ -434,12 +434,12 @@ pub struct Plan {
     /// Kind of switch; for a Tofino, also shows a lower bound of the resources that the programs need
     #[arg(long, value_enum, default_value_t = PlanFor::Embedded, value_name = "KIND")]
     pub target: PlanFor,
-    /// Additional protocols
+    /// Folders of protocols besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// Switches that a plan can target, including those that weir cannot start.
+/// Kinds of switches that `weir plan` can plan for, including those that weir cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum PlanFor {

@@ -1,12 +1,12 @@
-//! Prints warnings of the running parts (switch, agents) to standard error.
+//! Prints trace events and warnings of the switches, the agents and the libraries to standard error.
 
 use std::io::IsTerminal;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
-/// Prints trace events from now on, one line each, if the filter admits them: the filter of `RUST_LOG` if it is set, else
-/// warnings, or more with `verbose` (1: information, 2: debugging, 3: all).
+/// Installs the global subscriber, which prints each admitted trace event as one line. `RUST_LOG` is the filter if it is set;
+/// else warnings are admitted, or more with `verbose` (1: information, 2: debugging, 3: all).
 pub fn to_stderr(verbose: u8) {
     let asked = std::env::var("RUST_LOG").ok();
     let (filter, misspelt) = filter(asked.as_deref(), verbose);
@@ -22,7 +22,7 @@ pub fn to_stderr(verbose: u8) {
     }
 }
 
-/// Libraries that weir uses and that log many events.
+/// Libraries of other authors that log many events; `filter` admits only their warnings unless `verbose` is 3.
 const LIBRARIES: [&str; 8] = [
     "h2",
     "hyper",
@@ -34,7 +34,7 @@ const LIBRARIES: [&str; 8] = [
     "tower",
 ];
 
-/// Returns the filter, and the error in the requested one, if any.
+/// Returns the filter that `to_stderr` uses, and the error in `asked` (the value of `RUST_LOG`) if it cannot be parsed.
 fn filter(asked: Option<&str>, verbose: u8) -> (Targets, Option<String>) {
     let level = match verbose {
         0 => LevelFilter::WARN,

@@ -1,4 +1,4 @@
-//! `weir`: aggregate gradients inside the network; inject declared faults, and prove what they hit.
+//! The program `weir`: parses the command line, calls the command's function in `commands/`, and returns its exit code.
 
 mod cli;
 mod commands;

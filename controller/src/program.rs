@@ -12,60 +12,60 @@ use parser_gen::{Arch, GenerateError, Generated, Note};
 use scenario::plan::SwitchPlan;
 use scenario::plan::names;
 
-/// A program, ready to be loaded.
+/// A P4 program of a switch, compiled and ready to be loaded.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Names and types that a control plane may address.
+    /// P4Info of the program: the tables, actions, registers and counters that a controller may address.
     pub p4info: P4Info,
     /// The preprocessed P4 text, which the embedded switch loads.
     pub device_config: Vec<u8>,
-    /// Entries of the generated match tables, of both pipelines.
+    /// Table entries for the match tables that parser-gen generated, of ingress and egress.
     pub classify: Vec<TableEntry>,
-    /// Indexes of the counter of frames that could not be parsed to the depth that the filters need.
+    /// Names of the parsing failures that the program counts, by index of its counter.
     pub notes: Vec<Note>,
-    /// Path and text of each source file.
+    /// Text of each P4 source file, by path.
     pub sources: BTreeMap<String, String>,
 }
 
-/// Why there is no program.
+/// Why no program could be built for a switch.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// The initial entries cannot be written as JSON.
+    /// The initial table entries cannot be written as JSON.
     #[error("switch {switch}: {error}")]
     Written {
-        /// Name of the switch.
+        /// Name of the switch whose program is built.
         switch: String,
-        /// The serializer's error.
+        /// Error of the JSON serializer.
         error: serde_json::Error,
     },
     /// The generator cannot build a program for the filters.
     #[error("switch {switch}: {source}")]
     Generate {
-        /// Name of the switch.
+        /// Name of the switch whose program is built.
         switch: String,
-        /// The generator's error.
+        /// Error of the generator of P4 text.
         source: GenerateError,
     },
     /// A file of `--p4src` cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Path of the file.
+        /// Path of the file that cannot be read.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The compiler found errors in the program.
     #[error("switch {switch}: the P4 program has errors\n{rendered}")]
     Compile {
-        /// Name of the switch.
+        /// Name of the switch whose program is built.
         switch: String,
-        /// The diagnostics.
+        /// The compiler's diagnostics, as printed.
         rendered: String,
     },
 }
 
-/// Generates and checks the program of a switch by its plan. With `p4src`, files of that folder replace the built-in files
-/// of the same path.
+/// Generates and checks the program of a switch by its plan. Files in the folder `p4src` replace the built-in P4 files of the
+/// same path.
 pub fn build(
     arch: Arch,
     planned: &SwitchPlan,
@@ -97,7 +97,7 @@ pub fn build(
     })
 }
 
-/// Generates and checks the program for a chip, and returns it with its sources; `p4lang::tofino` can report its resources.
+/// Generates and checks a switch's program for a Tofino chip; returns it compiled, with the text of each source by path.
 pub fn for_chip(
     chip: Chip,
     planned: &SwitchPlan,
@@ -118,7 +118,7 @@ pub fn for_chip(
     Ok((compiled, sources))
 }
 
-/// The entries that are written into a switch of this architecture before its timeline begins, as JSON.
+/// Table entries that the controller writes into a switch before the timeline begins, as JSON.
 pub fn written(arch: Arch, planned: &SwitchPlan) -> Result<String, ProgramError> {
     let generated = generate(planned)?;
     let written = serde_json::to_string_pretty(&planned.written(arch, &generated));

@@ -1,4 +1,4 @@
-//! Progress of long work, on the standard error: a bar on a terminal, a line per step elsewhere.
+//! Shows the progress of a long command on standard error: a bar on a terminal, otherwise a line per step.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -9,10 +9,10 @@ use crate::experiment::carry_out::workload::Position;
 use crate::experiment::{ExperimentError, Observer};
 use crate::report::{grouped, percent};
 
-/// From this many frames on, judging them takes long enough to be announced where no bar shows it.
+/// Number of frames from which on a line announces that they are judged, if no progress bar shows it.
 const MANY_FRAMES: u64 = 10_000;
 
-/// Shows which step runs, and its progress.
+/// Display of the current step of a command (such as a scenario's run) and of its progress.
 pub struct Progress {
     bar: Option<ProgressBar>,
     name: String,
@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the display; it prints nothing if `quiet`.
+    /// Creates the display, with no step yet; it prints nothing if `quiet`.
     pub fn new(quiet: bool) -> Progress {
         Progress {
             bar: None,
@@ -29,14 +29,14 @@ impl Progress {
         }
     }
 
-    /// Begins a step without a bar.
+    /// Creates the display with a step that has no bar: only its end is printed.
     pub fn without_bar(name: &str, quiet: bool) -> Progress {
         let mut progress = Progress::new(quiet);
         name.clone_into(&mut progress.name);
         progress
     }
 
-    /// Begins a step of `length` units.
+    /// Begins a step of `length` units, such as iterations or requests; `unit` is their name.
     pub fn begin(&mut self, name: &str, length: u64, unit: &str) {
         name.clone_into(&mut self.name);
         if self.quiet || !std::io::stderr().is_terminal() {
@@ -52,7 +52,7 @@ impl Progress {
         self.bar = Some(bar);
     }
 
-    /// Shows the position within the step.
+    /// Shows on the bar how far the workload has come.
     fn advance(&mut self, position: &Position) {
         if let Some(bar) = &self.bar {
             bar.set_length(position.total);
@@ -73,7 +73,7 @@ impl Progress {
         }
     }
 
-    /// Ends the step.
+    /// Ends the step: removes its bar, and prints its name with `message`.
     pub fn end(&mut self, message: &str) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -88,7 +88,7 @@ fn template(unit: &str) -> String {
     format!("{{prefix:>12}} {{bar:24}} {{pos}}/{{len}} {unit}  {{msg}}")
 }
 
-/// The run of a scenario is a step.
+/// Shows the run of a scenario as one step.
 impl Observer for Progress {
     fn begins(&mut self, scenario: &str, position: &Position) {
         self.begin(scenario, position.total, position.unit);

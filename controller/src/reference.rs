@@ -1,4 +1,4 @@
-//! The training without any network: every other run has to reach the same result.
+//! Computes the demo's training in one process without a network: the three runs over networks must reach the same result.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use scenario::model::workload::Training;
 
 use crate::experiment::ExperimentError;
 
-/// The result of the training in one process.
+/// The result of the reference training, which runs in one process without a network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
-    /// The fraction of held-out samples that the final weights recognise.
+    /// Fraction of the held-out samples that the final weights classify correctly, from 0 to 1.
     pub accuracy: f64,
-    /// The SHA-256 of the final weights.
+    /// SHA-256 of the final weights, in hexadecimal.
     pub weights_sha256: String,
-    /// Duration of the training.
+    /// Wall-clock duration of the training.
     pub wall: Duration,
 }
 
 impl Reference {
-    /// Runs the training.
+    /// Runs the reference training in this process; `seed` determines the initial weights and the batches.
     pub fn compute(seed: u64, training: &Training) -> Result<Reference, ExperimentError> {
         let start = Instant::now();
         let recipe = Recipe {

@@ -1,4 +1,4 @@
-//! Sources on the disk. What is larger than a program may be is not read to its end: it may have none.
+//! Reads P4 sources and other texts from files or the standard input, up to the size limit of a P4 program.
 
 use p4lang::LIMITS;
 use std::fs::File;
@@ -6,12 +6,12 @@ use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Files where their names say.
+/// Loads P4 sources for p4lang from files, by their paths.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 
 impl Disk {
-    /// A file's text. Errors: those of [`bytes`], `InvalidData` for what is no text.
+    /// Reads the text of a file. Errors: those of [`bytes`]; `InvalidData` if the content is not UTF-8 text.
     pub fn read(path: &Path) -> Result<String, Error> {
         p4lang::source_text(bytes(path)?).map_err(|why| Error::new(ErrorKind::InvalidData, why))
     }
@@ -30,14 +30,14 @@ impl p4lang::Loader for Disk {
     }
 }
 
-/// A file's name as `#include` and `#line` have it. Errors: `InvalidInput`; one that is no UTF-8 cannot stand there.
+/// Returns a path as text, as `#include` and `#line` need it. Error: `InvalidInput` if the path is not UTF-8.
 pub fn name(path: &Path) -> Result<&str, Error> {
     let why = || Error::new(ErrorKind::InvalidInput, "its name is not UTF-8");
     path.to_str().ok_or_else(why)
 }
 
-/// A file's text without the mark that some editors begin it with; `-` is the standard input. Errors: those of [`bytes`],
-/// `InvalidData` for what is no text.
+/// Reads the text of a file, without a byte order mark; `-` is the standard input. Errors: those of [`bytes`]; `InvalidData` if
+/// the content is not UTF-8 text.
 pub fn text(path: &Path) -> Result<String, Error> {
     let bytes = if is_stdin(path) {
         all_of(std::io::stdin().lock())?
@@ -51,13 +51,13 @@ pub fn text(path: &Path) -> Result<String, Error> {
     })
 }
 
-/// Whether a file's name stands for the standard input.
+/// Whether a path stands for the standard input: `-`.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads a file. Errors: as [`all_of`]; `InvalidInput` if it is not a file, since a pipe without a writer would have no end.
-/// An open descriptor, under a name such as `/dev/stdin` or `/dev/fd/3`, is read whatever its type is.
+/// Reads a file. Errors: those of [`all_of`]; `InvalidInput` for a pipe, socket or device, as reading a pipe without a writer
+/// would block. A file that is open already, such as `/dev/stdin` or `/dev/fd/3`, is read whatever its kind.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let open_already = path.starts_with("/dev/fd") || path == Path::new("/dev/stdin");
     let what = std::fs::metadata(path)?.file_type();
@@ -77,7 +77,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Reads to the end. Errors: those of the system; `FileTooLarge` for more than [`p4lang::Limits::source_bytes`].
+/// Reads a source to its end. Errors: those of the system; `FileTooLarge` for more than [`p4lang::Limits::source_bytes`].
 pub fn all_of(source: impl Read) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let most = LIMITS.source_bytes;

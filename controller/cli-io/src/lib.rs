@@ -1,4 +1,4 @@
-//! Input of files and output of messages, for all command lines.
+//! Input and output that the command lines of `weir` and the software switch share: files in, messages out.
 
 pub mod disk;
 pub mod stderr;

@@ -1,4 +1,4 @@
-//! Arguments of `weir collectives`.
+//! Arguments of `weir collectives plan`, as clap parses them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use collectives::cost::choose::Numbering;
 use controller::collectives::{CollectiveKind, InsideBy, NUMBERINGS, algorithms, words};
 use scenario::units::Dimension;
 
-/// `weir collectives`
+/// Subcommands of `weir collectives`.
 #[derive(Debug, Subcommand)]
 pub enum Collectives {
     /// Find the fastest algorithm for a collective of a network's hosts; predict its time, and the bytes on each link
     Plan(Plan),
 }
 
-/// `weir collectives plan`
+/// Arguments of `weir collectives plan`.
 #[derive(Debug, Args)]
 #[command(after_help = "The cost model: docs/rdma.md, \"What a schedule costs\".")]
 pub struct Plan {
@@ -78,11 +78,11 @@ pub struct Plan {
     pub svg: Option<PathBuf>,
 }
 
-/// Algorithms with the same word on the command line.
+/// Algorithms that one word of the command line names; `hierarchical` names several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only(pub Vec<Algorithm>);
 
-/// Interconnect of the ranks of a host.
+/// How the ranks of one host are connected with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Inside {
     /// NVLink of an H100; GPUs and NICs in PCIe 5.0 slots
@@ -110,7 +110,7 @@ fn numbering(word: &str) -> Numbering {
     found.map_or(Numbering::Plain, |(_, numbering)| numbering)
 }
 
-/// Maximum size of a collective in bytes.
+/// Maximum size of a collective's data in bytes.
 const LARGEST: u64 = 1 << 40;
 
 fn size(text: &str) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! Arguments of `weir job`.
+//! Arguments of the subcommands of `weir job`, as clap parses them.
 
 use clap::{Args, Subcommand};
 use controller::jobs::Host;
@@ -6,7 +6,7 @@ use scenario::model::job::SLOTS;
 use scenario::units::Dimension;
 use std::time::Duration;
 
-/// `weir job`
+/// Subcommands of `weir job`.
 #[derive(Debug, Subcommand)]
 pub enum Job {
     /// Load the summing program into a switch, and set its hosts and the slots of its tenants
@@ -25,7 +25,7 @@ pub enum Job {
     List(List),
 }
 
-/// The switch.
+/// Arguments of all subcommands of `weir job`: the switch that they work on.
 #[derive(Debug, Args)]
 pub struct At {
     /// P4Runtime address of the switch
@@ -40,10 +40,10 @@ pub struct At {
     pub device_id: u64,
 }
 
-/// `weir job setup`
+/// Arguments of `weir job setup`.
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// The switch
+    /// The switch to prepare for jobs.
     #[command(flatten)]
     pub at: At,
     /// A host and its port, such as 1=02:00:00:00:00:01; repeat for each host
@@ -61,12 +61,12 @@ pub struct Setup {
     pub replace: bool,
 }
 
-/// `weir job admit`
+/// Arguments of `weir job admit`.
 #[derive(Debug, Args)]
 pub struct Admit {
     /// The job's name
     pub name: String,
-    /// The switch
+    /// The switch that is to sum for the job.
     #[command(flatten)]
     pub at: At,
     /// Ports of its ranks, in the order of the ranks, such as 1,2,5
@@ -85,7 +85,7 @@ pub struct Admit {
     /// The job's number on the wire; without, the lowest free one
     #[arg(long, value_name = "NUMBER")]
     pub number: Option<u16>,
-    /// The lease
+    /// Time after which the job may no longer send.
     #[command(flatten)]
     pub lease: Lease,
     /// Print one JSON object instead of text
@@ -93,7 +93,7 @@ pub struct Admit {
     pub json: bool,
 }
 
-/// A job's lease.
+/// Arguments of a job's lease: the time after which the job may no longer send.
 #[derive(Debug, Args)]
 pub struct Lease {
     /// Time for which the job may send from now on, unless it is renewed
@@ -105,22 +105,22 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease in nanoseconds; `None`: until the job is released.
+    /// Duration of the lease in nanoseconds; `None`: the job may send until it is released.
     pub fn ns(&self) -> Option<u64> {
         let ns = || u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX);
         (!self.no_lease).then(ns)
     }
 }
 
-/// `weir job renew`
+/// Arguments of `weir job renew`.
 #[derive(Debug, Args)]
 pub struct Renew {
     /// The job's name
     pub name: String,
-    /// The switch
+    /// The switch that sums for the job.
     #[command(flatten)]
     pub at: At,
-    /// The lease
+    /// The new lease, which begins now.
     #[command(flatten)]
     pub lease: Lease,
     /// Print one JSON object instead of text
@@ -128,12 +128,12 @@ pub struct Renew {
     pub json: bool,
 }
 
-/// `weir job keep`
+/// Arguments of `weir job keep`.
 #[derive(Debug, Args)]
 pub struct Keep {
     /// The job's name
     pub name: String,
-    /// The switch
+    /// The switch that sums for the job.
     #[command(flatten)]
     pub at: At,
     /// Time for which the job may send after this command has died. It replaces the job's present lease, even a longer one;
@@ -142,12 +142,12 @@ pub struct Keep {
     pub lease: Duration,
 }
 
-/// `weir job release`
+/// Arguments of `weir job release`.
 #[derive(Debug, Args)]
 pub struct Named {
     /// The job's name
     pub name: String,
-    /// The switch
+    /// The switch that sums for the job.
     #[command(flatten)]
     pub at: At,
     /// Print one JSON object instead of text
@@ -155,22 +155,22 @@ pub struct Named {
     pub json: bool,
 }
 
-/// `weir job env`
+/// Arguments of `weir job env`.
 #[derive(Debug, Args)]
 pub struct Env {
     /// The job's name
     pub name: String,
     /// The rank, from 0
     pub rank: usize,
-    /// The switch
+    /// The switch that sums for the job.
     #[command(flatten)]
     pub at: At,
 }
 
-/// `weir job list`
+/// Arguments of `weir job list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// The switch
+    /// The switch whose jobs are listed.
     #[command(flatten)]
     pub at: At,
     /// Print one JSON object instead of text

@@ -1,10 +1,10 @@
-//! Arguments of `weir p4`.
+//! Arguments of the subcommands of `weir p4`, as clap parses them.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// `weir p4`
+/// Subcommands of `weir p4`.
 #[derive(Debug, Subcommand)]
 pub enum P4 {
     /// Report a program's errors, reads of headers that may be invalid, and reads of values that are never set
@@ -24,10 +24,10 @@ pub enum P4 {
     Run(P4Run),
 }
 
-/// `weir p4 graph`
+/// Arguments of `weir p4 graph`.
 #[derive(Debug, Args)]
 pub struct P4Graph {
-    /// The program
+    /// The P4 program to draw.
     #[command(flatten)]
     pub source: P4File,
     /// Path of the graph; without, the standard output
@@ -36,10 +36,10 @@ pub struct P4Graph {
 }
 
 #[cfg(feature = "testbed")]
-/// `weir p4 run`
+/// Arguments of `weir p4 run`.
 #[derive(Debug, Args)]
 pub struct P4Run {
-    /// The program
+    /// The P4 program to run.
     #[command(flatten)]
     pub source: P4File,
     /// A packet in hexadecimal digits; may be repeated
@@ -64,7 +64,7 @@ pub struct P4Run {
 }
 
 #[cfg(feature = "testbed")]
-/// Executor of a program.
+/// The executors that can run a P4 program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Executor {
     /// A register machine
@@ -76,7 +76,7 @@ pub enum Executor {
 }
 
 #[cfg(feature = "testbed")]
-/// Bytes in hexadecimal digits.
+/// Bytes of a packet, written in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hex(pub Vec<u8>);
 
@@ -85,10 +85,10 @@ fn hexadecimal(text: &str) -> Result<Hex, String> {
     softswitch::p4_run::bytes(text).map(Hex)
 }
 
-/// `weir p4 info`
+/// Arguments of `weir p4 info`.
 #[derive(Debug, Args)]
 pub struct P4Info {
-    /// The program
+    /// The P4 program whose P4Info is printed.
     #[command(flatten)]
     pub source: P4File,
     /// Format of the P4Info message
@@ -96,7 +96,7 @@ pub struct P4Info {
     pub format: MessageFormat,
 }
 
-/// Format of a protobuf message.
+/// Format in which a protobuf message is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MessageFormat {
     /// Protobuf's text format
@@ -105,7 +105,7 @@ pub enum MessageFormat {
     Binary,
 }
 
-/// When diagnostics are colored.
+/// When diagnostics and traces are colored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set
@@ -116,7 +116,7 @@ pub enum Color {
     Never,
 }
 
-/// `weir p4 fmt`
+/// Arguments of `weir p4 fmt`.
 #[derive(Debug, Args)]
 pub struct P4Fmt {
     /// Paths of the sources; `-` formats the standard input to the standard output
@@ -127,7 +127,7 @@ pub struct P4Fmt {
     pub check: bool,
 }
 
-/// A Tofino chip.
+/// A Tofino chip, by its number of stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Chip {
     /// 12 stages
@@ -136,10 +136,10 @@ pub enum Chip {
     Tofino2,
 }
 
-/// `weir p4 resources`
+/// Arguments of `weir p4 resources`.
 #[derive(Debug, Args)]
 pub struct P4Resources {
-    /// The program
+    /// The P4 program whose resources are estimated.
     #[command(flatten)]
     pub source: P4File,
     /// The chip; without, the one whose declarations the program includes
@@ -150,7 +150,7 @@ pub struct P4Resources {
     pub json: bool,
 }
 
-/// A P4 source and how to preprocess it.
+/// Arguments of several subcommands: a P4 program, and how its source is preprocessed.
 #[derive(Debug, Args)]
 pub struct P4File {
     /// Path of the program; `-` is the standard input, with includes relative to the current folder

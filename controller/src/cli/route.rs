@@ -1,4 +1,4 @@
-//! Arguments of `weir route`.
+//! Arguments of `weir route`, as clap parses them.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use controller::route::By;
 use planner::Method;
 
-/// `weir route`
+/// Arguments of `weir route`.
 #[derive(Debug, Args)]
 #[command(after_help = "The format of the files: docs/planning.md.")]
 pub struct Route {
@@ -37,7 +37,7 @@ pub struct Route {
     pub svg: Option<PathBuf>,
 }
 
-/// Finds a planner by name; clap rejects other names.
+/// Returns the planner of this name, which is valid, as clap rejects other names.
 fn by_name(name: &str) -> By {
     By::from_name(name).unwrap_or(By::Method(Method::Grid))
 }

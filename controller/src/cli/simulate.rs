@@ -1,4 +1,4 @@
-//! Arguments of `weir simulate`.
+//! Arguments of `weir simulate`, as clap parses them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use scenario::units::Dimension;
 
 use super::Protocols;
 
-/// `weir simulate`
+/// Arguments of `weir simulate`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A simulation ends after one hour of virtual time. It does not check `expect` and `limits` of the scenario. \
@@ -37,12 +37,12 @@ pub struct Simulate {
     #[arg(long, value_name = "TIMES", default_value_t = 1, requires = "all_reduce",
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub operations: u64,
-    /// Additional protocols
+    /// Folders of protocols besides the built-in ones.
     #[command(flatten)]
     pub protocols: Protocols,
 }
 
-/// Maximum virtual time of a simulation.
+/// Maximum of `--compute` and `--evaluate`.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -1,4 +1,4 @@
-//! A prediction as SVG: the network with its links by load, and below it a timeline of messages.
+//! Draws a prediction as SVG: the network with its links colored by load, and below it a timeline of messages.
 
 use planner::Network;
 
@@ -7,7 +7,7 @@ use crate::route::drawing::{Picture, head, legend};
 
 const LEGEND: f64 = 34.0;
 
-/// Draws a prediction. Loads are averages until all messages are done.
+/// Draws a prediction as SVG. The load of a link is its average from the start until the last message is done.
 pub fn svg(network: &Network, planned: &Prediction, title: &str) -> String {
     let mut loaded = network.clone();
     for number in 0..loaded.links().len() as u32 {

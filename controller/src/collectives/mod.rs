@@ -19,76 +19,76 @@ pub use drawing::svg;
 use model::Modelled;
 pub use request::{CollectiveKind, Inner, InsideBy, NUMBERINGS, Request, algorithms, words};
 
-/// Maximum number of ranks.
+/// Maximum number of ranks in a prediction.
 pub const MAX_RANKS: usize = 512;
-/// Size of an element in bytes.
+/// Size of an element of the vector in bytes.
 const ELEMENT: usize = 4;
 
-/// A prediction.
+/// The predicted course of a collective with its fastest algorithm.
 #[derive(Debug, Clone, Serialize)]
 pub struct Prediction {
-    /// Name of the collective.
+    /// Name of the collective, such as `all_reduce`.
     pub collective: &'static str,
-    /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
+    /// Size of the data in bytes: of the vector, of all shards together, or of one rank's data for all others.
     pub bytes: u64,
-    /// The host of each rank.
+    /// Name of each rank's host, by rank.
     pub ranks: Vec<String>,
-    /// Rank of the root, which has or gets the vector, if the collective has a root.
+    /// Rank of the root of a broadcast (it has the vector) or a reduce (it gets the sum); `None` for other collectives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<usize>,
-    /// The fastest of the allowed algorithms.
+    /// The fastest algorithm that the request allows, with its options.
     pub chosen: Candidate,
-    /// Ranks by their position in the algorithm, if that differs from their order.
+    /// Ranks by their position in the algorithm (ring, tree); `None` if positions are the ranks themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<usize>>,
-    /// Lower bound of the duration, in seconds.
+    /// Lower bound of any algorithm's duration, in seconds.
     pub bound_s: f64,
-    /// The resource that causes the lower bound.
+    /// Name of the network's resource that causes the lower bound.
     pub bound_by: String,
-    /// Number of rounds: length of the longest chain of messages that follow one another.
+    /// Number of messages in the longest chain in which each message waits for the one before it.
     pub rounds: usize,
-    /// All messages by their start, then by their sender.
+    /// All messages, in the order in which they begin.
     pub messages: Vec<PlannedMessage>,
-    /// Links with traffic, the fullest first.
+    /// Directions of links that carry data, the most utilized first.
     pub links: Vec<Loaded>,
-    /// Edges inside hosts with traffic, the fullest first.
+    /// Edges inside hosts (such as PCIe) that carry data, the most utilized first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Loaded>,
-    /// All compared algorithms, the fastest first.
+    /// All compared algorithms with their options, the fastest first.
     pub compared: Vec<Candidate>,
-    /// Algorithms with too many steps to be tried.
+    /// Algorithms with their options that were not compared, as they have too many steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
 
-/// A tried algorithm with its options.
+/// An algorithm with its options, and its predicted duration.
 #[derive(Debug, Clone, Serialize)]
 pub struct Candidate {
-    /// Word of the algorithm.
+    /// Name of the algorithm on the command line.
     pub algorithm: &'static str,
-    /// Numbering of the ranks.
+    /// Order in which the algorithm numbers the ranks: `plain`, `blocks` or `round-robin`.
     pub numbering: &'static str,
-    /// Number of tiles into which the data is cut.
+    /// Number of tiles into which the algorithm cuts the data, so that they overlap.
     pub tiles: usize,
     /// Predicted duration in seconds.
     pub predicted_s: f64,
 }
 
-/// An algorithm, with its options, that was not tried.
+/// An algorithm, with its options, that was not compared, as it has too many steps.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftOut {
-    /// Word of the algorithm.
+    /// Name of the algorithm on the command line.
     pub algorithm: &'static str,
-    /// Numbering of the ranks.
+    /// Order in which the algorithm numbers the ranks: `plain`, `blocks` or `round-robin`.
     pub numbering: &'static str,
-    /// Number of tiles into which the data is cut.
+    /// Number of tiles into which the algorithm cuts the data, so that they overlap.
     pub tiles: usize,
 }
 
-/// A message.
+/// A message of a collective from one rank to another.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlannedMessage {
-    /// Length of the longest chain of messages that ends with this one.
+    /// Number of messages in the longest chain of dependent messages that ends with this one.
     pub round: usize,
     /// Rank of the sender.
     pub from: usize,
@@ -96,85 +96,85 @@ pub struct PlannedMessage {
     pub to: usize,
     /// Size of the message in bytes.
     pub bytes: u64,
-    /// When the message can begin, in seconds.
+    /// When the sender can begin the message, in seconds since the collective began.
     pub begin_s: f64,
-    /// When the last byte of the message has left, in seconds.
+    /// When the last byte of the message has left the sender, in seconds since the collective began.
     pub end_s: f64,
 }
 
-/// Traffic on an edge.
+/// Load of an edge (a direction of a link, or a path inside a host) by a collective.
 #[derive(Debug, Clone, Serialize)]
 pub struct Loaded {
-    /// Name of the edge: its ends and its kind.
+    /// Name of the edge: its two ends, or its host and kind.
     pub edge: String,
-    /// Direction of the link, if the edge is a link.
+    /// Direction of the network's link that the edge is; `None` for an edge inside a host.
     #[serde(skip)]
     pub arc: Option<planner::network::Arc>,
     /// Rate of the edge in bits per second.
     pub rate_bps: u64,
-    /// Number of bytes that cross the edge.
+    /// Number of bytes that cross the edge during the collective.
     pub bytes: u64,
-    /// Used share of the edge's capacity until all messages are done.
+    /// Used share of the edge's capacity from the start until all messages are done, from 0 to 1.
     pub utilisation: f64,
 }
 
-/// Why nothing is predicted.
+/// Why a collective cannot be predicted.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Too few ranks, or too many.
+    /// There are fewer than 2 ranks or more than [`MAX_RANKS`]; contains their number.
     #[error("{0} ranks: 2 to {MAX_RANKS} are allowed")]
     Ranks(usize),
-    /// A host is not in the network.
+    /// A host has no link to a switch; contains the host's name.
     #[error("host `{0}` has no link to a switch")]
     NoLink(String),
-    /// The number of NICs does not suit the number of links.
+    /// The NICs of a host cannot share its links evenly.
     #[error(
         "host `{host}` has {links} links, which {nics} NICs cannot share evenly: use a multiple of {links} NICs, or fewer"
     )]
     Nics {
         /// Name of the host.
         host: String,
-        /// Requested number of NICs.
+        /// Requested number of NICs of each host.
         nics: usize,
         /// Number of links of the host.
         links: usize,
     },
-    /// The requested root is not a rank.
+    /// The requested root is not one of the ranks.
     #[error("the root is rank {root}; 0 to {} are allowed", .ranks - 1)]
     Root {
-        /// Requested root.
+        /// Rank that the request names as the root.
         root: usize,
-        /// Number of ranks.
+        /// Number of ranks of the collective.
         ranks: usize,
     },
-    /// The collective does not have the requested algorithm here.
+    /// No algorithm that the request allows is available for this collective in this network.
     #[error("{collective} does not have this algorithm here; use one of {has}")]
     NotOffered {
         /// Name of the collective.
         collective: &'static str,
-        /// The algorithms that it has.
+        /// Names of the available algorithms, separated by commas.
         has: String,
     },
-    /// No allowed algorithm uses the requested numbering.
+    /// No allowed algorithm differs by the requested numbering of ranks; contains the numbering's name.
     #[error(
         "`{0}` numbering has no effect here: all ranks are at one switch, or the algorithm does not depend on their order"
     )]
     Numbering(&'static str),
-    /// The size in elements exceeds the address space.
+    /// The requested size in bytes exceeds the address space; contains the size.
     #[error("a size of {0} bytes is too large")]
     Size(u64),
     /// No route leads from one host to another.
     #[error(transparent)]
     Ways(#[from] NetworkError),
-    /// An error of the cost model.
+    /// The cost model of the network returned an error.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// No algorithm can be chosen.
+    /// The comparison of algorithms returned an error, or found no algorithm.
     #[error(transparent)]
     Choose(#[from] ChooseError),
 }
 
-/// Predicts a collective of these hosts, with all data that the drawing needs.
+/// Predicts a collective of these hosts as `asked` requests: its fastest algorithm, the messages, and the load of each link.
 ///
 /// # Errors
 /// Returns [`PlanError`].
@@ -255,7 +255,7 @@ fn is_allowed(asked: &Request, algorithm: collectives::Algorithm) -> bool {
     asked.algorithms.is_empty() || asked.algorithms.contains(&algorithm)
 }
 
-/// The allowed algorithms, the fastest first; at least one.
+/// Returns the compared algorithms that the request allows, the fastest first; an error if there is none.
 fn allowed<'c>(
     collective: &Collective,
     choice: &'c Choice,
@@ -294,7 +294,7 @@ fn allowed<'c>(
     Ok(offers)
 }
 
-/// All messages, by their start.
+/// Returns all messages of a schedule in the order in which they begin; `periods` has the times of each step by rank.
 fn messages(
     schedule: &Schedule,
     periods: &[Vec<collectives::cost::simulate::Period>],
@@ -323,7 +323,7 @@ fn messages(
     Ok(messages)
 }
 
-/// Lower bound of the duration, and its cause.
+/// Returns the lower bound of any algorithm's duration in seconds, and the name of its cause.
 fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     let cuts = modelled.cuts().into_iter();
     let mut bounds: Vec<(f64, String)> = cuts
@@ -348,7 +348,7 @@ fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     })
 }
 
-/// The latency bound: each rank needs data from every other one.
+/// Returns the longest delay between two ranks in seconds, and its name: a barrier cannot be shorter.
 fn farthest(modelled: &Modelled<'_>) -> (f64, String) {
     let (mut most_ns, mut name) = (0, String::new());
     let ranks = modelled.model.ranks();

@@ -1,4 +1,4 @@
-//! A network for the cost model: edges are directions of links, and each pair of ranks has a route.
+//! Builds the cost model of a network: each direction of a link is an edge, and each pair of ranks has a route of edges.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use planner::{LinkId, Network, NodeId};
 use super::request::Inner;
 use super::{MAX_RANKS, PlanError};
 
-/// Hosts with ranks in a network, and the cost model of the network.
+/// Hosts of a network that have ranks, and the cost model of this network.
 pub struct Modelled<'n> {
     pub network: &'n Network,
-    /// Hosts in the order of ranks.
+    /// Hosts with ranks: the first one has the first `ranks_each` ranks, and so on.
     pub hosts: Vec<NodeId>,
     /// Number of ranks per host.
     pub ranks_each: usize,
     pub model: Model,
-    /// Edges of the model that are links: the direction, and the number among parallel links.
+    /// Edges of the cost model that are links: the link's direction, and the number (from 0) among its parallel copies.
     pub links: BTreeMap<EdgeId, (Arc, usize)>,
-    /// Total rate of the NICs of each host, in bits per second.
+    /// Total rate of the NICs of each host, in bits per second, in the order of `hosts`.
     nics_bps: Vec<u64>,
 }
 
-/// A NIC's link, and the switch behind it.
+/// A NIC of a host: the link that it uses, the switch at the other end, and its number among the NICs on this link.
 #[derive(Debug, Clone, Copy)]
 struct Nic {
     link: LinkId,
@@ -69,7 +69,7 @@ impl<'n> Modelled<'n> {
         Ok(modelled)
     }
 
-    /// Builds the model for hosts that are one rank each. The hosts at one switch form a node of the hierarchy.
+    /// Builds the cost model for hosts with one rank each; hosts at the same switch are one group of the hierarchy.
     fn hosts_alone(&mut self, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let routing = Routing::new(self.network, Costs::hops(self.network));
@@ -99,7 +99,7 @@ impl<'n> Modelled<'n> {
         Ok(())
     }
 
-    /// Builds the model for hosts whose ranks share the NICs; each NIC has a link.
+    /// Builds the cost model for hosts that have several ranks, which share the host's NICs; each NIC has its own link.
     fn with_insides(&mut self, machine: &Machine, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let mut ways: BTreeMap<[[usize; 2]; 2], Vec<EdgeId>> = BTreeMap::new();
@@ -128,7 +128,7 @@ impl<'n> Modelled<'n> {
         Ok(())
     }
 
-    /// The route from one NIC to another: the NICs' own links are its first and last.
+    /// Returns the route from one NIC to another: the link of the sender's NIC, links between switches, the receiver's link.
     fn between(
         &self,
         routing: &Routing<'_>,
@@ -151,12 +151,12 @@ impl<'n> Modelled<'n> {
         Ok(way)
     }
 
-    /// The host of a rank.
+    /// Returns the host of a rank.
     pub fn host(&self, rank: usize) -> NodeId {
         self.hosts[rank / self.ranks_each]
     }
 
-    /// Sets of ranks that others reach by few links, each with its name: hosts, and the hosts at one switch.
+    /// Cuts of the network for lower bounds, each with its name: the ranks of a host, and those of all hosts behind one switch.
     pub fn cuts(&self) -> Vec<(String, Cut)> {
         let hosts = self.hosts.iter().zip(&self.nics_bps);
         let mut cuts: Vec<(String, Cut)> = hosts
@@ -199,13 +199,13 @@ impl<'n> Modelled<'n> {
         }
     }
 
-    /// Total rate at which all hosts can send, in bits per second.
+    /// Total rate at which all hosts together can send, in bits per second.
     pub fn all_out_bps(&self) -> u64 {
         let all = self.nics_bps.iter();
         all.fold(0, |sum, bps| sum.saturating_add(*bps))
     }
 
-    /// Name of an edge, from the names of the network's nodes.
+    /// Name of an edge for readers: `h1 → s1` for a link, `h1: …` for an edge inside a host.
     pub fn name(&self, edge: EdgeId) -> String {
         if let Some((arc, copy)) = self.links.get(&edge) {
             let (from, to) = self.network.ends(*arc);
@@ -227,8 +227,8 @@ impl<'n> Modelled<'n> {
     }
 }
 
-/// One of the shortest routes, by the sender's number: each switch assigns next hops in turn, as in a fat tree with routing by
-/// source.
+/// One of the shortest routes between two nodes. `turn`, which depends on the sender, selects among equal next hops at each
+/// switch, as in a fat tree with routing by source.
 fn way(
     routing: &Routing<'_>,
     from: NodeId,
@@ -248,7 +248,7 @@ fn way(
     }
 }
 
-/// Edges of the model, by direction and number of a link, created at first use.
+/// Edges of the cost model by the link's direction and copy number; an edge is created when a route first uses it.
 #[derive(Default)]
 struct Edges(BTreeMap<(Arc, usize), EdgeId>);
 
@@ -283,7 +283,7 @@ impl Edges {
     }
 }
 
-/// NICs of a host: its links to switches in sequence, either the first ones only or each link several times.
+/// Returns the NICs of a host, each on the next of its links to switches; more NICs than links share links as copies.
 fn nics(network: &Network, host: NodeId, inner: Option<Inner>) -> Result<Vec<Nic>, PlanError> {
     let links = network.adjacent(host).iter();
     let links = links.filter(|(_, peer)| network.switch(*peer).is_some());

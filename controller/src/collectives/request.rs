@@ -1,4 +1,4 @@
-//! The request of `weir collectives plan`.
+//! The request of `weir collectives plan`: which collective, of which size, on which hosts, with which algorithms.
 
 use clap::ValueEnum;
 use collectives::collective::even;
@@ -6,13 +6,13 @@ use collectives::cost::choose::Numbering;
 use collectives::machine::{Inside, Machine};
 use collectives::{Algorithm, Collective};
 
-/// A collective, by the names of [`Collective::name`].
+/// The kinds of collectives; [`Collective::name`] gives their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum CollectiveKind {
     /// Each rank has a shard; all ranks get all shards.
     AllGather,
-    /// Each rank has a part for each other rank.
+    /// Each rank sends a different piece of its data to each other rank.
     AllToAll,
     /// Each rank gets its shard of the sum of all vectors.
     ReduceScatter,
@@ -27,8 +27,8 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// The collective of `ranks` ranks and `len` elements: of the vector, of all shards, or of a rank's data for all others. The
-    /// sizes of parts differ by one element at most.
+    /// Builds the collective of this kind. `len` counts elements: of the vector, of all shards together, or of one rank's data
+    /// for all others. The sizes of the pieces differ by one element at most.
     pub fn collective(self, ranks: usize, len: usize, root: usize) -> Collective {
         match self {
             Self::AllGather => Collective::AllGather {
@@ -45,39 +45,39 @@ impl CollectiveKind {
         }
     }
 
-    /// Whether it has a root.
+    /// Whether this kind of collective has a root.
     pub fn has_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce)
     }
 }
 
-/// The interconnect of the ranks of a host.
+/// How the ranks of one host are connected with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InsideBy {
-    /// NVLink of an H100, GPUs and NICs at PCIe 5.0.
+    /// NVLink as in an H100 machine; GPUs and NICs use PCIe 5.0.
     NvLink,
-    /// PCIe 4.0 alone.
+    /// PCIe 4.0, without NVLink.
     Pcie,
-    /// Shared memory, in which processes copy 80 Gbit/s in total: an assumption.
+    /// Shared memory, in which all processes together copy 80 Gbit/s (an assumed rate).
     Memory,
 }
 
-/// Copy rate of [`InsideBy::Memory`].
+/// Copy rate of [`InsideBy::Memory`] per host, in bits per second.
 const MEMORY_BPS: u64 = 80_000_000_000;
 
-/// The interior of a host.
+/// GPUs and NICs inside each host, and their interconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inner {
-    /// Number of ranks per host.
+    /// Number of GPUs, which are the ranks, per host.
     pub gpus: usize,
     /// Number of NICs per host.
     pub nics: usize,
-    /// The interconnect of the ranks.
+    /// How the GPUs of a host are connected.
     pub by: InsideBy,
 }
 
 impl Inner {
-    /// The host's interior for the cost model. The rates of NICs are those of their links, which the network has.
+    /// Describes the host for the cost model. The rate of a NIC is that of its link in the network.
     pub(super) fn machine(self) -> Machine {
         let base = match self.by {
             InsideBy::NvLink | InsideBy::Memory => Machine::nvlink(self.nics),
@@ -99,26 +99,26 @@ impl Inner {
     }
 }
 
-/// The complete request.
+/// All options of a prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The collective.
+    /// Kind of the collective.
     pub kind: CollectiveKind,
-    /// Size in bytes: of the vector, of all shards, or of a rank's data for all others.
+    /// Size in bytes: of the vector, of all shards together, or of one rank's data for all others.
     pub bytes: u64,
-    /// Root of a broadcast or a reduce.
+    /// Rank of the root, for a broadcast or a reduce.
     pub root: usize,
-    /// Interior of each host; `None` if a host is a rank.
+    /// GPUs and NICs inside each host; `None` if each host is a single rank.
     pub inner: Option<Inner>,
-    /// Minimum time from one message of a rank to its next, in nanoseconds.
+    /// Minimum time between the starts of two messages of a rank, in nanoseconds.
     pub message_ns: u64,
-    /// The only algorithms to try; empty for all.
+    /// The algorithms to compare; empty for all.
     pub algorithms: Vec<Algorithm>,
-    /// The only numbering to try; `None` for all.
+    /// The order in which algorithms number the ranks; `None` to compare all orders.
     pub numbering: Option<Numbering>,
 }
 
-/// The algorithms that a word names: one, or all hierarchical ones.
+/// The algorithms that a word of the command line names: one, all hierarchical ones, or none for an unknown word.
 pub fn algorithms(word: &str) -> Vec<Algorithm> {
     let all = Algorithm::ALL.into_iter();
     let levels = |algorithm: &Algorithm| matches!(algorithm, Algorithm::Hierarchical(_));
@@ -126,7 +126,7 @@ pub fn algorithms(word: &str) -> Vec<Algorithm> {
         .collect()
 }
 
-/// The word for all hierarchical algorithms.
+/// The word of the command line that names all hierarchical algorithms.
 const HIERARCHICAL: &str = "hierarchical";
 
 /// The words that [`algorithms`] accepts.
@@ -135,14 +135,14 @@ pub fn words() -> impl Iterator<Item = &'static str> {
     one.chain([HIERARCHICAL])
 }
 
-/// Numberings by word.
+/// Orders in which algorithms number the ranks, by their names on the command line.
 pub const NUMBERINGS: [(&str, Numbering); 3] = [
     ("plain", Numbering::Plain),
     ("blocks", Numbering::Blocks),
     ("round-robin", Numbering::RoundRobin),
 ];
 
-/// A numbering's word.
+/// Name of a numbering of ranks on the command line.
 pub fn word(numbering: Numbering) -> &'static str {
     let mut all = NUMBERINGS.into_iter();
     let found = all.find(|(_, of)| *of == numbering);

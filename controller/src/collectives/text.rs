@@ -1,4 +1,4 @@
-//! A prediction as text for readers.
+//! Formats a predicted collective as text for a terminal.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,9 +7,9 @@ use scenario::units::{show_duration, show_rate, show_size};
 
 use super::{Loaded, Prediction};
 
-/// Maximum number of listed links.
+/// Maximum number of links that the text lists.
 const LINKS: usize = 10;
-/// Maximum number of listed messages.
+/// Maximum number of messages that the text lists.
 const MESSAGES: usize = 12;
 
 impl fmt::Display for Prediction {
@@ -64,7 +64,7 @@ impl fmt::Display for Prediction {
 }
 
 impl Prediction {
-    /// Lists the best number of tiles for each algorithm and numbering.
+    /// Writes, for each algorithm and numbering of ranks, the best number of tiles and the predicted duration.
     fn compared(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\ncompared")?;
         let head = ["tiles", "numbers", "predicted", "bound ÷ it"];
@@ -151,7 +151,7 @@ fn loads(f: &mut fmt::Formatter<'_>, title: &str, all: &[Loaded]) -> fmt::Result
     Ok(())
 }
 
-/// Formats a time with four digits.
+/// Formats a duration with four significant digits.
 pub(super) fn duration(seconds: f64) -> String {
     show_duration(to_four_digits(seconds * 1e9))
 }

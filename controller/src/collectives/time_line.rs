@@ -1,4 +1,4 @@
-//! Timeline of messages: a row for each rank, a bar for each message, colored by the number of messages it had to wait for.
+//! Draws a timeline of messages: a row for each rank, a bar for each message, colored by the number of messages before it.
 
 use std::fmt::Write;
 
@@ -8,21 +8,21 @@ use super::text::duration;
 use super::{PlannedMessage, Prediction};
 use crate::route::drawing::{MARGIN, escape};
 
-/// Maximum number of ranks with a row.
+/// Maximum number of ranks that are drawn, each in a row.
 const ROWS: usize = 32;
-/// Maximum number of simultaneous messages of a rank that are drawn.
+/// Maximum number of simultaneous messages that are drawn in a rank's row.
 const LANES: usize = 8;
 const ROW: f64 = 22.0;
 const GAP: f64 = 4.0;
-/// Width of the column of names.
+/// Width of the column with the names of the ranks, in SVG units.
 const LEFT: f64 = 110.0;
 const TOP: f64 = 22.0;
-/// Maximum number of bars.
+/// Maximum number of messages that are drawn, each as a bar.
 const BARS: usize = 20_000;
-/// Number of sections of the axis.
+/// Number of sections into which ticks divide the time axis.
 const TICKS: usize = 5;
 
-/// The drawing of a timeline; see the module.
+/// The SVG drawing of a timeline, without the enclosing `svg` element.
 pub(super) struct TimeLine {
     pub body: String,
     pub width: f64,
@@ -80,7 +80,7 @@ impl TimeLine {
     }
 }
 
-/// Remark on ranks and messages that are not drawn.
+/// Remark on ranks and messages that are too many to be drawn; `None` if all are drawn.
 fn note(planned: &Prediction, rows: usize) -> Option<String> {
     let (ranks, messages) = (planned.ranks.len(), planned.messages.len());
     match (ranks > rows, messages > BARS) {
@@ -106,7 +106,7 @@ fn axis(body: &mut String, whole_s: f64, scale: f64, from: f64, to: f64) {
     }
 }
 
-/// Draws a rank's messages, with simultaneous ones below each other.
+/// Draws the row of a rank: the messages that it sends, simultaneous ones below each other.
 fn row(body: &mut String, planned: &Prediction, messages: &[&PlannedMessage], scale: f64, y: f64) {
     let mut ends_s: Vec<f64> = Vec::new();
     let lanes = messages.iter().map(|message| {
@@ -156,7 +156,7 @@ fn row(body: &mut String, planned: &Prediction, messages: &[&PlannedMessage], sc
     }
 }
 
-/// Color of a round: from blue for the first to purple for the last.
+/// Color of a message by its round (its position in the longest chain): from blue for the first to purple for the last.
 fn colour(round: usize, rounds: usize) -> String {
     let part = match rounds {
         0 | 1 => 0.0,

@@ -1,4 +1,4 @@
-//! `weir between IF1 IF2`: a wire with faults in it, and the keeper that puts the interfaces back.
+//! `weir between IF1 IF2`: inserts a wire with faults between two interfaces, and restores the interfaces afterwards.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,21 +22,21 @@ use super::report_file::ReportFile;
 use super::{ERROR, exit_code, fail, load, print, print_json, show};
 use crate::cli;
 
-/// The hidden command that [`Keeper::start`] runs.
+/// Name of the hidden command that [`Keeper::start`] runs.
 const KEEPER: &str = "keeper";
 
-/// The scenario that runs if none is given.
+/// The scenario that runs if the user gives none: a wire without faults.
 const JUST_A_WIRE: &str = "weir: 1\nname: wire\ntopology: {wire: [left, right]}\n";
 
-/// Set by a signal to end the wire.
+/// Flag that a signal sets to end the wire.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Runs a wire.
+/// Performs `weir between`: runs the wire until its end.
 pub fn main(args: &cli::Between) -> ExitCode {
     run(args).unwrap_or_else(|code| code)
 }
 
-/// Restores the interfaces when the wire has ended.
+/// Performs the hidden command `keeper`: restores the interfaces when the process of the wire has ended.
 pub fn keeper() -> ExitCode {
     match edge::keep() {
         Ok(()) => ExitCode::SUCCESS,
@@ -99,7 +99,7 @@ fn run(args: &cli::Between) -> Result<ExitCode, ExitCode> {
     shown
 }
 
-/// Writes and prints the results of a run.
+/// Prints the results of the wire's run, and writes them into the report and the run's folder.
 fn write_results(
     args: &cli::Between,
     planned: &Planned,
@@ -122,15 +122,15 @@ fn write_results(
     Ok(exit_code(result))
 }
 
-/// The ends between which a wire is inserted.
+/// The two places between which the wire is inserted: two interfaces, or a host and the rest of the network.
 enum Ends {
     Interfaces([String; 2]),
-    /// A host, and its side of the wire: 0 or 1.
+    /// A host, and which side of the wire (0 or 1) it is.
     Host(HostAt, usize),
 }
 
 impl Ends {
-    /// Reads the ends from the command line, or else from the scenario.
+    /// Determines the ends from the command line, or else from the scenario.
     fn from_args(args: &cli::Between, scenario: &Scenario) -> Result<Ends, ExitCode> {
         let given = args.one.clone().zip(args.other.clone());
         match (given, scenario.topology.sides.as_slice()) {
@@ -152,14 +152,14 @@ impl Ends {
     }
 }
 
-/// Interfaces that are currently the ends of a wire.
+/// The interfaces that the wire uses, with the keeper that will restore them.
 struct Taken {
     interfaces: [String; 2],
     keeper: Keeper,
     marks: Vec<Mark>,
 }
 
-/// Takes the interfaces; first hands their original state to a keeper.
+/// Takes the interfaces for the wire, after their original state was given to a keeper, which restores it.
 fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     let netlink = Netlink::open()?;
     edge::check_loopback(&netlink)?;
@@ -227,8 +227,8 @@ fn builtin() -> Result<Scenario, ExitCode> {
         .map_err(|diagnostics| show(&diagnostics, "built-in", JUST_A_WIRE))
 }
 
-/// Makes SIGINT, SIGTERM and SIGHUP end the wire cleanly: one thread waits for them; all other threads, and the processes
-/// that they start, do not receive them.
+/// Makes SIGINT, SIGTERM and SIGHUP end the wire cleanly: one thread waits for them; all other threads, and the processes that
+/// they start, do not receive them.
 fn listen() -> std::io::Result<()> {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
         .into_iter()

@@ -1,4 +1,4 @@
-//! `weir collectives plan TOPOLOGY`
+//! `weir collectives plan TOPOLOGY`: reads a network, and prints the predicted course of a collective of its hosts.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use scenario::diagnostic::nearest;
 use super::{fail, network, print, print_json};
 use crate::cli::collectives::{Collectives, Plan};
 
-/// Prints the prediction.
+/// Performs `weir collectives plan`.
 pub fn main(command: &Collectives) -> ExitCode {
     let Collectives::Plan(args) = command;
     match run(args) {
@@ -50,7 +50,7 @@ fn run(args: &Plan) -> Result<(), ExitCode> {
     }
 }
 
-/// Hosts with ranks, in their order.
+/// The hosts that have ranks, in the order of the ranks, as the command line selects them.
 fn hosts(network: &Network, args: &Plan) -> Result<Vec<NodeId>, ExitCode> {
     let mut hosts: Vec<NodeId> = Vec::new();
     for name in &args.hosts {

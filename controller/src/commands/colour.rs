@@ -1,10 +1,10 @@
-//! Decides which outputs are colored.
+//! Decides which outputs of the command line are colored.
 
 use std::io::IsTerminal;
 
 use crate::cli::p4::Color;
 
-/// Whether an output is colored.
+/// Whether an output is colored: as `color` says, or, for `auto`, on a terminal without NO_COLOR.
 pub(super) fn coloured(color: Color, output: &impl IsTerminal) -> bool {
     match color {
         Color::Always => true,
@@ -17,7 +17,7 @@ pub(super) fn coloured(color: Color, output: &impl IsTerminal) -> bool {
     }
 }
 
-/// Whether a report on the standard output is colored by default.
+/// Whether a report on the standard output is colored: on a terminal without NO_COLOR.
 #[cfg(feature = "testbed")]
 pub(super) fn stdout_colour() -> controller::report::text::Colour {
     use controller::report::text::Colour;
@@ -27,7 +27,7 @@ pub(super) fn stdout_colour() -> controller::report::text::Colour {
     }
 }
 
-/// Whether diagnostics on the standard error are colored by default.
+/// Whether diagnostics on the standard error are colored: on a terminal without NO_COLOR.
 pub(super) fn is_coloured() -> bool {
     coloured(Color::Auto, &std::io::stderr())
 }

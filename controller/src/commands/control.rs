@@ -1,12 +1,12 @@
 //! `weir control FILE`: executes a scenario on running switches that weir has not started, in a network that weir has not
 //! built.
 //!
-//! Communicates by lines: prints `ready` once everything is written and nothing is armed, waits for `go`, prints `going`, and
-//! follows the timeline until its standard input ends. Then it disarms everything and prints one JSON object. Without a `go`
-//! it executes nothing and returns an error.
+//! The caller controls the command by lines: the command prints `ready` when everything is written and no fault is armed, waits
+//! for `go`, prints `going`, and follows the timeline until its standard input ends. Then it disarms all faults and prints one
+//! JSON object. If the input ends without a `go`, it executes nothing and returns an error.
 //!
-//! `scenario FILE` replaces the running scenario by another one, while the switches keep forwarding: the command prints
-//! `replaced` with one line of JSON, then `going`; or it prints `refused`, and nothing has changed.
+//! The line `scenario FILE` replaces the running scenario by another one, while the switches keep forwarding: the command
+//! prints `replaced` with one line of JSON, then `going`; or it prints `refused`, and nothing has changed.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -31,20 +31,20 @@ use serde::Serialize;
 use super::{ABORTED, fail, load, print, print_json, show};
 use crate::cli::Control;
 
-/// The report on standard output.
+/// The JSON object that the command prints at the end of a scenario.
 #[derive(Serialize)]
 struct Report {
     scenario: String,
     seed: u64,
-    /// Number of packets that arrived after the lease of the faults had run out.
+    /// Number of packets that met no fault at the switches, because the lease of the faults had run out.
     lapsed: u64,
-    /// Why the run was aborted, if it was.
+    /// Why the scenario was aborted; `None` if it was not.
     aborted: Option<Aborted>,
-    /// Names of the parts of the file that had no effect.
+    /// Keys of the scenario's file that have no effect in `weir control`.
     ignored: Vec<&'static str>,
-    /// Counts of the faults, in declared order.
+    /// Number of hits of each fault, in declared order, as the switches counted them.
     faults: Vec<FaultCount>,
-    /// Counts of the triggers, in declared order, if the switches count how often they fired.
+    /// How often each trigger fired, in declared order; without triggers that the switches do not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     triggers: Vec<TriggerCount>,
 }
@@ -61,7 +61,7 @@ struct FaultCount {
     fired: u64,
 }
 
-/// A scenario that was replaced by another one.
+/// The JSON object that the command prints when a scenario was replaced by another one.
 #[derive(Serialize)]
 struct Replaced<'a> {
     old: Report,
@@ -69,7 +69,7 @@ struct Replaced<'a> {
     faults: &'a Over,
 }
 
-/// Executes a scenario.
+/// Performs `weir control`: executes the scenario, and those that replace it.
 pub fn main(args: &Control) -> ExitCode {
     run(args).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
@@ -126,7 +126,7 @@ fn run(args: &Control) -> Result<(), ExitCode> {
     }
 }
 
-/// Loads the scenario of a file and plans it; reports the parts of it that have no effect here.
+/// Loads and plans a scenario for running switches; prints warnings on keys that have no effect here.
 fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     let scenario = load(file, &args.protocols.protocols)?;
     let (file, text) = (scenario.file.clone(), scenario.text.clone());
@@ -136,7 +136,7 @@ fn plan(args: &Control, file: &Path, kind: Kind) -> Result<Planned, ExitCode> {
     Planned::elsewhere(scenario, kind).map_err(refused)
 }
 
-/// Follows a scenario's timeline until it has finished, and disarms all faults. Returns why it was aborted, if it was.
+/// Follows a scenario's timeline until its end, and disarms all faults. Returns why it was aborted; `None` if it was not.
 fn carry_out(
     planned: &Planned,
     fleet: &mut Fleet,
@@ -164,7 +164,7 @@ fn carry_out(
     Ok(aborted)
 }
 
-/// Prepares the scenario of a file to replace the running one; reports the error if it cannot.
+/// Loads and plans the scenario that is to replace the running one; prints the error if that is impossible.
 fn prepare(
     args: &Control,
     file: &Path,
@@ -175,7 +175,7 @@ fn prepare(
     Replacement::prepare(planned, new, kind, args.p4src.as_deref()).map_err(fail)
 }
 
-/// Whether `go` came before the end of the input. All other lines are ignored.
+/// Waits for the line `go`; returns false if the input ends before. All other lines are ignored.
 fn await_go(lines: &Receiver<String>) -> bool {
     lines.iter().any(|line| {
         let is_go = line.trim() == "go";
@@ -186,22 +186,22 @@ fn await_go(lines: &Receiver<String>) -> bool {
     })
 }
 
-/// The activity in a network that weir has not built; it lasts as long as the standard input.
+/// Activity during the timeline: traffic that weir does not cause, until the standard input ends or another scenario comes.
 struct Others<'a> {
     lines: &'a Receiver<String>,
-    /// Prepares the scenario of a file.
+    /// Prepares the scenario of a file to replace the running one.
     prepare: &'a dyn Fn(&str) -> Result<Replacement, ExitCode>,
-    /// The scenario that is to replace the running one.
+    /// The scenario that is to replace the running one; `None` while there is none.
     next: Option<Replacement>,
 }
 
-/// Why the activity ended early.
+/// Why the timeline ended early.
 #[derive(Debug, thiserror::Error)]
 enum ControlError {
-    /// An error of a switch.
+    /// A switch or its session returned an error.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// The limit `limits.time` was exceeded.
+    /// The scenario ran longer than `limits.time`.
     #[error(transparent)]
     Limit(#[from] LimitReached),
 }
@@ -281,7 +281,7 @@ fn report(
     })
 }
 
-/// The address of each switch of the plan; missing or additional addresses are errors.
+/// Address of each switch of the plan, by the switch's name; an error if an address is missing or belongs to no switch.
 fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, String>, ExitCode> {
     let mut given: BTreeMap<String, String> = BTreeMap::new();
     for (name, address) in &args.switches {
@@ -311,7 +311,7 @@ fn addresses(args: &Control, planned: &Planned) -> Result<BTreeMap<String, Strin
     Ok(given)
 }
 
-/// Lines of the standard input; the channel ends with the input.
+/// Lines of the standard input, which a thread reads; the channel ends with the input.
 fn lines_of_stdin() -> Receiver<String> {
     let (sender, lines) = mpsc::sync_channel(16);
     std::thread::spawn(move || {

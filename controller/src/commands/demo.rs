@@ -1,4 +1,4 @@
-//! `weir demo`
+//! `weir demo`: runs the demo, and prints and writes its report.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use super::report_file::ReportFile;
 use super::{FAILED, fail, print, print_json};
 use crate::cli::{Demo, Links};
 
-/// Runs the demo.
+/// Performs `weir demo`.
 pub fn main(args: &Demo) -> ExitCode {
     run(args).unwrap_or_else(|code| code)
 }

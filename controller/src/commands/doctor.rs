@@ -1,6 +1,6 @@
-//! `weir doctor`: reads this host, switches and ranks twice, and reports errors and whatever has not moved in between.
+//! `weir doctor`: reads this host, switches and ranks twice, and reports errors and chunks that do not move in between.
 //!
-//! Exit code 0 if nothing is wrong, 1 if something is, 2 if the check itself fails.
+//! Exit code 0 if nothing is wrong, 1 if something is wrong, 2 if the check itself fails.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,18 +18,18 @@ use tokio::runtime::Runtime;
 use super::{FAILED, fail, print, print_json};
 use crate::cli::{Device, Doctor};
 
-/// Timeout for an answer of a rank.
+/// Timeout for a rank to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 struct Report<'a> {
     healthy: bool,
     findings: &'a [Finding],
-    /// The last states that the ranks reported.
+    /// Status of each rank that answered the second request.
     ranks: Vec<&'a Status>,
 }
 
-/// Performs the check, and prints the findings.
+/// Performs `weir doctor`, and prints the findings.
 pub fn main(args: &Doctor) -> ExitCode {
     run(args).unwrap_or_else(|code| code)
 }
@@ -107,7 +107,7 @@ fn names_differ(switches: &[Device]) -> Result<(), ExitCode> {
 
 type Sessions<'a> = Vec<(&'a Device, Session)>;
 
-/// Opens a session with each switch that answers, and returns findings on the others.
+/// Opens a session with each switch, and returns findings on the switches that do not answer.
 fn sessions(devices: &[Device]) -> Result<(Sessions<'_>, Vec<Finding>), ExitCode> {
     let (mut open, mut findings): (Sessions<'_>, _) = (Vec::new(), Vec::new());
     if devices.is_empty() {
@@ -140,7 +140,7 @@ fn unreached(device: &Device, error: &impl std::fmt::Display) -> Finding {
     }
 }
 
-/// Checks this host, if it was requested, or if nothing else was.
+/// Checks this host if the user asked for that, or if the user named neither switches nor ranks.
 fn host(args: &Doctor, ranks: &[RankReadings]) -> Result<Vec<Finding>, ExitCode> {
     let is_alone = args.switches.is_empty() && args.ranks.is_empty();
     if args.interface.is_none() && !is_alone && args.peers.is_empty() {

@@ -1,30 +1,30 @@
-//! Detects a file of another kind than the command reads: one sentence replaces a list of missing keys.
+//! Detects that a file is of another kind than the command reads: one sentence then replaces a list of missing keys.
 
 use std::path::Path;
 
 use scenario::Diagnostics;
 use scenario::diagnostic::Code;
 
-/// The kinds of YAML files that commands read.
+/// The kinds of YAML files that the commands of weir read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// `weir: 1`
+    /// A scenario, with the key `weir: 1`.
     Scenario,
-    /// A network without version key: `switches`, `hosts` and `links`.
+    /// A network, with the keys `switches`, `hosts` and `links`, but no version key.
     Topology,
-    /// `weir-trainings: 1`
+    /// Trainings for `weir route`, with the key `weir-trainings: 1`.
     Trainings,
-    /// `weir-workload: 1`
+    /// A workload that scenarios refer to, with the key `weir-workload: 1`.
     Workload,
 }
 
-/// Top-level keys of a topology file.
+/// The keys that may be at the top level of a topology file.
 const TOPOLOGY_KEYS: [&str; 7] = [
     "switches", "hosts", "links", "rate", "latency", "ecn", "mtu",
 ];
 
 impl FileKind {
-    /// The kind, by the top-level keys of a text; `None` if they belong to none.
+    /// Detects the kind of a file by the top-level keys in its text; `None` if they match no kind.
     fn detect(text: &str) -> Option<FileKind> {
         let is_key = |key: &&str| {
             !key.is_empty()
@@ -51,7 +51,7 @@ impl FileKind {
     }
 }
 
-/// The message that replaces the diagnostics of a file that was refused as `wanted`, if the file is of another kind.
+/// Message on a file of another kind, refused as a file of kind `wanted`; replaces the diagnostics. `None`: not another kind.
 pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     let kind = FileKind::detect(text).filter(|kind| *kind != wanted)?;
     let (is, read_by) = match kind {
@@ -81,7 +81,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     Some(format!("{file} is {is}, not {not}: {read_by}"))
 }
 
-/// A hint for a file that was refused for its syntax and whose name does not end as that of a YAML or JSON file.
+/// Hint for a file with syntax errors whose name does not end as that of a YAML or JSON file: it may be no scenario.
 pub fn hint(path: &Path, diagnostics: &Diagnostics) -> Option<String> {
     let is_syntax = diagnostics.0.iter().any(|fault| fault.code == Code::Syntax);
     let extension = path.extension().and_then(|extension| extension.to_str());

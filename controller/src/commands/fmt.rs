@@ -1,4 +1,4 @@
-//! `weir p4 fmt`
+//! `weir p4 fmt`: formats P4 source files in place, or checks that they are formatted.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,10 +9,10 @@ use cli_io::disk;
 use super::{ERROR, FAILED, fail, print};
 use crate::cli::p4::P4Fmt;
 
-/// The standard input's name on the command line.
+/// The path that stands for the standard input on the command line.
 const STDIN: &str = "-";
 
-/// Formats files, or lists unformatted ones; an error in one file does not prevent the others from being formatted.
+/// Performs `weir p4 fmt`: formats all files, or lists unformatted ones; an error in one file does not stop the others.
 pub fn main(args: &P4Fmt) -> ExitCode {
     let mut worst = 0;
     for file in &args.files {
@@ -29,7 +29,7 @@ pub fn main(args: &P4Fmt) -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// Formats a file in place. `Ok(false)`: with `check`, the file is not formatted.
+/// Formats a file in place. With `check`, prints its name instead, and returns `Ok(false)`, if it is not formatted.
 fn one(file: &Path, check: bool) -> Result<bool, ()> {
     let cannot = |what: &str, error: std::io::Error| {
         fail(format_args!("cannot {what} {}: {error}", file.display()));
@@ -47,7 +47,7 @@ fn one(file: &Path, check: bool) -> Result<bool, ()> {
     }
 }
 
-/// Formats the standard input to the standard output.
+/// Formats the standard input to the standard output. With `check`, returns `Ok(false)` if it is not formatted.
 fn input(check: bool) -> Result<bool, ()> {
     let bytes = disk::all_of(std::io::stdin()).map_err(|error| {
         fail(format_args!("cannot read the standard input: {error}"));
@@ -61,7 +61,7 @@ fn input(check: bool) -> Result<bool, ()> {
     }
 }
 
-/// Returns a text, and its formatted form. Prints the errors if it cannot be formatted.
+/// Returns a P4 source text, and its formatted form. Prints the errors if the text cannot be formatted.
 fn formatted(name: &str, bytes: Vec<u8>) -> Result<(String, String), ()> {
     let before = p4lang::source_text(bytes).map_err(|why| {
         fail(format_args!("cannot read {name}: {why}"));
@@ -82,7 +82,7 @@ fn print_line(text: impl std::fmt::Display) -> Result<(), ()> {
     print(text).map_err(|_| ())
 }
 
-/// Replaces a file atomically: it holds either the whole new text or the whole old one; a link stays a link.
+/// Replaces the content of a file atomically: the file has either the whole old text or the whole new one; a link stays a link.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     let file = file.canonicalize()?;
     // A user who may not write the file may not replace it either.

@@ -1,4 +1,4 @@
-//! `weir job`: jobs on a running switch (docs/jobs.md).
+//! `weir job`: admits, renews, releases and lists jobs on a running switch (docs/jobs.md).
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::{fail, print, print_json};
 use crate::cli::job::{Admit, At, Job, Keep};
 
-/// The JSON output for a grant.
+/// The JSON object that is printed for an admitted job.
 #[derive(Serialize)]
 struct AdmittedJob {
     #[serde(flatten)]
     grant: Grant,
-    /// Environment variables of each rank.
+    /// Environment variables for each rank of the job, by rank.
     environment: Vec<std::collections::BTreeMap<&'static str, String>>,
 }
 
@@ -31,7 +31,7 @@ impl AdmittedJob {
     }
 }
 
-/// Performs an operation on a switch.
+/// Performs a subcommand of `weir job` on a switch.
 pub fn main(job: &Job) -> ExitCode {
     run(job).map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
@@ -134,8 +134,8 @@ fn print_grant(grant: Grant, as_json: bool, message: &str) -> Result<(), ExitCod
     }
 }
 
-/// Renews a lease until a signal ends the command. It connects to the switch anew each time, so that others may be its
-/// controller in between. If the switch does not answer, it retries while the lease lasts.
+/// Renews a job's lease until a signal ends the command, then releases the job. It opens a new session each time, so that other
+/// controllers can use the switch in between. If the switch does not answer, it retries while the lease lasts.
 fn keep(args: &Keep) -> Result<(), ExitCode> {
     let lease_ns = u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX);
     admission::check_lease(Some(lease_ns)).map_err(fail)?;
@@ -173,7 +173,7 @@ fn at_of(args: &Keep) -> Result<Switch, JobsError> {
     Switch::connect(&args.at.address, args.at.device_id)
 }
 
-/// The signals that end the command.
+/// Receives the signals that end `weir job keep`: SIGINT, SIGTERM, SIGHUP.
 struct Signals([tokio::signal::unix::Signal; 3]);
 
 impl Signals {
@@ -186,7 +186,7 @@ impl Signals {
         ]))
     }
 
-    /// Whether a signal arrives within `time`.
+    /// Waits for a signal, for at most `time`; returns whether one arrived.
     async fn within(&mut self, time: Duration) -> bool {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {

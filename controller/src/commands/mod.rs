@@ -1,4 +1,4 @@
-//! The commands of the command line: each reads its input, calls its module, prints, and chooses the exit code.
+//! The commands of `weir`: each reads its input, calls a module of the controller, prints, and chooses the exit code.
 
 #[cfg(feature = "testbed")]
 pub mod between;
@@ -36,15 +36,15 @@ use planner::Network;
 use scenario::diagnostic::Source;
 use scenario::{Diagnostics, Scenario};
 
-/// An expectation was not met.
+/// Exit code of a command that found a failure, such as an expectation that was not met.
 pub const FAILED: u8 = 1;
-/// The command could not run.
+/// Exit code of a command that could not do its work.
 pub const ERROR: u8 = 2;
 
-/// A condition of the scenario ended the run.
+/// Exit code of a run that a condition of its scenario aborted.
 pub const ABORTED: u8 = 3;
 
-/// The exit code for a run.
+/// The exit code for a run: 0 (passed), 1 (failed) or 3 (aborted).
 #[cfg(feature = "testbed")]
 fn exit_code(judged: &controller::scenario_run::ScenarioRun) -> ExitCode {
     match (&judged.run.carried_out.aborted, judged.verdict.is_ok()) {
@@ -54,13 +54,13 @@ fn exit_code(judged: &controller::scenario_run::ScenarioRun) -> ExitCode {
     }
 }
 
-/// Prints one error message, and returns exit code 2.
+/// Prints an error message on the standard error, and returns exit code 2.
 pub fn fail(message: impl std::fmt::Display) -> ExitCode {
     cli_io::stderr::tell(format_args!("weir: {message}\n"));
     ExitCode::from(ERROR)
 }
 
-/// Reads the text of a scenario or of entries; `-` is the standard input.
+/// Reads the text of a file; `-` is the standard input.
 fn read(path: &Path) -> Result<String, ExitCode> {
     cli_io::disk::text(path).map_err(|error| cannot_read(path, &error))
 }
@@ -72,7 +72,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> ExitCode {
     }
 }
 
-/// Reads and checks a scenario; shows its errors and warnings.
+/// Reads and checks a scenario; prints its errors and warnings.
 ///
 /// `protocols`: folders of protocol files.
 fn load(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
@@ -93,7 +93,7 @@ fn load(path: &Path, protocols: &[PathBuf]) -> Result<Scenario, ExitCode> {
     Ok(scenario)
 }
 
-/// Reads a network; shows its errors and warnings.
+/// Reads the network in a topology file; prints the file's errors and warnings.
 fn network(path: &Path) -> Result<Network, ExitCode> {
     let text = read(path)?;
     let file = path.display().to_string();
@@ -104,7 +104,7 @@ fn network(path: &Path) -> Result<Network, ExitCode> {
     scenario::topology_network(&topology).map_err(fail)
 }
 
-/// Shows why a file is refused: that it is of another kind, or else the diagnostics.
+/// Prints why a file is refused: because it is of another kind than `wanted`, or else its diagnostics. Returns exit code 2.
 fn refuse(diagnostics: &Diagnostics, file: &str, text: &str, wanted: FileKind) -> ExitCode {
     match file_kind::instead(file, text, wanted) {
         Some(message) => fail(message),
@@ -112,7 +112,7 @@ fn refuse(diagnostics: &Diagnostics, file: &str, text: &str, wanted: FileKind) -
     }
 }
 
-/// Shows the diagnostics of a file; returns the exit code that applies if they are errors.
+/// Prints the diagnostics of a file; returns exit code 2, which applies if the diagnostics are errors.
 fn show(diagnostics: &Diagnostics, file: &str, text: &str) -> ExitCode {
     let source = Source { file, text };
     for diagnostic in &diagnostics.0 {
@@ -121,12 +121,12 @@ fn show(diagnostics: &Diagnostics, file: &str, text: &str) -> ExitCode {
     ExitCode::from(ERROR)
 }
 
-/// Prints to the standard output. A reader that has closed the pipe has read all it wanted.
+/// Prints text to the standard output; it is no error if the reader has closed the pipe.
 fn print(text: impl std::fmt::Display) -> Result<(), ExitCode> {
     print_bytes(text.to_string().as_bytes())
 }
 
-/// Prints bytes to the standard output, as [`print()`] does text.
+/// Prints bytes to the standard output; it is no error if the reader has closed the pipe.
 fn print_bytes(bytes: &[u8]) -> Result<(), ExitCode> {
     let mut output = std::io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {
@@ -137,7 +137,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), ExitCode> {
     }
 }
 
-/// Prints one JSON object.
+/// Prints one JSON object to the standard output.
 fn print_json(value: &impl serde::Serialize) -> Result<(), ExitCode> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| fail(format_args!("cannot write JSON: {error}")))?;

@@ -1,4 +1,4 @@
-//! `weir p4 check|info|preprocess|fmt|graph|resources|run`
+//! `weir p4 check|info|preprocess|fmt|graph|resources|run`: checks, prints, formats or runs P4 programs.
 
 #[cfg(feature = "testbed")]
 mod run;
@@ -17,7 +17,7 @@ use super::colour::coloured;
 use super::{ERROR, fail, print, print_bytes, print_json};
 use crate::cli::p4::{Chip, Color, MessageFormat, P4, P4File, P4Graph, P4Resources};
 
-/// Performs a command on a P4 program.
+/// Performs a subcommand of `weir p4`.
 pub fn main(command: &P4) -> ExitCode {
     let done = match command {
         P4::Check(args) => compile(args).and_then(|compiled| {
@@ -52,7 +52,7 @@ fn graph(args: &P4Graph) -> Result<(), ExitCode> {
         .map_err(|error| fail(format_args!("cannot write {}: {error}", file.display())))
 }
 
-/// Whether both paths exist and are the same file, whatever their names.
+/// Whether both paths exist and lead to the same file.
 fn is_same(a: &Path, b: &Path) -> bool {
     let identity = |path| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     identity(a).is_some_and(|a| Some(a) == identity(b))
@@ -86,7 +86,7 @@ fn name(args: &P4File) -> Result<&str, ExitCode> {
     disk::name(file).map_err(|why| fail(format_args!("cannot read {}: {why}", file.display())))
 }
 
-/// Compiles a program; shows its errors and warnings.
+/// Compiles a P4 program; prints its errors and warnings.
 fn compile(args: &P4File) -> Result<p4lang::Compiled, ExitCode> {
     let compiled = p4lang::compile(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;
@@ -102,14 +102,14 @@ fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCo
     }
 }
 
-/// Prints the preprocessed program as one text. Only its directives need to be correct P4.
+/// Prints the preprocessed program as one text; apart from its directives, the text need not be correct P4.
 fn preprocess(args: &P4File) -> Result<(), ExitCode> {
     let text = p4lang::preprocessed(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;
     print(text)
 }
 
-/// Adds, as a hint, the command that generates an included file, if p4src's `main.p4` is compiled without it.
+/// Adds a hint to errors on missing includes of p4src's `main.p4`: the command that generates the included files.
 fn with_generator(mut diagnostics: Diagnostics) -> Diagnostics {
     let source = Arc::clone(&diagnostics.source);
     let includes = diagnostics.list.iter_mut();
@@ -127,14 +127,14 @@ fn with_generator(mut diagnostics: Diagnostics) -> Diagnostics {
     diagnostics
 }
 
-/// Shows diagnostics; returns the exit code that applies if they are errors.
+/// Prints diagnostics; returns exit code 2, which applies if the diagnostics are errors.
 fn show(diagnostics: &Diagnostics, color: Color) -> ExitCode {
     let coloured = coloured(color, &std::io::stderr());
     cli_io::stderr::tell(format_args!("{}", diagnostics.render(coloured)));
     ExitCode::from(ERROR)
 }
 
-/// Prints the resources that a program needs; exit code 2 if it is certainly illegal.
+/// Prints a lower bound of the resources that a program needs; exit code 2 if the program certainly does not fit the chip.
 fn resources(args: &P4Resources) -> ExitCode {
     let compiled = match compile(&args.source) {
         Ok(compiled) => compiled,

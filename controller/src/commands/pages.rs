@@ -1,4 +1,4 @@
-//! Generated texts: completions and manual pages from the command line, the schema from the readers of files.
+//! Prints or writes generated texts: completion scripts and manual pages, the JSON Schema and reference of YAML files.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use super::{fail, print};
 use crate::cli::Cli;
 
-/// Prints a completion script.
+/// Prints a completion script for a shell.
 pub fn completions(shell: clap_complete::Shell) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "weir", &mut script);
@@ -25,7 +25,7 @@ pub fn schema(reference: bool, workload: bool) -> ExitCode {
     printed.map_or_else(|code| code, |()| ExitCode::SUCCESS)
 }
 
-/// The text above the tables.
+/// The text at the top of the reference of scenario files.
 const REFERENCE: &str = "\
 # Reference of scenario files
 
@@ -34,7 +34,7 @@ follows a semicolon. [scenarios.md](scenarios.md), [faults.md](faults.md) and
 [filters.md](filters.md) explain the keys. `weir schema --reference` writes this page.
 ";
 
-/// Writes the manual pages `weir.1`, `weir-demo.1`, …
+/// Writes the manual pages `weir.1`, `weir-demo.1`, … into a folder.
 pub fn manual(folder: &Path) -> ExitCode {
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));

@@ -1,4 +1,4 @@
-//! `weir plan FILE`
+//! `weir plan FILE`: shows a scenario's plan, and writes its P4 programs and table entries if the user asks for them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::topology::Network;
 use super::{ERROR, fail, load, print, print_json, show};
 use crate::cli::{self, PlanFor};
 
-/// Shows the plan of a scenario.
+/// Performs `weir plan`.
 pub fn main(args: &cli::Plan) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,7 +75,7 @@ fn alone(scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
     plan.map_err(|diagnostics| show(&diagnostics, &scenario.file, &scenario.text))
 }
 
-/// Plans a scenario together with others.
+/// Plans a scenario together with those of `--with`, which run on the same switches; returns the plan of the first one.
 fn together(args: &cli::Plan, scenario: &Scenario, target: Target) -> Result<Plan, ExitCode> {
     let others = args.with.iter();
     let others = others.map(|file| load(file, &args.protocols.protocols));
@@ -99,7 +99,7 @@ fn together(args: &cli::Plan, scenario: &Scenario, target: Target) -> Result<Pla
     Ok(plans.swap_remove(0))
 }
 
-/// The target of a plan.
+/// Target of a plan: a kind of switch that weir can control, or a Tofino chip.
 #[derive(Clone, Copy)]
 enum Target {
     Here(Kind),
@@ -124,7 +124,7 @@ impl Target {
         }
     }
 
-    /// Path and text of each file of a switch's program.
+    /// Text of each P4 source file of a switch's program, by path.
     fn sources(self, switch: &SwitchPlan) -> Result<BTreeMap<String, String>, ExitCode> {
         match self {
             Target::Here(kind) => {
@@ -139,7 +139,7 @@ impl Target {
     }
 }
 
-/// The changes that replace one plan by another.
+/// The changes that replace the scenario of `--over` on running switches.
 #[derive(Serialize)]
 struct PlannedReplacement {
     old: String,
@@ -147,7 +147,7 @@ struct PlannedReplacement {
     faults: Over,
 }
 
-/// A plan as JSON.
+/// The JSON object that `weir plan --json` prints.
 #[derive(Serialize)]
 struct Shown<'a, C: Serialize> {
     #[serde(flatten)]
@@ -158,7 +158,7 @@ struct Shown<'a, C: Serialize> {
     over: Option<&'a PlannedReplacement>,
 }
 
-/// The captures of a run; `None` on a chip, and on switches that several files share: no run captures there.
+/// The ports that a run of the plan captures; `None` for a chip, for `--with` and for `--over`, as no such run captures frames.
 #[cfg(feature = "testbed")]
 fn captures(
     args: &cli::Plan,
@@ -177,7 +177,7 @@ fn captures(
     })
 }
 
-/// Without testbeds there are no runs.
+/// Returns `None`: without the feature `testbed`, weir captures nothing.
 #[cfg(not(feature = "testbed"))]
 fn captures(_: &cli::Plan, _: Target, _: (&Scenario, &Plan)) -> Option<String> {
     None
@@ -219,7 +219,7 @@ fn replacement(
     })
 }
 
-/// Lower bound of the resources that each switch's program needs on the chip.
+/// Prints a lower bound of the resources that each switch's program needs on the chip.
 fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
     for switch in &plan.switches {
         let (compiled, _) = program::for_chip(chip, switch).map_err(fail)?;
@@ -235,7 +235,7 @@ fn costs(plan: &Plan, chip: Chip) -> Result<(), ExitCode> {
 /// Name of the file with the initial table entries of a program.
 const ENTRIES: &str = "entries.json";
 
-/// Writes each switch's whole program, ready for p4c, and its initial table entries.
+/// Writes the complete P4 program of each switch, ready for p4c, and its initial table entries.
 fn emit(plan: &Plan, target: Target, folder: &Path) -> Result<(), ExitCode> {
     for switch in &plan.switches {
         let mut files = target.sources(switch)?;

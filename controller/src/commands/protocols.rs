@@ -1,4 +1,4 @@
-//! Files that a scenario needs: the protocols, workload and topology that it names, and the protocols of `--protocols`.
+//! Reads the files that a scenario needs: protocols, workload and topology that it names, and protocols of `--protocols`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use scenario::Given;
 
 use super::fail;
 
-/// Loads the files that a scenario needs.
+/// Reads the files that a scenario names, and the protocol files in `folders`.
 pub fn given(path: &Path, text: &str, folders: &[PathBuf]) -> Result<Given, ExitCode> {
     let mut protocols = Vec::new();
     for folder in folders {
@@ -20,7 +20,7 @@ pub fn given(path: &Path, text: &str, folders: &[PathBuf]) -> Result<Given, Exit
     })
 }
 
-/// Loads the files that a scenario names; their paths are relative to the scenario's folder.
+/// Reads the files that a scenario names; their paths are relative to the folder of `path`, the scenario's file.
 pub fn named(path: &Path, text: &str) -> Given {
     let beside = match cli_io::disk::is_stdin(path) {
         true => Path::new(""),
@@ -44,7 +44,7 @@ fn source(path: &Path) -> std::io::Result<ProtocolSource> {
     })
 }
 
-/// The YAML files of a folder, sorted by name.
+/// The YAML files of a folder with their texts, sorted by name.
 fn all_of(folder: &Path) -> Result<Vec<ProtocolSource>, ExitCode> {
     let wrong = |path: &Path, error: std::io::Error| {
         fail(format_args!("cannot read {}: {error}", path.display()))

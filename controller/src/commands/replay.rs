@@ -17,7 +17,7 @@ use super::colour::stdout_colour;
 use super::{FAILED, fail, print, print_json, protocols, run};
 use crate::cli;
 
-/// Judges or executes a run again.
+/// Performs `weir replay`.
 pub fn main(args: &cli::Replay) -> ExitCode {
     replay(args).unwrap_or_else(|code| code)
 }
@@ -104,7 +104,7 @@ fn offline(args: &cli::Replay, kept: &StoredRun) -> Result<ExitCode, ExitCode> {
     })
 }
 
-/// Reports the comparison of a run's frames with its log, if its folder does not have every frame.
+/// Prints the comparison of a run's log with the frames in its folder, if the folder does not have every frame.
 fn checked_only(
     args: &cli::Replay,
     kept: &StoredRun,
@@ -146,7 +146,7 @@ fn checked_only(
     })
 }
 
-/// Executes the scenario once more, and compares the ordinals of hit packets with those of the run.
+/// Executes the scenario once more, and compares which packets the faults hit in both runs, by ordinal.
 fn live(args: &cli::Replay, kept: &StoredRun, folder: &Path) -> Result<ExitCode, ExitCode> {
     let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     if is_same(&args.run, folder) {

@@ -1,4 +1,4 @@
-//! The file of a report.
+//! Opens the file of an HTML report before a run, and writes it afterwards.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,16 +7,16 @@ use std::process::ExitCode;
 
 use super::{fail, print};
 
-/// The file of a report, opened before the run begins: a wrong path must not cost the results of a run.
+/// The file of an HTML report, which is opened before the run: an unusable path must not cost the results of the run.
 pub struct ReportFile<'a> {
     path: &'a Path,
     file: File,
-    /// Whether the file is new and empty.
+    /// Whether the file did not exist before and has no content yet; it is then deleted on drop.
     is_new: bool,
 }
 
 impl<'a> ReportFile<'a> {
-    /// Opens the file; the report of an earlier run stays until [`Self::write`].
+    /// Opens or creates the file; the report of an earlier run stays until [`Self::write`].
     pub fn open(path: &'a Path) -> Result<Self, ExitCode> {
         let is_new = !path.exists();
         let opened = File::options().append(true).create(true).open(path);
@@ -24,7 +24,7 @@ impl<'a> ReportFile<'a> {
         Ok(Self { path, file, is_new })
     }
 
-    /// Writes the report, and prints its path.
+    /// Replaces the content of the file by the report, and, unless `quiet`, prints its path.
     pub fn write(mut self, html: &str, quiet: bool) -> Result<(), ExitCode> {
         // A pipe or other special file cannot be truncated, and has nothing to lose.
         let cut = match self.file.metadata() {

@@ -1,4 +1,4 @@
-//! `weir route TOPOLOGY TRAININGS`
+//! `weir route TOPOLOGY TRAININGS`: plans where trainings are summed in a network.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::file_kind::FileKind;
 use super::{ERROR, fail, network, print, print_json, read, refuse};
 use crate::cli::route::Route;
 
-/// Prints where trainings are summed.
+/// Performs `weir route`.
 pub fn main(args: &Route) -> ExitCode {
     match run(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -19,7 +19,7 @@ pub fn main(args: &Route) -> ExitCode {
     }
 }
 
-/// Plans the trainings, and returns whether all of them have a plan.
+/// Plans the trainings, prints the plans, and returns whether every training has a plan.
 fn run(args: &Route) -> Result<bool, ExitCode> {
     let by = match (args.exact, args.by) {
         (false, by) => by,

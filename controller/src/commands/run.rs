@@ -1,4 +1,4 @@
-//! `weir run FILE`, and the client process that it starts.
+//! `weir run FILE`: runs a scenario; also the client process that a Redis workload starts.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,21 +16,21 @@ use super::report_file::ReportFile;
 use super::{exit_code, fail, load, print, print_json, show};
 use crate::cli::Run;
 
-/// Runs a scenario.
+/// Performs `weir run`.
 pub fn main(args: &Run) -> ExitCode {
     run(args, Printed::All).unwrap_or_else(|code| code)
 }
 
-/// The part of a run's results that is printed.
+/// Whether the results of a run are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
-    /// The report is printed.
+    /// The report on the run is printed.
     All,
-    /// Nothing is printed: another command reports on the run.
+    /// Nothing is printed, because another command reports on the run.
     Nothing,
 }
 
-/// Runs a scenario, and returns the exit code for its result.
+/// Runs a scenario, writes its reports, and returns the exit code for its result.
 pub fn run(args: &Run, printed: Printed) -> Result<ExitCode, ExitCode> {
     // The file is checked before the sandbox is entered: errors in it need no network.
     let planned = plan(args)?;
@@ -105,7 +105,7 @@ fn plan(args: &Run) -> Result<Planned, ExitCode> {
     Planned::new(scenario, args.target.kind).map_err(|diagnostics| show(&diagnostics, &name, &text))
 }
 
-/// Runs a workload's client in its host.
+/// Performs the hidden command of a Redis workload's client, which runs on its host.
 pub fn client(args: &ClientArgs) -> ExitCode {
     match run_client(args) {
         Ok(report) => match serde_json::to_string(&report) {

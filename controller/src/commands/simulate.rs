@@ -1,4 +1,4 @@
-//! `weir simulate FILE`
+//! `weir simulate FILE`: simulates the training or job of a scenario in virtual time.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use controller::simulation::{self, AllReduce, Options, SimulateError};
 use super::{FAILED, fail, load, print, print_json, show};
 use crate::cli::simulate::Simulate;
 
-/// Prints how long a scenario's training, or the all-reduce of its job, takes.
+/// Performs `weir simulate`.
 pub fn main(args: &Simulate) -> ExitCode {
     match run(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -16,7 +16,7 @@ pub fn main(args: &Simulate) -> ExitCode {
     }
 }
 
-/// Simulates, and returns whether all members finished.
+/// Simulates the scenario, prints the results, and returns whether all members finished.
 fn run(args: &Simulate) -> Result<bool, ExitCode> {
     let scenario = load(&args.file, &args.protocols.protocols)?;
     let options = Options {

@@ -1,11 +1,11 @@
-//! A scenario's network, for programs that build it: `weir plan --topology`.
+//! Describes a scenario's network in JSON, for programs that build the network: `weir plan --topology`.
 
 use scenario::Scenario;
 use scenario::model::workload::Workload;
 use scenario::plan::names::JOB;
 use serde::Serialize;
 
-/// The network of a scenario.
+/// The JSON object of `weir plan --topology`: hosts, switches, links, and the settings of a training.
 #[derive(Serialize)]
 pub struct Network<'a> {
     scenario: &'a str,
@@ -32,11 +32,11 @@ struct Link<'a> {
 #[derive(Serialize)]
 struct End<'a> {
     node: &'a str,
-    /// Port of a switch; `None` for a host, which has one interface.
+    /// Number of the switch's port; `None` for a host, which has one interface.
     port: Option<u32>,
 }
 
-/// The settings of a job's agents.
+/// Settings for the agents of a training.
 #[derive(Serialize)]
 struct Training<'a> {
     job: u16,
@@ -44,12 +44,12 @@ struct Training<'a> {
     workers: &'a [String],
     window: u64,
     iterations: u64,
-    /// Number of packets of each worker in one iteration.
+    /// Number of packets that each worker sends in one iteration.
     chunks: usize,
 }
 
 impl<'a> Network<'a> {
-    /// Describes the network of a scenario.
+    /// Describes the network and the training of a scenario.
     pub fn new(scenario: &'a Scenario) -> Network<'a> {
         let topology = &scenario.topology;
         let end = |link: &'a scenario::model::topology::Link, node: &'a str| End {

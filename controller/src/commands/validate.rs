@@ -1,4 +1,4 @@
-//! `weir validate FILE…`: checks each file alone, then all of them together.
+//! `weir validate FILE…`: checks each scenario file alone, then all files together.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use super::{ERROR, load, print, show};
 use crate::cli::Validate;
 use controller::program;
 
-/// Checks scenario files.
+/// Performs `weir validate`: checks scenario files.
 pub fn main(args: &Validate) -> ExitCode {
     let mut planned: Vec<(Scenario, Plan)> = Vec::new();
     let mut refused = 0;
@@ -56,7 +56,7 @@ pub fn main(args: &Validate) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reports the points at which the scenarios would inject together, if these differ from each scenario's own points.
+/// Prints which switches faults would act on if the scenarios ran together, where that differs from each scenario alone.
 fn print_injection_points(pairs: &[(&Scenario, &Plan)]) {
     let scenarios: Vec<&Scenario> = pairs.iter().map(|(scenario, _)| *scenario).collect();
     let Ok(plans) = scenario::plan_together(&scenarios, &TargetModel::EMBEDDED) else {
@@ -77,7 +77,7 @@ fn print_injection_points(pairs: &[(&Scenario, &Plan)]) {
     }
 }
 
-/// Formats "1 fault", "2 switches".
+/// Formats a number with its noun: "1 fault", "2 switches".
 fn count((number, what): (usize, &str)) -> String {
     let plural = match (number, what) {
         (1, _) => "",

@@ -1,21 +1,21 @@
-//! Conditions that the demo's runs must meet, and failures that a busy machine excuses.
+//! Checks the results of the demo's runs, and explains failures that a busy machine may have caused.
 
 use crate::experiment::RunResult;
 use crate::experiment::carry_out::TrainingResult;
 use crate::reference::Reference;
 use crate::report::{Check, Verdict, faults, grouped, machine_load, percent};
 
-/// Runs without faults lose nothing. A larger share of retransmitted bytes shows that answers are missing or late.
+/// Maximum share of retransmitted bytes in a run without faults: more shows that answers are missing or late.
 const RETRANSMITTED_LIMIT: f64 = 0.01;
-/// (n − 1)/n for eight workers, and the margin above which a figure must be a measuring error.
+/// Limit of the share of bytes that aggregation removes: (n − 1)/n for eight workers, and a margin. More is a measuring error.
 const REMOVED_LIMIT: f64 = 0.8751;
-/// The share of removed bytes that the demo must reach.
+/// Minimum share of the bytes on the server's link that aggregation has to remove.
 const REMOVED_GOAL: f64 = 0.865;
 pub(super) const ACCURACY_GOAL: f64 = 0.90;
 const FIRED_GOAL: u64 = 20;
 
-/// The share of the server's bytes that aggregation saves. Retransmitted bytes do not count: their number depends on the
-/// machine.
+/// Share of the bytes on the server's link that aggregation removes. Retransmitted bytes do not count, as their number depends
+/// on the machine.
 pub(super) fn removed(runs: &[RunResult; 3]) -> f64 {
     let once = |run: &RunResult| {
         let of = run.carried_out.training.as_ref();
@@ -27,7 +27,7 @@ pub(super) fn removed(runs: &[RunResult; 3]) -> f64 {
     1.0 - once(&runs[0]) as f64 / once(&runs[1]).max(1) as f64
 }
 
-/// Checks each condition that must hold; includes the values found, and figures that the machine distorted.
+/// Checks all conditions on the demo's runs; the texts contain the values found, and remarks on what a busy machine distorted.
 pub(super) fn verdict(runs: &[RunResult; 3], reference: &Reference, removed: f64) -> Verdict {
     let mut checks = Vec::new();
     let trained = || {

@@ -30,21 +30,21 @@ use crate::target::Kind;
 
 pub use report::{json, page, show};
 
-/// The demo's scenario, which `weir run` can also run from its file.
+/// Name of the demo's scenario file, which `weir run` can also run.
 const SCENARIO_FILE: &str = "training-faults.yaml";
 const SCENARIO: &str = include_str!("../../../testbeds/scenarios/training-faults.yaml");
 
-/// Minimum iterations for the goals: 90 % accuracy, and 20 hits of a fault that selects 1 % of 550 packets per iteration.
+/// Minimum iterations for the demo's goals: 90 % accuracy, and 20 hits of a fault on 1 % of 550 packets per iteration.
 pub const MIN_ITERATIONS: u32 = 15;
 
-/// Settings of the demo.
+/// Options of `weir demo`.
 #[derive(Debug, Clone)]
 pub struct Settings<'a> {
-    /// How links are implemented.
+    /// How links are implemented: as veth pairs, or as sockets.
     pub wiring: Wiring,
-    /// Folder with files that replace the built-in P4 text.
+    /// Folder with files that replace the built-in P4 text; `None` to use the built-in text.
     pub p4src: Option<&'a Path>,
-    /// Seed of the model, the batches and the faults.
+    /// Seed of the initial weights, the batches and the faults.
     pub seed: u64,
     /// Number of training iterations, at least [`MIN_ITERATIONS`].
     pub iterations: u32,
@@ -56,25 +56,25 @@ pub struct Settings<'a> {
 pub struct Demo {
     /// The command that ran, when, and on which machine.
     pub header: Header,
-    /// The requested implementation of links.
+    /// How links were implemented: as veth pairs, or as sockets.
     pub wiring: Wiring,
-    /// The runs `aggregated`, `server_only`, `faulted`, with the names of their scenarios.
+    /// The runs `aggregated`, `server_only` and `faulted`, in this order.
     pub runs: [RunResult; 3],
-    /// The scenario of the last run.
+    /// The scenario of the run `faulted`, with its plan.
     pub faulted: Planned,
-    /// The result of the training without any network.
+    /// Result of the same training in one process, without a network.
     pub reference: Reference,
-    /// Number of workers.
+    /// Number of workers of the training.
     pub workers: usize,
-    /// 1 − aggregated/server_only, for bytes that crossed the server's link for the first time.
+    /// Share of the bytes on the server's link that `aggregated` saves, compared with `server_only`, without retransmissions.
     pub server_bytes_removed: f64,
-    /// Duration of the whole demo.
+    /// Wall-clock duration of the whole demo.
     pub wall: Duration,
-    /// The checks, with their outcomes.
+    /// Which checks of the demo hold, and remarks for readers.
     pub verdict: Verdict,
 }
 
-/// Executes all runs.
+/// Runs the three scenarios and the reference training, and checks the results.
 pub fn run(settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Demo, ExperimentError> {
     let start = Instant::now();
     let [aggregated, server_only, faulted] = scenarios(settings)?;
@@ -104,7 +104,7 @@ fn no_training() -> ExperimentError {
     ExperimentError::Scenario(format!("{SCENARIO_FILE} declares no training"))
 }
 
-/// The demo's planned scenarios: the shipped one, the one without faults, and the one without aggregation.
+/// The demo's scenarios with their plans: without faults, without aggregation, and with faults.
 fn scenarios(settings: &Settings<'_>) -> Result<[Planned; 3], ExperimentError> {
     let refused =
         |diagnostics: scenario::Diagnostics| ExperimentError::Scenario(diagnostics.to_string());

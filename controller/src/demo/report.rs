@@ -1,4 +1,4 @@
-//! Reports of the demo, for readers and programs: a table in the terminal, an HTML page, a JSON object.
+//! Writes the report of the demo: as a table for the terminal, as an HTML page, and as JSON.
 
 use serde::Serialize;
 use testbeds::bed::Wiring;
@@ -16,7 +16,7 @@ use crate::report::table::Table;
 use crate::report::text::{self, Colour};
 use crate::report::{faults, grouped, percent};
 
-/// The runs with a training, by name.
+/// The demo's runs that have a training result: name, duration in seconds, result.
 fn trained(demo: &Demo) -> impl Iterator<Item = (&str, f64, &TrainingResult)> {
     demo.runs.iter().filter_map(|run| {
         let wall_s = run.carried_out.wall.as_secs_f64();
@@ -60,7 +60,7 @@ fn runs_table(demo: &Demo) -> Table {
     table
 }
 
-/// The tables of a report, and the figures of a page.
+/// The sections of the report: tables, and drawings for the HTML page.
 fn sections(demo: &Demo) -> [Section<'_>; 3] {
     let results = &demo.runs[2].conclusion.faults;
     let faults = faults::table(&demo.faulted.scenario, results);
@@ -71,7 +71,7 @@ fn sections(demo: &Demo) -> [Section<'_>; 3] {
     ]
 }
 
-/// The report for the terminal.
+/// The report as text for the terminal.
 pub fn show(demo: &Demo, colour: Colour) -> String {
     let sections = sections(demo);
     let tables = sections.iter().map(Section::table);
@@ -85,7 +85,7 @@ fn links(demo: &Demo) -> &'static str {
     }
 }
 
-/// The report as JSON.
+/// The report as a JSON object.
 pub fn json(demo: &Demo) -> impl Serialize {
     #[derive(Serialize)]
     struct Json<'a> {
@@ -157,7 +157,7 @@ pub fn json(demo: &Demo) -> impl Serialize {
     }
 }
 
-/// Role of a run in the page's figures.
+/// Role of a run in drawings, which determines its color.
 fn role(name: &str) -> Role {
     match name {
         "aggregated" => Role::Main,

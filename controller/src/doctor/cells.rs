@@ -1,24 +1,24 @@
-//! Chunks in the cells of a switch.
+//! The registers in which a switch sums: which chunk each register cell holds, and which workers have contributed to it.
 
 use super::switch_jobs::SummedJob;
 
-/// Contents of a switch's cells.
+/// Contents of a switch's register cells; each slot has two cells, at indexes 2 × slot and 2 × slot + 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cells {
-    /// The chunk that owns each cell.
+    /// Number of the chunk that each cell holds, by cell index.
     pub owners: Vec<u32>,
-    /// Bitmap of the contributors of each cell.
+    /// Bitmap of the workers that have contributed to each cell, by cell index.
     pub bitmaps: Vec<u64>,
 }
 
-/// A cell of a job.
+/// A register cell that belongs to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// The slot within the job.
+    /// Number of the cell's slot, counted from the job's first slot.
     pub slot: u32,
-    /// The chunk that owns it.
+    /// Number of the chunk that the cell holds.
     pub chunk: u32,
-    /// Bitmap of the contributors.
+    /// Bitmap of the workers that have contributed to the chunk.
     pub bitmap: u64,
 }
 
@@ -31,7 +31,7 @@ impl Cells {
         })
     }
 
-    /// The cells of a job.
+    /// The register cells that belong to a job.
     pub fn of<'a>(&'a self, job: &'a SummedJob) -> impl Iterator<Item = Cell> + 'a {
         let first = 2 * job.base as usize;
         let last = first + 2 * job.window as usize;
@@ -39,12 +39,12 @@ impl Cells {
         (first..last.min(self.owners.len())).filter_map(|index| self.at(job, index))
     }
 
-    /// The cell of a chunk, whichever chunk owns it.
+    /// The register cell that `chunk` is summed in, whichever chunk it holds now; `None` if the switch has no such cell.
     pub fn for_chunk(&self, job: &SummedJob, chunk: u32) -> Option<Cell> {
         self.at(job, job.cell(chunk))
     }
 
-    /// Incomplete chunks of a job that have contributions; the oldest first.
+    /// Cells of a job's incomplete chunks that have contributions, the oldest chunk first.
     pub fn incomplete(&self, job: &SummedJob) -> Vec<Cell> {
         let cells = self.of(job);
         let some = cells.filter(|cell| cell.bitmap != 0 && cell.bitmap & job.all != job.all);
@@ -56,14 +56,14 @@ impl Cells {
         some
     }
 
-    /// The newest chunk that a member has contributed to.
+    /// The newest chunk that a member of the job has contributed to; `None` if no cell has a contribution of it.
     pub fn last_of(&self, job: &SummedJob, member: u16) -> Option<u32> {
         let own = self.of(job).filter(|cell| cell.bitmap >> member & 1 == 1);
         own.map(|cell| cell.chunk).reduce(newer)
     }
 }
 
-/// The later of two chunks, in serial arithmetic.
+/// Returns the later of two chunk numbers, in serial arithmetic (chunk numbers wrap around).
 fn newer(one: u32, other: u32) -> u32 {
     match (one.wrapping_sub(other) as i32) < 0 {
         true => other,

@@ -1,4 +1,4 @@
-//! Finds contradictions in a switch's entries.
+//! Finds contradictions in the table entries with which a switch sums jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use scenario::model::topology::Mac;
 use super::switch_jobs::{Destination, SummedJob, SwitchJobs};
 use super::workers;
 
-/// Findings on the entries of a switch; `pairs` is the number of its pairs of cells, if known.
+/// Finds contradictions in a switch's table entries; `pairs` is the number of its pairs of register cells, if known.
 pub fn judge(switch: &str, told: &SwitchJobs, pairs: Option<u32>) -> Vec<Finding> {
     let about = format!("switch {switch}");
     if !told.sums {

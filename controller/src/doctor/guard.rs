@@ -1,4 +1,4 @@
-//! Frames that a switch drops because of when or where they came: after a job's lease, or by a port of no rank of the job.
+//! Finds jobs whose frames a switch drops: those sent after the job's lease, or through a port of no rank of the job.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use scenario::plan::names::guard::{Guarded, outcome_cell};
 
 use super::{SwitchReadings, spoken};
 
-/// The jobs that a switch prepared by `weir job setup` shows.
+/// State of admitted jobs and dropped frames on a switch that `weir job setup` has prepared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuardReading {
-    /// The jobs that were admitted and whose numbers are not free yet.
+    /// Jobs that `weir job` admitted, including ended jobs whose numbers are still reserved.
     pub grants: Vec<Grant>,
-    /// The switch's clock; `None` if the switch does not show it.
+    /// The switch's clock in nanoseconds; `None` if the switch does not report it.
     pub now_ns: Option<u64>,
-    /// Frames by job and outcome (`outcome_cell`), since the job was admitted.
+    /// Frames of each job by outcome (passed, dropped …), since the job was admitted; `outcome_cell` gives the index.
     pub outcomes: Vec<u64>,
-    /// Frames for jobs of others by ingress port, since the program was loaded.
+    /// Number of frames of a job that arrived at a port of no rank of this job, by port, since the program was loaded.
     pub strangers: Vec<u64>,
 }
 
 impl GuardReading {
-    /// Whether the job was admitted here.
+    /// Whether `weir job` admitted this job on the switch.
     pub(super) fn knows(&self, job: u16) -> bool {
         self.grants.iter().any(|grant| grant.number == job)
     }
 
-    /// Number of frames of a job that passed.
+    /// Number of frames of a job that the switch let pass.
     pub(super) fn passed(&self, job: u16) -> u64 {
         self.count(job, Guarded::Passed)
     }
@@ -40,7 +40,7 @@ impl GuardReading {
     }
 }
 
-/// Finds jobs that send after their lease, and ranks that send by the wrong port; `apart` is the time between the two readings.
+/// Finds jobs that send after their lease, and ranks that send through a wrong port; `apart`: time between the readings.
 pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
     let about = format!("switch {}", switch.name);
     let apart = spoken(apart);
@@ -111,7 +111,7 @@ pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
     found
 }
 
-/// Formats `port 1`, or `ports 1, 2, 5`.
+/// Formats port numbers with their noun: `port 1`, or `ports 1, 2, 5`.
 fn ports(numbers: impl Iterator<Item = u32>) -> String {
     let all: Vec<String> = numbers.map(|port| port.to_string()).collect();
     match all.len() {

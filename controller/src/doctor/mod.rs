@@ -1,7 +1,7 @@
-//! `weir doctor`: finds stuck chunks and wrong entries.
+//! `weir doctor`: finds chunks that are stuck in switches or ranks, and wrong table entries.
 //!
-//! Everything is read twice: a chunk or rank that has not moved in between is stuck. [`host_agent::doctor`] finds the reasons
-//! why a host cannot be a rank.
+//! The doctor reads each switch and each rank twice: a chunk or rank that has not moved in between is stuck.
+//! [`host_agent::doctor`] finds the reasons why a host cannot be a rank.
 
 mod cells;
 mod consistent;
@@ -21,18 +21,18 @@ pub use ranks::RankReadings;
 pub use reading::{ReadingError, Session, SwitchReading};
 pub use switch_jobs::{JobMember, SummedJob, SwitchJobs};
 
-/// Two readings of a switch.
+/// States of a switch at the doctor's first and second reading.
 #[derive(Debug, Clone)]
 pub struct SwitchReadings {
     /// Name of the switch.
     pub name: String,
-    /// The first reading.
+    /// State of the switch at the first reading.
     pub before: SwitchReading,
-    /// The second reading.
+    /// State of the switch at the second reading, after a pause.
     pub after: SwitchReading,
 }
 
-/// Findings from the two readings of switches and ranks; `apart` is the time between them.
+/// Returns all findings on the switches and ranks that were read twice; `apart` is the time between the two readings.
 pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     for switch in switches {
@@ -52,7 +52,7 @@ pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duratio
     found
 }
 
-/// Formats a time for readers.
+/// Formats a duration for readers: `250 ms`, `1.5 s`, `3 min`.
 fn spoken(time: Duration) -> String {
     match time.as_secs_f64() {
         seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
@@ -61,7 +61,7 @@ fn spoken(time: Duration) -> String {
     }
 }
 
-/// Formats `worker 4`, or `workers 4, 5 and 6`.
+/// Formats worker numbers with their noun: `worker 4`, or `workers 4, 5 and 6`.
 fn workers(numbers: &[u16]) -> String {
     let all: Vec<String> = numbers.iter().map(u16::to_string).collect();
     match &all[..] {

@@ -1,4 +1,4 @@
-//! States that ranks report.
+//! Finds ranks that are unreachable, have failed or hang, and ranks of one job whose settings differ.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use host_agent::doctor::Finding;
 use host_agent::metrics::{Role, Status};
 
-/// A thread that answers later than this is computing, or stuck.
+/// A rank whose status is older than this is reported: its thread computes or hangs.
 const LATE: Duration = Duration::from_millis(1_000);
 
-/// Two requests to a rank.
+/// The answers of a rank to two requests for its status.
 #[derive(Debug, Clone)]
 pub struct RankReadings {
-    /// Address of the rank.
+    /// Address at which the rank serves its metrics.
     pub address: String,
-    /// The first answer, or why there was none.
+    /// The rank's first answer, or the reason why there was none.
     pub before: Result<Status, String>,
-    /// The second answer, or why there was none.
+    /// The rank's second answer, or the reason why there was none.
     pub after: Result<Status, String>,
 }
 
 impl RankReadings {
-    /// The second answer, if there was one.
+    /// The rank's second answer; `None` if it did not answer.
     pub fn status(&self) -> Option<&Status> {
         self.after.as_ref().ok()
     }
 }
 
-/// Findings on each rank, and on the ranks of a job in comparison.
+/// Finds errors of each rank, and differences between the ranks of each job.
 pub fn judge(asked: &[RankReadings]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jobs: BTreeMap<u16, Vec<&Status>> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub fn judge(asked: &[RankReadings]) -> Vec<Finding> {
     found
 }
 
-/// Name of a rank with its job, for findings.
+/// Name of a rank with its job, for a finding: `worker 1 of job 7`.
 pub fn named(status: &Status) -> String {
     format!("{} of job {}", status.who(), status.job)
 }

@@ -1,4 +1,4 @@
-//! Reads the state of a switch by P4Runtime. Reading does not take control: the switch's controller stays primary.
+//! Reads the state of a switch by P4Runtime, without becoming its primary controller.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::switch_jobs::SwitchJobs;
 use crate::jobs::entries::param_of;
 use crate::target::{Item, Query};
 
-/// Timeout for an answer of a switch.
+/// Timeout for connecting to a switch, and for each of its answers.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why a switch cannot be read.
+/// Why the doctor cannot read a switch.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadingError {
-    /// An error of P4Runtime.
+    /// An error of the P4Runtime client.
     #[error(transparent)]
     Client(#[from] Box<ClientError>),
 }
@@ -33,30 +33,30 @@ impl From<ClientError> for ReadingError {
     }
 }
 
-/// The state of a switch at one time.
+/// State of a switch when the doctor read it: entries, register cells, counters.
 #[derive(Debug, Clone)]
 pub struct SwitchReading {
-    /// The jobs, from the switch's entries.
+    /// Jobs that the switch sums, parsed from its table entries.
     pub told: SwitchJobs,
-    /// Contents of its cells, or why they cannot be read.
+    /// Contents of the switch's register cells, or why they cannot be read.
     pub cells: Result<Cells, String>,
-    /// Number of received frames by port, if the switch reports it.
+    /// Number of received frames by port; empty if the switch does not report it.
     pub arrived: BTreeMap<u32, u64>,
-    /// The admitted jobs; `None` if the program does not check the senders of a job's frames.
+    /// Admitted jobs and dropped frames; `None` if the program does not check the senders of a job's frames.
     pub guard: Option<GuardReading>,
-    /// Number of frames dropped because the rank that they name is behind another port, since the program was loaded.
+    /// Frames that the switch dropped because the rank that they name is behind another port, since its program was loaded.
     pub foreign: u64,
 }
 
 impl SwitchReading {
-    /// Number of pairs of cells.
+    /// Number of pairs of register cells (slots) of the switch; `None` if its cells cannot be read.
     pub fn pairs(&self) -> Option<u32> {
         let cells = self.cells.as_ref().ok()?;
         u32::try_from(cells.owners.len() / 2).ok()
     }
 }
 
-/// A connection to a switch.
+/// A read-only P4Runtime connection to a switch.
 pub struct Session {
     runtime: Arc<Runtime>,
     client: Client,
@@ -66,7 +66,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to `address` (`host:port`), and reads which program runs.
+    /// Connects to the switch at `address` (`host:port`), and reads which tables and registers its program has.
     pub fn open(
         runtime: Arc<Runtime>,
         address: &str,
@@ -97,7 +97,7 @@ impl Session {
         })
     }
 
-    /// Reads the state once.
+    /// Reads the switch's entries, register cells and counters once.
     pub fn look(&self) -> Result<SwitchReading, ReadingError> {
         let entries = |table: &str| Query::Entries {
             table: Some(table.to_owned()),
@@ -180,8 +180,8 @@ impl Session {
         self.runtime.block_on(self.client.read(queries))
     }
 
-    /// Reads owners before bitmaps and again after them: a cell whose owner changed in between is inconsistent, and counts as
-    /// empty.
+    /// Reads the register cells: owners, bitmaps, then owners again. A cell whose owner changed between the two readings of
+    /// owners is inconsistent, and counts as empty.
     fn cells(&self) -> Result<Cells, String> {
         self.has_cells.clone()?;
         let before = self.register(aggregate::OWNERS)?;
@@ -197,7 +197,7 @@ impl Session {
         })
     }
 
-    /// The first word of each cell: TNA stores a second word beside it.
+    /// Reads a register, and returns the first word of each of its cells; with TNA, a cell has a second word.
     fn register(&self, name: &str) -> Result<Vec<u64>, String> {
         let query = Query::Register {
             name: name.to_owned(),
@@ -214,7 +214,7 @@ impl Session {
         Ok(cells.into_values().collect())
     }
 
-    /// A deadline is in nanoseconds on this clock: only the embedded switch has leases.
+    /// Reads the switch's clock in nanoseconds; `None` for all but the embedded switch, which alone has leases.
     #[cfg(feature = "testbed")]
     fn clock(&self) -> Option<u64> {
         crate::target::extension::clock(&self.runtime, self.client.address()).ok()

@@ -1,4 +1,4 @@
-//! Which ranks and chunks wait, for whom, and since when: a switch knows the cell and the port, a rank knows the time.
+//! Finds stuck chunks, whose contributions are missing, for how long they have been stuck, and which ranks wait for them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{SwitchReadings, spoken, workers};
 
 const ASK_RANKS: &str = "add --rank IP:PORT for each rank: the doctor then shows which ranks wait, and what the missing ones do";
 
-/// Findings on stuck chunks and ranks.
+/// Finds chunks and ranks that have made no progress between the two readings.
 pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duration) -> Vec<Finding> {
     let mut found = Vec::new();
     // Chunks that a finding of a switch names, by job: ranks that wait for these need no finding.
@@ -37,7 +37,7 @@ pub fn judge(switches: &[SwitchReadings], ranks: &[RankReadings], apart: Duratio
     found
 }
 
-/// The object of a rank's wait, if both answers name the same.
+/// A rank's second status and the chunk that it waits for; `None` unless the rank waited for this chunk in both readings.
 fn waiting(rank: &RankReadings) -> Option<(&Status, &Waits)> {
     let (before, after) = (rank.before.as_ref().ok()?, rank.after.as_ref().ok()?);
     let waits = after.waits.as_ref()?;
@@ -45,7 +45,7 @@ fn waiting(rank: &RankReadings) -> Option<(&Status, &Waits)> {
     (before.chunk == waits.chunk).then_some((after, waits))
 }
 
-/// Incomplete chunks of a job without a new contribution between the two readings.
+/// Cells of a job's incomplete chunks that got no contribution between the two readings of the switch.
 fn stuck(switch: &SwitchReadings, job: &SummedJob) -> Vec<Cell> {
     let (Ok(before), Ok(after)) = (&switch.before.cells, &switch.after.cells) else {
         return Vec::new();
@@ -55,13 +55,13 @@ fn stuck(switch: &SwitchReadings, job: &SummedJob) -> Vec<Cell> {
     after.filter(|cell| before.contains(cell)).collect()
 }
 
-/// The ranks of a job that have answered.
+/// Status of each rank of a job that has answered.
 fn members(ranks: &[RankReadings], job: u16) -> impl Iterator<Item = &Status> {
     let all = ranks.iter().filter_map(RankReadings::status);
     all.filter(move |status| status.job == job)
 }
 
-/// Reports stuck cells: of the chunks that lack the same members, only the oldest is described in full.
+/// Reports a job's stuck cells: of the chunks that lack the same members' contributions, only the oldest is described in full.
 fn cells(
     switch: &SwitchReadings,
     job: &SummedJob,
@@ -167,8 +167,8 @@ fn cell_waits(
     }
 }
 
-/// Whether no rank waits for a chunk, as far as a switch knows: a waiting rank sends a request again between two readings.
-/// `false` if the switch does not count, and for workers of a parameter server, whose requests become less frequent.
+/// Whether the switch got no frame from the chunk's contributors between the two readings. A rank that waits repeats its
+/// request, so the chunk then has no waiting rank. `false` if the switch has no counts, and for workers of a parameter server.
 fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool {
     if let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard)
         && after.knows(job.number)
@@ -186,7 +186,7 @@ fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool 
         && ports.all(|port| before.contains_key(&port) && before.get(&port) == after.get(&port))
 }
 
-/// Where a member was last seen, and which frames arrived by its port since.
+/// Describes a member's ports, its newest chunk in the switch's cells, and how many frames came from it between the readings.
 fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Duration) -> String {
     let ports = job.ports(member);
     let name: Vec<String> = ports.iter().map(u32::to_string).collect();
@@ -218,7 +218,7 @@ fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Durat
     told
 }
 
-/// The state that a missing member reports.
+/// Describes the status of a rank whose contribution to a chunk is missing; `None` if this rank did not answer.
 fn of_member(ranks: &[RankReadings], job: &SummedJob, member: u16, chunk: u32) -> Option<String> {
     let expected = job.expected().count() as u8;
     let mut all = members(ranks, job.number);
@@ -244,7 +244,7 @@ fn of_member(ranks: &[RankReadings], job: &SummedJob, member: u16, chunk: u32) -
     })
 }
 
-/// A rank that waits for a chunk that no switch reports as incomplete.
+/// Reports a rank that waits for a chunk that no switch reports as stuck.
 fn alone(status: &Status, waits: &Waits, switches: &[SwitchReadings]) -> Finding {
     let about = named(status);
     let Waits {

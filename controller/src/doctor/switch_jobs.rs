@@ -1,58 +1,58 @@
-//! Jobs on a switch, from its entries.
+//! Parses the table entries of a switch: which jobs it sums, for which members, and where it sends the sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, TableEntry};
 use scenario::plan::names::{aggregate, forward};
 
-/// A job on a switch.
+/// A job that a switch sums, from the switch's table entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SummedJob {
     /// Number of the job.
     pub number: u16,
-    /// The bitmap of a complete chunk.
+    /// Bitmap with the bit of each member of the job: the bitmap of a complete chunk.
     pub all: u64,
-    /// First pair of cells of the job.
+    /// Number of the job's first slot; each slot has a pair of register cells.
     pub base: u32,
-    /// Number of slots.
+    /// Number of slots of the job.
     pub window: u32,
-    /// Slot mask; `window` − 1 in a correct entry.
+    /// Mask of the bits of a chunk's number that select its slot; `window` − 1 in a correct table entry.
     pub slot_mask: u32,
-    /// Port to the switch above, and the number of this switch there.
+    /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
-    /// Members by number.
+    /// Members of the job, by their worker number.
     pub members: BTreeMap<u16, JobMember>,
 }
 
-/// A member of a job.
+/// Entries of the switch for one member (a rank, or a switch below it) of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobMember {
-    /// Ports by which the member's updates may arrive, with the bit that they set.
+    /// Bit that the member's updates set in a chunk's bitmap, by the port through which they may arrive.
     pub updates: BTreeMap<u32, u64>,
-    /// Ports by which the member's requests may arrive, with their bit.
+    /// Bit in the table entry for the member's requests (0 in a correct entry), by the port through which they may arrive.
     pub questions: BTreeMap<u32, u64>,
 }
 
 impl SummedJob {
-    /// The members that contribute to a complete chunk.
+    /// Worker numbers of the members that contribute to a complete chunk.
     pub fn expected(&self) -> impl Iterator<Item = u16> {
         let all = self.all;
         (0..64).filter(move |bit| all >> bit & 1 == 1)
     }
 
-    /// The members that have not contributed to a chunk.
+    /// Worker numbers of the members whose bits are missing in `bitmap`, that of a chunk.
     pub fn missing(&self, bitmap: u64) -> Vec<u16> {
         let expected = self.expected();
         expected.filter(|bit| bitmap >> bit & 1 == 0).collect()
     }
 
-    /// Ports by which a member's frames arrive.
+    /// Ports through which updates of a member may arrive; empty for an unknown member.
     pub fn ports(&self, member: u16) -> Vec<u32> {
         let known = self.members.get(&member);
         known.map_or_else(Vec::new, |known| known.updates.keys().copied().collect())
     }
 
-    /// Index of the cell of a chunk.
+    /// Index of the register cell in which the switch sums a chunk.
     pub fn cell(&self, chunk: u32) -> usize {
         let slot = chunk & self.window.wrapping_sub(1);
         let version = usize::from(chunk & self.window != 0);
@@ -60,36 +60,36 @@ impl SummedJob {
     }
 }
 
-/// The route of frames to an Ethernet address.
+/// Where a switch sends frames with a certain destination MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// Out of a port.
+    /// Frames leave through the port of this number.
     Port(u32),
-    /// To a multicast group.
+    /// Frames go to all ports of the multicast group of this number.
     Group(u32),
-    /// Back to the sender, after they are answered.
+    /// Frames go back to their sender, after the switch has answered the requests in them.
     Back,
 }
 
-/// All entries of a switch that concern jobs.
+/// All table entries of a switch that concern jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SwitchJobs {
-    /// Whether the program sums.
+    /// Whether the switch's program can sum.
     pub sums: bool,
     /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
     pub guards: bool,
-    /// Jobs by number.
+    /// Jobs that the switch sums, by job number.
     pub jobs: BTreeMap<u16, SummedJob>,
-    /// Numbers of jobs that have members but are not summed.
+    /// Numbers of jobs that have members in the tables, but no entry that sums them.
     pub strays: BTreeSet<u16>,
-    /// Routes by Ethernet address.
+    /// Where the switch sends frames, by destination MAC address as a number.
     pub ways: BTreeMap<u64, Destination>,
-    /// Ports of multicast groups.
+    /// Ports of each multicast group, by group number.
     pub groups: BTreeMap<u32, Vec<u32>>,
 }
 
 impl SwitchJobs {
-    /// Parses the entries and groups of a switch.
+    /// Parses the table entries and multicast groups of a switch; `sums`: whether its program can sum.
     pub fn new(sums: bool, entries: &[TableEntry], groups: &[MulticastGroup]) -> SwitchJobs {
         let mut told = SwitchJobs {
             sums,
@@ -163,7 +163,7 @@ fn job(entry: &TableEntry) -> Option<SummedJob> {
     })
 }
 
-/// Parses a member's entry: job, worker, whether it is for requests, port, bit.
+/// Parses a member's table entry: job, worker number, whether it is for requests, port, bit. `None` for other entries.
 fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
     (entry.action.name == aggregate::MEMBER).then_some(())?;
     Some((

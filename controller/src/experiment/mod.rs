@@ -31,7 +31,7 @@ pub use self::{
     prepare::Conditions,
 };
 
-/// Carries out a scenario.
+/// Carries out a scenario in all four phases, and returns the results and their evidence.
 #[cfg(feature = "testbed")]
 pub fn run(
     planned: &Planned,

@@ -1,4 +1,4 @@
-//! A scenario with its plan, and the switches that it is meant for.
+//! A scenario with its plan for a kind of switch, and the switches that are to run the plan.
 
 use std::path::PathBuf;
 
@@ -9,24 +9,24 @@ use scenario::{Diagnostics, Plan};
 
 use crate::target::Kind;
 
-/// A scenario with its plan.
+/// A scenario with its plan for a kind of switch.
 #[derive(Clone)]
 pub struct Planned {
-    /// The scenario.
+    /// The scenario as loaded from its file.
     pub scenario: Scenario,
-    /// Its plan.
+    /// The plan: programs, table entries and timeline of each switch.
     pub plan: Plan,
 }
 
 impl Planned {
-    /// Plans a scenario.
+    /// Plans a scenario for switches that weir starts; an error if no plan exists whose faults can be proved.
     pub fn new(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
         let plan = scenario::plan_to_prove(&scenario, &kind.model())?;
         Ok(Planned { scenario, plan })
     }
 
-    /// Plans a scenario for switches that weir has not started. Weir does not control how long their ports hold frames or which
-    /// frames they mark, and ends neither these switches nor any program.
+    /// Plans a scenario for running switches that weir has not started. There, weir cannot delay the frames of links or mark
+    /// those of queues, and cannot end switches or programs.
     pub fn elsewhere(scenario: Scenario, kind: Kind) -> Result<Planned, Diagnostics> {
         let model = scenario::TargetModel {
             delays_links: false,
@@ -38,7 +38,7 @@ impl Planned {
         Ok(Planned { scenario, plan })
     }
 
-    /// The training that the scenario runs, if its workload is one.
+    /// The training that is the scenario's workload; `None` for another workload.
     pub fn training(&self) -> Option<&Training> {
         match &self.scenario.workload {
             Some(Workload::Training(training)) => Some(training),
@@ -47,13 +47,13 @@ impl Planned {
     }
 }
 
-/// The switches that run.
+/// The kind of switches that are to run, and the tools that they need.
 #[derive(Debug, Clone, Default)]
 pub struct Switches {
     /// Kind of the switches.
     pub kind: Kind,
-    /// Paths of BMv2 and p4c.
+    /// Where to find BMv2 and p4c.
     pub tools: Tools,
-    /// Folder for BMv2's logs.
+    /// Folder for the logs of BMv2's switches; `None` to write no logs.
     pub logs: Option<PathBuf>,
 }

@@ -1,11 +1,11 @@
-//! How a process ended, in words.
+//! Describes in words how a process ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use testbeds::host::{Process, ProcessError};
 
-/// The last line that a process wrote to its standard error.
+/// The last line that is not empty of a process's standard error; `None` if there is none.
 pub fn last_words(process: &mut Process) -> Option<String> {
     let said = process.stderr();
     said.lines()
@@ -14,7 +14,7 @@ pub fn last_words(process: &mut Process) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// How a process ended whose output is closed: the signal that ended it, or its last words, or its exit status.
+/// Describes how a process that has closed its output ended: the signal, or its last line of output, or its exit status.
 pub fn how_it_ended(process: &mut Process) -> Result<String, ProcessError> {
     let Some(status) = process.wait(Duration::from_secs(5))? else {
         return Ok("it closed its output".to_owned());

@@ -1,4 +1,4 @@
-//! Table entries for a job's queue pairs, with which a switch sums RoCEv2: the queue pair of each worker, and the worker's port.
+//! Table entries with which a switch sums RoCEv2 frames of a job: the queue pair of each worker, and the worker's port.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use scenario::plan::names::roce;
 
 use super::entries::exact;
 
-/// A worker of a job whose values RoCEv2 carries.
+/// Addresses of a worker that sends its values by RoCEv2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contact {
     /// Number of the worker's queue pair in the switch's registers, unique on the switch.
@@ -21,7 +21,7 @@ pub struct Contact {
     pub ip: Ipv4Addr,
 }
 
-/// Table entries of a job, for all its workers by number.
+/// Table entries with which the switch sums a job whose values RoCEv2 carries; `workers` are in the order of worker numbers.
 pub fn entries(job: u16, window: u32, workers: &[Contact]) -> Vec<TableEntry> {
     let number = u128::from(job);
     let params = [(roce::JOB, number), (roce::WINDOW, u128::from(window))];

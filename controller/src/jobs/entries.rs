@@ -1,4 +1,4 @@
-//! Table entries of a job on a switch: its sums, the ports that may send for it, its lease, its rate.
+//! Builds the table entries of a job on a switch: how it is summed, the ports that may send for it, its lease, its rate.
 
 use p4lang::runtime::{FieldMatch, Match, MulticastGroup, Replica, TableEntry, Value, call};
 use p4rt::translate::MeterConfig;
@@ -8,25 +8,25 @@ use scenario::plan::names::{aggregate, forward, group, guard};
 
 use crate::target::Item;
 
-/// The part of a job that a switch sums.
+/// A switch's share in summing one job: the job's slots, and the ports that lead to the switch's children in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summed {
     /// Number of the job.
     pub number: u16,
-    /// First slot of the job.
+    /// Number of the job's first slot on the switch.
     pub base: u32,
-    /// Number of slots of the job.
+    /// Number of slots that the job has on the switch.
     pub window: u32,
-    /// The port of each child, by the child's number on the switch.
+    /// Port of each child (a rank, or a switch below), by the child's worker number on this switch, from 0.
     pub ports: Vec<u32>,
-    /// Port to the switch above, and the number of this switch there; `None` at the topmost switch.
+    /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
-    /// Whether the job's chunks may be closed before all children have contributed.
+    /// Whether a deadline may close the job's chunks, as partial sums, before all children have contributed.
     pub closes: bool,
 }
 
 impl Summed {
-    /// Entries that make the switch sum: the job, and its members.
+    /// Table entries that make the switch sum: one for the job, and two for each child (its updates and its requests).
     pub fn entries(&self) -> Vec<TableEntry> {
         let job = u128::from(self.number);
         let window = u128::from(self.window);
@@ -62,7 +62,7 @@ impl Summed {
         entries
     }
 
-    /// Entries for the ports that may send frames of the job: those of its children, and that of the switch above.
+    /// Table entries for the ports that may send frames of the job: those of its children, and that of the switch above.
     pub fn senders(&self) -> Vec<TableEntry> {
         let mut ports = self.ports.clone();
         ports.extend(self.up.map(|(port, _)| port));
@@ -78,7 +78,7 @@ impl Summed {
         ports.into_iter().map(sender).collect()
     }
 
-    /// The meter configuration that limits the job's frames to a rate; without a limit for `None`.
+    /// Meter configuration that limits the rate of the job's frames; `None` removes the limit.
     pub fn rate(&self, rate_bps: Option<u64>) -> Item {
         let burst = burst_bytes(self.window, self.ports.len());
         let config = rate_bps.map(|rate| MeterConfig {
@@ -95,7 +95,7 @@ impl Summed {
         }
     }
 
-    /// The multicast group of the sums: all ranks, each behind a port.
+    /// Multicast group through which the switch sends the job's sums to all ranks, each behind a port.
     pub fn group(&self) -> MulticastGroup {
         let replicas = self.ports.iter().zip(1..);
         MulticastGroup {
@@ -109,8 +109,8 @@ impl Summed {
         }
     }
 
-    /// Forwarding entries of the only switch that sums. There is no entry for the address of sums on their way down: this switch
-    /// assigns the address, and no host sends to it.
+    /// Forwarding entries of a switch that sums the job alone: updates go to the multicast group, requests back to their
+    /// sender. A sum needs no entry: the switch itself writes the sum's destination address, and no host sends to it.
     pub fn forwarding(&self) -> Vec<TableEntry> {
         let to = [(forward::GROUP, u128::from(group_of(self.number)))];
         let [sum, question] = addresses(self.number);
@@ -121,17 +121,17 @@ impl Summed {
     }
 }
 
-/// The addresses by which a switch forwards frames of a job: of updates, and of requests.
+/// Destination MAC addresses of a job's frames: that of updates, then that of requests.
 pub fn addresses(number: u16) -> [Mac; 2] {
     [Mac::of_sum(number), Mac::of_question(number)]
 }
 
-/// The multicast group of a job's sums. No two job numbers of a switch are equal modulo 256, and no fault uses these groups.
+/// Number of the multicast group of a job's sums. Job numbers on a switch differ modulo 256, and no fault uses these groups.
 pub fn group_of(number: u16) -> u32 {
     group::of_job(number % admission::NUMBERS)
 }
 
-/// The lease of a job: its frames pass until this time, in ticks of the switch's clock.
+/// Table entry for a job's lease: the job's frames pass until this time, in ticks of the switch's clock; `None`: without end.
 pub fn lease(number: u16, until_ticks: Option<u64>) -> TableEntry {
     let key = [(guard::KEY_JOB, u128::from(number))];
     match until_ticks {
@@ -143,12 +143,12 @@ pub fn lease(number: u16, until_ticks: Option<u64>) -> TableEntry {
     }
 }
 
-/// The route to a host.
+/// Forwarding entry for a host: frames to its MAC address leave through `port`.
 pub fn host(mac: Mac, port: u32) -> TableEntry {
     by_mac(mac, forward::UNICAST, &[(forward::PORT, port.into())])
 }
 
-/// The multicast group of broadcasts, with all these ports.
+/// Multicast group through which a switch sends broadcast frames to `ports`.
 pub fn flood(ports: &[u32]) -> MulticastGroup {
     let replicas = ports.iter().zip(1..);
     MulticastGroup {
@@ -162,13 +162,13 @@ pub fn flood(ports: &[u32]) -> MulticastGroup {
     }
 }
 
-/// The entry that sends broadcasts to their group.
+/// Forwarding entry that sends broadcast frames to the multicast group of [`flood`].
 pub fn broadcasts() -> TableEntry {
     let to = [(forward::GROUP, u128::from(group::FLOOD))];
     by_mac(Mac::BROADCAST, forward::MULTICAST, &to)
 }
 
-/// The value of a key field of an entry, if the field is exact and has at most 128 bits.
+/// Value of a key field of a table entry; `None` unless the field is matched exactly and has at most 128 bits.
 pub fn key_of(entry: &TableEntry, field: &str) -> Option<u128> {
     let given = entry.key.iter().find(|given| given.field == field)?;
     match &given.value {
@@ -177,7 +177,7 @@ pub fn key_of(entry: &TableEntry, field: &str) -> Option<u128> {
     }
 }
 
-/// The value of a parameter of an entry's action.
+/// Value of an action parameter of a table entry; `None` if the action has no such parameter, or if it does not fit `T`.
 pub fn param_of<T: TryFrom<u128>>(entry: &TableEntry, name: &str) -> Option<T> {
     let mut params = entry.action.params.iter();
     let (_, value): &(String, Value) = params.find(|(given, _)| given == name)?;

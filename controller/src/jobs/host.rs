@@ -1,4 +1,4 @@
-//! Hosts, as given to `weir job setup`.
+//! Parses a host and its port, as `weir job setup` takes them: `1=02:00:00:00:00:01`.
 
 use std::str::FromStr;
 
@@ -7,9 +7,9 @@ use scenario::model::topology::Mac;
 /// A host and the port that it is behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Host {
-    /// The port.
+    /// Number of the switch's port that leads to the host.
     pub port: u32,
-    /// The address of the host's interface.
+    /// MAC address of the host's interface.
     pub mac: Mac,
 }
 
@@ -35,7 +35,7 @@ impl FromStr for Host {
     }
 }
 
-/// Why an address cannot be that of a host's interface; `None` if it can.
+/// Why this MAC address cannot belong to a host's interface, such as `a multicast address`; `None` if it can.
 fn no_interface(mac: Mac) -> Option<&'static str> {
     let is_of_jobs = |of: fn(u16) -> Mac| mac.0[..5] == of(0).0[..5];
     match mac.0 {

@@ -1,4 +1,4 @@
-//! The listing of a switch's jobs, for readers and as JSON.
+//! Lists the jobs of a switch with their leases and frame counts, as text for readers and as JSON.
 
 use std::fmt;
 
@@ -12,79 +12,79 @@ use super::switch::OUTCOMES;
 use super::{JobsError, Switch};
 use crate::target::{Item, Query, Target};
 
-/// The jobs of a switch at one time.
+/// The jobs of a switch, its tenants' slots, and its counts of refused frames, read at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listing {
-    /// Running jobs, and jobs whose numbers are not free yet, by number.
+    /// Running jobs, and ended jobs whose numbers are still reserved, by number.
     pub jobs: Vec<ListedJob>,
-    /// The tenants' slots; slots without a tenant come last, without a name.
+    /// Slots of each tenant; the slots that belong to no tenant come last.
     pub parts: Vec<TenantSlots>,
-    /// Ports by which frames arrived for a job of other ports.
+    /// Ports at which frames arrived for a job that has no rank behind the port.
     pub strangers: Vec<Stranger>,
-    /// Number of frames that arrived by a job's own ports but that no slot took: the job has no such rank at the port.
+    /// Number of frames that arrived at a port of their job, but named a rank that is not behind this port.
     pub foreign: u64,
-    /// Number of frames from a job's own ports whose slot, version or count does not match their chunk.
+    /// Number of frames from ports of their job whose slot, version or number of values does not match their chunk.
     pub malformed: u64,
 }
 
-/// A job in the listing.
+/// A job in the listing of a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedJob {
-    /// The grant of the job, without its time.
+    /// The grant of the job: its number, name, slots, ports, rate and lease.
     #[serde(flatten)]
     pub grant: Grant,
-    /// State of the grant.
+    /// Whether the job runs, or has ended and its number is still reserved.
     pub state: State,
     /// Remaining time of the lease in nanoseconds, if the job runs and has a lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_ns: Option<u64>,
-    /// Counts of the job's frames.
+    /// Counts of the job's frames by what the switch did with them.
     pub frames: Counts,
 }
 
-/// Counts of frames for a job.
+/// Counts of a job's frames since the job was admitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Number of frames that passed, to be summed.
+    /// Number of frames that passed all checks, to be summed.
     pub passed: u64,
-    /// Number of frames that arrived by ports of other jobs.
+    /// Number of frames that arrived at a port of no rank of the job.
     pub strangers: u64,
-    /// Number of frames that arrived after the lease.
+    /// Number of frames that arrived after the end of the lease.
     pub lapsed: u64,
-    /// Number of frames that exceeded the rate.
+    /// Number of frames that exceeded the job's maximum rate.
     pub over_rate: u64,
 }
 
-/// Slots of one tenant, or of none.
+/// The slots of one tenant, or the slots that belong to no tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TenantSlots {
-    /// Name of the tenant.
+    /// Name of the tenant; `None` for the slots that belong to no tenant.
     pub tenant: Option<String>,
-    /// The first slot.
+    /// Number of the tenant's first slot.
     pub from: u32,
-    /// Number of slots.
+    /// Number of the tenant's slots, from `from` on.
     pub slots: u32,
-    /// Number of these slots that jobs hold.
+    /// Number of the tenant's slots that running jobs hold.
     pub held: u32,
-    /// Maximum rate of all the tenant's jobs together, in bits per second.
+    /// Maximum rate of all jobs of the tenant together, in bits per second; `None` if it is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// Maximum number of the tenant's jobs.
+    /// Maximum number of jobs that the tenant may run at once; `None` if it is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
 }
 
-/// A port by which frames arrived for a job of other ports.
+/// A port at which frames arrived for a job that has no rank behind the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stranger {
-    /// Number of the port.
+    /// Number of the switch's port.
     pub port: u64,
-    /// Number of frames.
+    /// Number of frames that arrived at the port for jobs without a rank behind it, since the program was loaded.
     pub frames: u64,
 }
 
 impl Switch {
-    /// Lists the jobs of the switch; changes nothing.
+    /// Reads the jobs, tenants and counts of the switch; changes nothing.
     pub fn list(&mut self) -> Result<Listing, JobsError> {
         let seen = self.look()?;
         let outcomes = self.counter(guard::OUTCOMES)?;

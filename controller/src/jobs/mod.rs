@@ -27,70 +27,70 @@ use scenario::model::topology::Mac;
 use crate::program::ProgramError;
 use crate::target::TargetError;
 
-/// Errors of operations on a job.
+/// Errors of `weir job`.
 #[derive(Debug, thiserror::Error)]
 pub enum JobsError {
-    /// An error of the switch.
+    /// An error of the session with the switch.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The request is refused.
+    /// The request to admit, renew or release a job is refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The slots of the switch cannot be divided among these tenants.
+    /// The slots of the switch cannot be divided among the requested tenants.
     #[error(transparent)]
     Tenants(#[from] BadTenants),
-    /// An error of weir's program for jobs.
+    /// The P4 program that sums for jobs could not be built.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The runtime did not start.
+    /// The asynchronous runtime for the session did not start.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
-    /// The switch has no program.
+    /// The switch has no P4 program; contains its address.
     #[error("the switch at {0} has no program: `weir job setup` gives it one")]
     NoProgram(String),
-    /// The switch has a program that is not for jobs.
+    /// The switch has a P4 program that does not check the senders of jobs; contains the switch's address.
     #[error(
         "the program of the switch at {0} does not check the senders of a job: `weir job setup --replace` loads one that does, and stops the current one"
     )]
     OtherProgram(String),
-    /// An entry that weir did not write.
+    /// The note of a job's table entry cannot be read: weir did not write it.
     #[error(
         "the switch's entry of job {number} has a note that cannot be read ({reason}): another tool wrote it"
     )]
     Note {
         /// Number of the job.
         number: u16,
-        /// The defect in the note.
+        /// Why the note cannot be read.
         reason: String,
     },
-    /// A port that the switch does not have.
+    /// The user named a port that the switch does not have.
     #[error("the switch at {switch} has no port {port}; {}", its_ports(ports))]
     NoPort {
         /// Address of the switch.
         switch: String,
-        /// The port, as given.
+        /// Number of the port that the user named.
         port: u32,
-        /// All ports of the switch, ascending.
+        /// Numbers of all ports of the switch, ascending.
         ports: Vec<u32>,
     },
-    /// A host that is given at two ports.
+    /// The user gave one host at two ports.
     #[error("host {mac} is given at two ports, {ports:?}: name one")]
     HostTwice {
-        /// Address of the host.
+        /// MAC address of the host.
         mac: Mac,
-        /// The two ports.
+        /// The two ports at which the user gave the host.
         ports: [u32; 2],
     },
-    /// A division of slots that conflicts with a running job.
+    /// New tenants' slots would take slots from a running job of another tenant.
     #[error(
         "job `{job}` runs in slots {from} to {to}, which would be another tenant's: release it first"
     )]
     Divided {
         /// Name of the job.
         job: String,
-        /// First slot of the job.
+        /// Number of the job's first slot.
         from: u32,
-        /// Last slot of the job.
+        /// Number of the job's last slot.
         to: u32,
     },
     /// A value cannot be written as JSON.
@@ -98,7 +98,7 @@ pub enum JobsError {
     Json(#[from] serde_json::Error),
 }
 
-/// The ports of a switch as a message lists them: neighboring numbers as a range, such as "its ports are 1 to 4, 7".
+/// Formats the ports of a switch for a message, consecutive numbers as a range: "its ports are 1 to 4, 7".
 fn its_ports(ports: &[u32]) -> String {
     let runs = ports.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let runs = runs.map(|run| match run {

@@ -1,4 +1,4 @@
-//! The program, without faults, of a switch that sums for jobs that come and go.
+//! Builds the P4 program, without faults, of a switch for which `weir job` admits and releases jobs while it runs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use parser_gen::{Arch, FrameValues, Library, Options, generate, program};
 
 use crate::program::{ProgramError, compile};
 
-/// Builds the P4Info and the text that the embedded switch loads.
+/// Builds the P4 program for jobs; returns its P4Info, and the text that the embedded switch loads.
 pub fn build(switch: &str) -> Result<(P4Info, Vec<u8>), ProgramError> {
     let options = Options {
         aggregate: Some(FrameValues::V256),

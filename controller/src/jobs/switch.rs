@@ -1,9 +1,9 @@
-//! A switch that sums for jobs: reads its tables and writes them.
+//! Admits, renews and releases jobs on a running switch: reads the switch's tables before each decision, then writes them.
 //!
-//! A job is identified by its entry in the table of leases: the deadline is the entry's parameter, and the rest ([`Grant`]) its
-//! note. That entry is written first and deleted last. It outlives the job for as long as the job's frames can be in flight.
-//! Entries of the table of jobs without such an entry belong to another controller and stay unchanged. The entry of job 0, which
-//! is no job's number, stores the tenants.
+//! A job is identified by its table entry in the table of leases: the deadline is the entry's parameter, and the rest
+//! ([`Grant`]) its note. The controller writes this entry first and deletes it last: it outlives the job for as long as the
+//! job's frames can be in flight. Jobs in the table of jobs without such an entry belong to another controller and stay
+//! unchanged. The entry of job 0, which is no job's number, stores the tenants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::entries::{self, Summed, key_of, param_of};
 use super::{Host, JobsError, program};
 use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
 
-/// How long another controller may be primary before the connection fails.
+/// How long to wait for another controller to release the switch before the connection fails.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Number of the entry that stores the tenants.
+/// Job number of the lease entry that stores the tenants; no job has it.
 const NOBODY: u16 = 0;
-/// The counted outcomes of a job's frames.
+/// Outcomes of a job's frames that a switch counts: frames that passed, and frames that it dropped, by reason.
 pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::Passed,
     Guarded::Stranger,
@@ -34,31 +34,31 @@ pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::OverRate,
 ];
 
-/// A switch with this process as its controller.
+/// A switch whose primary P4Runtime controller is this process.
 pub struct Switch {
     pub(super) target: P4Runtime,
     address: String,
 }
 
-/// Preparation of a switch before jobs come.
+/// Settings that `weir job setup` writes to a switch before jobs are admitted.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Hosts to add to the reachable ones.
+    /// Hosts that the switch has to reach, besides those that it reaches already.
     pub hosts: Vec<Host>,
-    /// The new tenants, which replace the former ones; `None` keeps these.
+    /// The new tenants, which replace all former ones; `None` keeps the former ones.
     pub tenants: Option<Vec<Tenant>>,
-    /// Whether another program may be replaced.
+    /// Whether to replace a P4 program that is not for jobs; otherwise such a program is an error.
     pub replace: bool,
 }
 
-/// State of the tables at one time.
+/// The jobs and tenants in a switch's tables, and the time when they were read.
 pub(super) struct TableState {
     pub(super) book: Book,
     pub(super) now_ns: u64,
 }
 
 impl Switch {
-    /// Connects to a running switch.
+    /// Connects to the switch at `address` (`host:port`), and becomes its primary controller.
     pub fn connect(address: &str, device_id: u64) -> Result<Self, JobsError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -76,7 +76,7 @@ impl Switch {
         })
     }
 
-    /// Loads the program if the switch has another or none, and adds hosts and tenants. Returns whether it loaded the program.
+    /// Loads the P4 program for jobs if the switch lacks it, then adds hosts and tenants; returns whether it was loaded.
     pub fn set_up(&mut self, setup: &Setup) -> Result<bool, JobsError> {
         for (index, host) in setup.hosts.iter().enumerate() {
             let before = setup.hosts[..index].iter();
@@ -111,7 +111,7 @@ impl Switch {
         Ok(!is_there)
     }
 
-    /// Refuses ports that the switch does not have. A switch that does not list its ports takes any.
+    /// Returns an error if the switch lacks one of the ports `asked`. A switch that does not list its ports is not checked.
     #[cfg(feature = "testbed")]
     fn check_ports(&mut self, asked: &[u32]) -> Result<(), JobsError> {
         let Ok(counts) = self.target.port_counts() else {
@@ -158,7 +158,7 @@ impl Switch {
         Ok(self.target.write(&updates)?)
     }
 
-    /// Assigns slots to tenants; refuses if a job runs outside its tenant's new slots.
+    /// Assigns slots to tenants; returns an error if a running job would not fit into its tenant's new slots.
     fn divide(&mut self, tenants: &Tenants) -> Result<(), JobsError> {
         let seen = self.look()?;
         for grant in seen.book.running(seen.now_ns) {
@@ -186,7 +186,7 @@ impl Switch {
         Ok(self.target.write(&[(update, item)])?)
     }
 
-    /// Admits a job, or returns the reason for the refusal.
+    /// Admits a job and writes its table entries, or returns the reason why it is refused.
     pub fn admit(&mut self, request: &Request) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
         self.check_ports(&request.ports)?;
@@ -202,7 +202,7 @@ impl Switch {
         Ok(grant)
     }
 
-    /// Extends a job's lease to `lease_ns` from now on.
+    /// Sets the end of a job's lease to `lease_ns` from now; `None`: the lease has no end.
     pub fn renew(&mut self, name: &str, lease_ns: Option<u64>) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
         let grant = seen.book.renew(name, lease_ns, seen.now_ns)?;
@@ -211,7 +211,7 @@ impl Switch {
         Ok(grant)
     }
 
-    /// Releases a job and everything it holds.
+    /// Ends a job, and frees its slots; returns the grant that it had.
     pub fn release(&mut self, name: &str) -> Result<Grant, JobsError> {
         let mut seen = self.tidied()?;
         let grant = seen.book.release(name, seen.now_ns)?;
@@ -219,7 +219,7 @@ impl Switch {
         Ok(grant)
     }
 
-    /// The running job of a name.
+    /// Returns the running job of this name; an error if there is none.
     pub fn named(&mut self, name: &str) -> Result<Grant, JobsError> {
         let seen = self.look()?;
         let grant = seen.book.named(name, seen.now_ns).cloned();
@@ -228,7 +228,7 @@ impl Switch {
         })?)
     }
 
-    /// Reads the state of the tables; changes nothing.
+    /// Reads jobs, tenants and the clock from the switch; changes nothing.
     pub(super) fn look(&mut self) -> Result<TableState, JobsError> {
         if !self.target.has_program() {
             return Err(JobsError::NoProgram(self.address.clone()));
@@ -289,7 +289,7 @@ impl Switch {
         })
     }
 
-    /// Reads the state of the tables, after it has deleted the remains of ended jobs.
+    /// Deletes the entries of ended jobs from the switch, and returns the remaining jobs and tenants.
     fn tidied(&mut self) -> Result<TableState, JobsError> {
         let mut seen = self.look()?;
         let ended: Vec<u16> = seen
@@ -311,7 +311,7 @@ impl Switch {
         Ok(seen)
     }
 
-    /// Writes a new job to the switch. The switch sums it once all other entries exist.
+    /// Writes a new job's entries to the switch. The entry that makes the switch sum comes last.
     fn write(&mut self, grant: &Grant) -> Result<(), JobsError> {
         let insert = |entry| (UpdateType::Insert, Item::TableEntry(entry));
         let summed = summed(grant);
@@ -346,14 +346,14 @@ impl Switch {
         Ok(self.target.write(&updates)?)
     }
 
-    /// Ends a job: first its frames are blocked, then its entries are deleted.
+    /// Ends a job: first writes the end of its lease, which blocks its frames, then deletes its entries.
     fn end(&mut self, grant: &Grant) -> Result<(), JobsError> {
         let item = self.noted(grant)?;
         self.target.write(&[(UpdateType::Modify, item)])?;
         self.take_back(&[grant.number])
     }
 
-    /// Deletes the entries of some jobs, except their leases.
+    /// Deletes all entries and multicast groups of the jobs with the numbers `numbers`, except the jobs' lease entries.
     fn take_back(&mut self, numbers: &[u16]) -> Result<(), JobsError> {
         if numbers.is_empty() {
             return Ok(());
@@ -398,7 +398,7 @@ impl Switch {
         Ok(entries.collect())
     }
 
-    /// The entry that identifies a job.
+    /// Builds the lease entry of a job, whose note contains the grant.
     fn noted(&mut self, grant: &Grant) -> Result<Item, JobsError> {
         let tick_ns = self.target.clock()?.tick_ns;
         let until = grant.until_ns.map(|until| until / tick_ns);
@@ -414,7 +414,7 @@ impl Switch {
     }
 }
 
-/// The part of a job that a switch sums alone: all of it.
+/// The slots and ports of a job that a single switch sums.
 fn summed(grant: &Grant) -> Summed {
     Summed {
         number: grant.number,
@@ -426,7 +426,7 @@ fn summed(grant: &Grant) -> Summed {
     }
 }
 
-/// Number of the job of an entry.
+/// Job number in the key of a table entry; `None` if the table has no such key field.
 fn number_of(entry: &TableEntry) -> Option<u16> {
     key_of(entry, guard::KEY_JOB)?.try_into().ok()
 }

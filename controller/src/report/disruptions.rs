@@ -1,4 +1,4 @@
-//! Tables of the faults of programs and switches.
+//! Report tables and checks for faults that act on programs and switches.
 
 use scenario::model::Scenario;
 
@@ -7,7 +7,7 @@ use super::{Check, grouped, milliseconds};
 use crate::experiment::carry_out::disruption::DisruptionExecution;
 use crate::experiment::conclude::DisruptionResult;
 
-/// Effect of each fault, how often it was carried out, and its longest duration.
+/// Table with a row per fault: its effect, how often it was carried out and observed, and its longest durations.
 pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     let head = [
         "fault",
@@ -41,16 +41,16 @@ pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     table
 }
 
-/// Legend of the words in [`table`].
+/// Explanation of the words in [`table`], for readers of a report.
 pub const LEGEND: &str = "\"Done\" is how often the controller carried out the fault. \"Seen\" is how often the controller also \
      observed the effect: /proc showed that all processes were stopped and resumed, or that none was left; a restarted program \
      was ready, a restarted switch had all entries. \"Took\", \"lasted\" and \"undone in\" are maxima: until the effect was \
      observed, from then until the controller began to undo it, and from there until the undoing was observed.";
 
-/// Maximum number of executions that the table lists.
+/// Maximum number of executions in the table of [`times_table`].
 const LISTED: usize = 100;
 
-/// Each execution of each fault, with times since the workload began at `start_ns`.
+/// Table with a row for each execution of each fault; times are relative to `start_ns`, when the workload began.
 pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
     let head = [
         "fault",
@@ -86,11 +86,11 @@ pub fn times_table(results: &[DisruptionResult], start_ns: u64) -> Table {
     table
 }
 
-/// Legend of the words in [`times_table`].
+/// Explanation of the words in [`times_table`], for readers of a report.
 pub const TIMES_LEGEND: &str = "The first hundred executions: when the controller began, since the start of the workload, and \
      after which time it observed the effect; then the same for the undoing.";
 
-/// The check that a disruption is proved: both of its counts, and the errors.
+/// The check that a fault of a program or a switch is proved, with how often it was carried out and observed.
 pub fn check(result: &DisruptionResult) -> Check {
     let counts = format!(
         "{}: carried out {}, seen {}",

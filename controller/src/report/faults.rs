@@ -1,4 +1,4 @@
-//! Tables of the faults' effects, and of the lateness of delays.
+//! Report tables and checks for packet faults, and for the lateness of packets that they delay.
 
 use scenario::model::{Fault, Scenario};
 
@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
 use crate::experiment::conclude::FaultResult;
 
-/// The packets that each fault selects, and how many it met and hit.
+/// Table with a row per fault: its flows, the packets that it selects, its effect, and how many packets it met and hit.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
     let mut table = Table::new(["fault", "flow", "packets", "effect", "met", "fired", "seen"]);
     for result in results {
@@ -24,12 +24,12 @@ pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
     table
 }
 
-/// Legend of the words in [`table`], for readers who are new to them.
+/// Explanation of the words in [`table`], for readers of a report.
 pub const LEGEND: &str = "\"Met\" are packets of the fault's flows that arrived at its switch. \"Fired\" is the switch's own \
      counter. \"Seen\" comes only from captures on both sides of that switch: the model replays the frames that arrived and \
      decides which of them the fault had to hit; the frames that left show which it hit.";
 
-/// The declared flows of a fault, each once.
+/// Names of a fault's flows as the scenario declares them, each name once.
 fn flows(scenario: &Scenario, fault: &Fault) -> String {
     let flows = fault
         .flows
@@ -40,7 +40,7 @@ fn flows(scenario: &Scenario, fault: &Fault) -> String {
     names.join(", ")
 }
 
-/// Lateness of packets that delays held or that rates let pass, compared with the plan's bound.
+/// Table with the lateness of packets that each fault delayed or limited in rate, and the lateness that the plan allows.
 pub fn lateness_table(results: &[FaultResult]) -> Table {
     let mut table = Table::new(["fault", "latest", "bound", "beyond the bound"]);
     for result in results {
@@ -60,10 +60,10 @@ pub fn lateness_table(results: &[FaultResult]) -> Table {
     table
 }
 
-/// Legend of the words in [`lateness_table`].
+/// Explanation of the words in [`lateness_table`], for readers of a report.
 pub const LATENESS_LEGEND: &str = "\"Latest\" is the largest lateness of a packet beyond the requested time, which is 0 for `police`. \"Bound\" is the lateness that the plan allows.";
 
-/// Formats as `3 of 100, 3.0 %`.
+/// Formats how many packets left later than the plan allows: `3 of 100, 3.0 %`. `None` if the fault holds no packets.
 fn beyond(result: &FaultResult) -> Option<String> {
     let beyond = result.beyond?;
     let share = beyond as f64 / result.observed.max(1) as f64;
@@ -75,8 +75,8 @@ fn beyond(result: &FaultResult) -> Option<String> {
     ))
 }
 
-/// Delays that lasted longer than the plan allows. They say more about the machine than about the fault, so they fail no run
-/// by themselves: a scenario that requires short delays expects `fault.ID.beyond` to be small.
+/// Remarks on faults whose packets left later than the plan allows. Late packets say more about the machine than about the
+/// fault, so they fail no run: a scenario that requires short delays expects `fault.ID.beyond` to be small.
 pub fn late(results: &[FaultResult]) -> Vec<String> {
     let late = results
         .iter()
@@ -95,7 +95,7 @@ pub fn late(results: &[FaultResult]) -> Vec<String> {
     .collect()
 }
 
-/// The check that a fault is proved: both of its counts, and the errors.
+/// The check that a packet fault is proved, with the switches' count of hits and that of the captures.
 pub fn check(result: &FaultResult) -> Check {
     let counts = format!(
         "{}: the switch fired {}, captures saw {}",

@@ -1,4 +1,4 @@
-//! One HTML page without scripts or outside resources, light or dark as the reader's system.
+//! Builds the HTML page of a report, without scripts or outside resources; it is light or dark as the reader's system.
 
 use super::Verdict;
 use super::table::Table;
@@ -32,7 +32,7 @@ li.bad::marker { content: '✗'; color: var(--bad); } li.bad { color: var(--bad)
 li.warn::marker { content: '!'; color: var(--warn); } li.warn { color: var(--warn); }
 ";
 
-/// A page under construction.
+/// An HTML page of a report that is being built.
 #[derive(Debug)]
 pub struct Page {
     title: String,
@@ -40,7 +40,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Creates a page with its title, its verdict, and, at the top, the failures and remarks.
+    /// Creates a page with its title, its verdict, and a list of the checks that fail and of remarks.
     pub fn new(title: &str, verdict: &Verdict) -> Self {
         let mut page = Self {
             title: title.to_owned(),
@@ -76,25 +76,25 @@ impl Page {
         self.body.push_str("</ul>\n");
     }
 
-    /// Adds the subject of the report, in small letters.
+    /// Adds a paragraph of explanation in small letters.
     pub fn about(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<p class=\"about\">{}</p>", escape(text));
         self
     }
 
-    /// Adds a heading.
+    /// Adds a heading to the page.
     pub fn heading(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
         self
     }
 
-    /// Adds a paragraph of plain text.
+    /// Adds a paragraph of plain text to the page.
     pub fn paragraph(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
         self
     }
 
-    /// Adds a table.
+    /// Adds a table of a report.
     pub fn table(&mut self, table: &Table) -> &mut Self {
         self.body.push_str("<div class=\"wide\"><table><thead><tr>");
         let class = |column: usize| match table.has_figures(column) {
@@ -118,13 +118,13 @@ impl Page {
         self
     }
 
-    /// Adds text as it is.
+    /// Adds text with its spaces and line breaks, such as a plan.
     pub fn preformatted(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<pre><code>{}</code></pre>", escape(text));
         self
     }
 
-    /// Adds a drawing made by [`super::chart`], with a caption.
+    /// Adds an SVG drawing made by [`super::chart`], with a caption.
     pub fn figure(&mut self, svg: &str, caption: &str) -> &mut Self {
         let _ = writeln!(
             self.body,
@@ -134,7 +134,7 @@ impl Page {
         self
     }
 
-    /// Adds the list of checks that hold. Those that fail are at the top already.
+    /// Adds the list of checks that hold; [`Page::new`] has already added the checks that fail.
     pub fn successes(&mut self, verdict: &Verdict) -> &mut Self {
         self.list(
             verdict
@@ -144,7 +144,7 @@ impl Page {
         self
     }
 
-    /// Renders the whole document.
+    /// Renders the whole HTML document.
     pub fn render(&self) -> String {
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -156,7 +156,7 @@ impl Page {
     }
 }
 
-/// Escapes text for use between tags and in attributes.
+/// Escapes text for HTML, between tags and in attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

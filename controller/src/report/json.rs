@@ -1,4 +1,4 @@
-//! The header of every JSON object that weir writes, and the form of metrics in it.
+//! The header of every JSON object that weir prints or writes, and the form of metrics in these objects.
 
 use scenario::model::expect::metric::Metrics;
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde_json::{Map, Number, Value};
 
 use crate::experiment::observe::machine::{self, Machine};
 
-/// Version of the format; incremented when a name or its meaning changes.
+/// Version of weir's JSON format; incremented when a name or its meaning changes.
 pub const SCHEMA: u32 = 3;
 
-/// The command that ran, when, and on which machine.
+/// The header of a JSON object: the command that ran, its version, when, and on which machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Header {
-    /// Version of the format, [`SCHEMA`].
+    /// Version of the JSON format, [`SCHEMA`].
     pub schema: u32,
     /// Name of the command, such as `weir run`.
     pub tool: &'static str,
-    /// Version of the tool.
+    /// Version of weir.
     pub version: &'static str,
-    /// When the report was made.
+    /// When the report was made, in UTC: `2026-11-23T08:15:00Z`.
     pub date: String,
     /// The machine on which the command ran.
     pub machine: Machine,
@@ -36,7 +36,7 @@ impl Header {
         }
     }
 
-    /// Formats the header for readers.
+    /// Formats the header as one line for readers: command, version, date, machine.
     pub fn line(&self) -> String {
         let Machine {
             kernel,
@@ -50,7 +50,7 @@ impl Header {
     }
 }
 
-/// Metrics by names that contain their unit; values other than ratios are rounded to whole numbers.
+/// Metrics as JSON by names that contain their unit; all values but ratios are rounded to whole numbers.
 pub fn metrics(metrics: &Metrics) -> Map<String, Value> {
     let value = |value: f64, is_ratio: bool| match is_ratio {
         false if (0.0..1.8e19).contains(&value) => Value::from(value.round() as u64),

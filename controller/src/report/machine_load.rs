@@ -1,9 +1,9 @@
-//! Remarks of a report on the machine, if its load distorts a run's figures.
+//! Remarks of a report on the load of the machine, if the load distorts the figures of a run.
 
 use super::percent;
 use crate::experiment::observe::machine::MachineLoad;
 
-/// Adds the machine's load during the run to the reasons, if there are any.
+/// Adds the machine's load during the run to the reasons why figures are distorted, unless there are none.
 pub fn with_machine(mut reasons: Vec<String>, run: &str, load: &MachineLoad) -> Vec<String> {
     if !reasons.is_empty() {
         reasons.push(machine(run, load));
@@ -23,7 +23,7 @@ fn machine(run: &str, load: &MachineLoad) -> String {
     )
 }
 
-/// Formats as `; priority of core: real-time, of edge: ordinary`.
+/// Formats the scheduling priority of each switch: `; priority of core: real-time, of edge: ordinary`.
 fn priorities(load: &MachineLoad) -> String {
     let switches = load.switch_priorities.iter();
     let named: Vec<String> = switches

@@ -1,4 +1,4 @@
-//! Reports of a run, for users and programs: text for the terminal, one self-contained HTML page, JSON.
+//! Formats the results of runs for users and programs: text for the terminal, one self-contained HTML page, JSON.
 
 pub mod chart;
 #[cfg(feature = "testbed")]
@@ -16,25 +16,25 @@ pub mod table;
 pub mod text;
 pub mod triggers;
 
-/// Width of a terminal in columns.
+/// Width of text for a terminal in columns.
 pub const WIDTH: usize = 80;
 
-/// Width of a text on a terminal in columns; one per character, which holds for weir's texts.
+/// Width of a text on a terminal: one column per character, which holds for the characters that weir prints.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A condition that must hold, and its outcome.
+/// A condition that a run must fulfill, and whether it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Whether the condition holds.
+    /// Whether the run fulfills the condition.
     pub holds: bool,
-    /// The condition, with the values found.
+    /// The condition in words, with the values that were found.
     pub text: String,
 }
 
 impl Check {
-    /// Creates a check with its outcome.
+    /// Creates a check from a condition in words and whether it holds.
     pub fn new(holds: bool, text: impl Into<String>) -> Check {
         Check {
             holds,
@@ -43,14 +43,14 @@ impl Check {
     }
 }
 
-/// The summary at the top of a report.
+/// The summary at the top of a report: which checks hold, and which remarks a reader needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Each condition that must hold, once.
+    /// The conditions that the run must fulfill, each once.
     pub checks: Vec<Check>,
-    /// Why the machine, not the faults, distorts the figures. Fails nothing by itself.
+    /// Reasons why the machine, not the faults, distorts the figures; they fail no run.
     pub degraded: Vec<String>,
-    /// Other reasons that distort the figures. They fail nothing by themselves either.
+    /// Other remarks that readers of the figures need; they fail no run.
     pub remarks: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Verdict {
         self.checks.iter().all(|check| check.holds)
     }
 
-    /// The checks that fail.
+    /// The checks that fail, in the order of the report.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.holds)
     }
@@ -70,12 +70,12 @@ impl Verdict {
         self.checks.iter().filter(|check| check.holds)
     }
 
-    /// Whether a remark needs the reader's attention.
+    /// Whether the report has a reason or remark that needs the reader's attention.
     pub fn has_reserves(&self) -> bool {
         !self.degraded.is_empty() || !self.remarks.is_empty()
     }
 
-    /// The verdict in a few words.
+    /// The verdict as a headline: `passed`, `FAILED, 2 of 9 checks`.
     pub fn headline(&self) -> String {
         let all = self.checks.len();
         let mut words = match self.failures().count() {
@@ -102,12 +102,12 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Formats nanoseconds as milliseconds.
+/// Formats nanoseconds as milliseconds, with their unit.
 pub fn milliseconds(ns: u64) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
-/// Formats a share of one in percent.
+/// Formats a share from 0 to 1 in percent: `87.0 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

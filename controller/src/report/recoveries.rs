@@ -1,5 +1,5 @@
-//! How RDMA connections recovered from packets that faults took: as a table, and drawn over the packets' sequence numbers as
-//! Lumina does (SIGCOMM 2023, figures 8 and 9).
+//! Reports how RDMA connections recovered from packets that faults took from them: as a table, and drawn over the packets'
+//! sequence numbers as Lumina does (SIGCOMM 2023, figures 8 and 9).
 
 use super::chart::{Chart, Content, Form, Panel, Role, Series, Unit};
 use super::grouped;
@@ -7,7 +7,7 @@ use super::table::Table;
 use crate::experiment::percentile::percentile;
 use proof::Recovery;
 
-/// A latency until a packet is retransmitted.
+/// A latency in the recovery from a lost RDMA packet, such as the time until its retransmission.
 struct Latency {
     name: &'static str,
     role: Role,
@@ -32,7 +32,7 @@ const LATENCIES: [Latency; 3] = [
     },
 ];
 
-/// A row for each fault and latency.
+/// Table with a row for each fault and latency: number of packets, least, median and greatest value.
 pub fn table(recoveries: &[Recovery]) -> Table {
     let mut table = Table::new(["fault", "latency", "packets", "least", "median", "most"]);
     let mut faults: Vec<&str> = Vec::new();
@@ -67,13 +67,13 @@ pub fn table(recoveries: &[Recovery]) -> Table {
     table
 }
 
-/// Legend of the words in [`table`].
+/// Explanation of the latencies in [`table`].
 pub const LEGEND: &str = "NAK generation: from the first packet behind the lost one that passed the switch, to the packet that \
      notifies the sender: a NAK, or a READ that restarts. NAK response: from there to the retransmitted packet. Retransmission: \
      from the lost packet to the retransmitted one. No packet notifies the sender of a loss behind all others; then a timeout \
      triggers the retransmission. All times are those at the switch.";
 
-/// Draws the latencies over the sequence numbers of the taken packets; `None` if all had the same number.
+/// Draws the latencies over the packets' sequence numbers; `None` if all lost packets had the same number.
 pub fn drawing(recoveries: &[Recovery]) -> Option<String> {
     let psns = || recoveries.iter().map(|of| of.relative_psn);
     let last = psns().max().filter(|last| psns().any(|psn| psn != *last))?;

@@ -1,10 +1,10 @@
-//! Table of the times at which gradients were replanned.
+//! Report table of the times at which a training's gradients were replanned because switches went down or returned.
 
 use super::milliseconds;
 use super::table::Table;
 use crate::experiment::carry_out::Repair;
 
-/// Each replanning, with times since the workload began at `start_ns`.
+/// Table with a row per replanning; `start_ns`: when the workload began, in nanoseconds since 1970.
 pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
     let head = [
         "replanned without",
@@ -41,6 +41,6 @@ pub fn table(repairs: &[Repair], start_ns: Option<u64>) -> Table {
     table
 }
 
-/// Legend of the words in [`table`].
+/// Explanation of the words in [`table`].
 pub const LEGEND: &str = "The switches that were down when the gradients were replanned, and when the controller noticed the first \
      change. Updated: the other switches had the new plan. Resumed: the server had the first sum by it.";

@@ -1,9 +1,9 @@
-//! The parts of a report: the terminal and the page show the same ones, in the same order.
+//! Sections of a report: the terminal and the HTML page show the same sections in the same order.
 
 use super::html::Page;
 use super::table::Table;
 
-/// A table and its parts on a page. A section without rows has neither table nor heading.
+/// A table of a report with its heading and legend (hidden if it has no rows), and more content for the HTML page.
 pub struct Section<'a> {
     heading: &'static str,
     table: Table,
@@ -11,7 +11,7 @@ pub struct Section<'a> {
     rest: Option<PagePart<'a>>,
 }
 
-/// A function that adds a part to the page only.
+/// A function that adds content to the HTML page, which the terminal does not show.
 type PagePart<'a> = Box<dyn Fn(&mut Page) + 'a>;
 
 impl<'a> Section<'a> {
@@ -26,7 +26,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Adds a part that only the page shows, after the table, whether or not the table has rows.
+    /// Adds content that only the HTML page shows, after the table, whether or not the table has rows.
     pub fn then(self, rest: impl Fn(&mut Page) + 'a) -> Self {
         Self {
             rest: Some(Box::new(rest)),
@@ -34,12 +34,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The table.
+    /// The table, which the terminal shows as well.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Adds the section to a page.
+    /// Adds the heading, the table, the legend and the other content to the HTML page.
     pub fn add(&self, page: &mut Page) {
         if !self.table.rows().is_empty() {
             if !self.heading.is_empty() {

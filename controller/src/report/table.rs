@@ -1,17 +1,17 @@
-//! Tables for the terminal: columns as wide as their widest cell, numbers right-aligned, within the terminal's width.
+//! Tables of a report; on a terminal, columns are as wide as their widest cell, and numbers are right-aligned.
 
 use super::{WIDTH, width};
 
-/// A table under construction.
+/// A table of a report: column heads, and rows of text cells.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-/// Gap between two columns.
+/// Gap between two columns of a table on a terminal.
 const GAP: &str = "  ";
-/// Minimum width of a narrowed text column, in characters.
+/// Minimum width of a text column that is narrowed to fit the terminal, in characters.
 const NARROWEST: usize = 12;
 
 impl Table {
@@ -23,29 +23,29 @@ impl Table {
         }
     }
 
-    /// Adds a row; missing cells stay empty.
+    /// Adds a row of cells, from the first column on; missing cells stay empty.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Column heads.
+    /// Texts of the column heads.
     pub fn head(&self) -> &[String] {
         &self.head
     }
 
-    /// Rows.
+    /// The rows, each with the texts of its cells.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
-    /// Whether a column contains only figures: then it is right-aligned, with its head.
+    /// Whether a column contains only numbers; such a column and its head are right-aligned.
     pub fn has_figures(&self, column: usize) -> bool {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
         cells.peek().is_some() && cells.all(|cell| is_figure(cell))
     }
 
-    /// Widths of the columns: as their cells need, or less for the widest text columns until all fit.
+    /// Widths of the columns in characters: as their cells need, but the widest text columns are narrowed to fit.
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]);
         let columns = columns.max().unwrap_or(0);
@@ -78,7 +78,7 @@ fn is_figure(cell: &str) -> bool {
             .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.' | '-' | '+'))
 }
 
-/// Lines of a cell, none wider than its column.
+/// Wraps the text of a cell into lines of at most `width` characters.
 fn lines(cell: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in cell.split_inclusive([' ', '-', '.', '_']) {

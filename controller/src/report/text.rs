@@ -1,11 +1,11 @@
-//! A report for the terminal: what failed first, then tables, then what holds.
+//! Formats a report for the terminal: the checks that fail, remarks, tables, then the checks that hold.
 
 use std::fmt::Write as _;
 
 use super::table::Table;
 use super::{Verdict, WIDTH};
 
-/// Whether lines are colored by their meaning: red fails, yellow needs attention, green holds.
+/// Whether lines of a report are colored by their meaning: red fails, yellow needs attention, green holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// Colors, for a terminal.
@@ -21,7 +21,7 @@ const YELLOW: &str = "33";
 /// Indentation of a line that continues the line above it.
 const INDENT: &str = "       ";
 
-/// The whole report. Empty tables are left out.
+/// Formats the whole report of a run; empty tables are left out.
 pub fn report<'t>(
     title: &str,
     verdict: &Verdict,
@@ -74,7 +74,7 @@ fn paint(text: &str, meaning: &str, colour: Colour) -> String {
     }
 }
 
-/// Wraps words into lines of at most `width`; a longer word has its own line.
+/// Wraps text between words into lines of at most `width` characters; a longer word has its own line.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,10 +1,10 @@
-//! Table of how often triggers fired.
+//! Report table and checks for triggers, which turn faults on and off.
 
 use super::table::Table;
 use super::{Check, grouped};
 use crate::experiment::conclude::TriggerResult;
 
-/// The condition of each trigger, and how often it fired.
+/// Table with a row per trigger: its condition, and how often it fired.
 pub fn table(results: &[TriggerResult]) -> Table {
     let mut table = Table::new(["trigger", "switch", "is on", "counted", "seen"]);
     for result in results {
@@ -19,11 +19,11 @@ pub fn table(results: &[TriggerResult]) -> Table {
     table
 }
 
-/// Legend of the words in [`table`].
+/// Explanation of the words in [`table`].
 pub const LEGEND: &str = "\"Counted\" is how often the trigger fired by the switch's own counter, if there is one; for a \
      trigger with keys, for all keys together. \"Seen\" comes from the captures alone.";
 
-/// The check that a trigger is proved; `None` for a trigger without a count and without errors.
+/// The check that the counts of a trigger agree; `None` for a trigger that the switch does not count and that has no errors.
 pub fn check(result: &TriggerResult) -> Option<Check> {
     let counted = result.on.map(|on| {
         format!(

@@ -1,4 +1,4 @@
-//! The planners by the names that `--by` takes.
+//! The planners of gradient routes, by the names that `--by` takes.
 
 use planner::gradient::{Job, JobError, Plan, inart};
 use planner::{Method, Network};
@@ -6,29 +6,29 @@ use scenario::{ReadFor, TrainingInNetwork};
 
 use super::traffic::{self, GOAT};
 
-/// The planner that determines where trainings are summed.
+/// A planner, which determines where the gradients of trainings are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// A planner that reads who sends to whom.
+    /// A planner that needs only the server and the workers of each training.
     Method(Method),
-    /// [`inart::exact()`], which solves the program itself. For small networks only.
+    /// [`inart::exact()`], which solves InArt's integer program exactly; only for small networks.
     InArtExact,
-    /// [`planner::gradient::goat`], which counts bytes.
+    /// [`planner::gradient::goat`], which minimizes the bytes on links, and needs the gradient's size.
     Goat,
 }
 
-/// Maximum number of search nodes of [`By::InArtExact`].
+/// Maximum number of search nodes when [`By::InArtExact`] solves the integer program.
 const NODES: usize = 2_000;
-/// A plan counts as optimal if it is within this share of the best one.
+/// Relative difference from the best rate up to which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
 impl By {
-    /// Names of all planners.
+    /// Names of all planners, as `--by` takes them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Method::NAMES.into_iter().chain([GOAT])
     }
 
-    /// The planner of a name.
+    /// Returns the planner of this name; `None` for an unknown name.
     pub fn from_name(name: &str) -> Option<By> {
         match name {
             GOAT => Some(By::Goat),
@@ -36,7 +36,7 @@ impl By {
         }
     }
 
-    /// The planner's name in commands.
+    /// The planner's name, as written on the command line.
     pub fn name(self) -> &'static str {
         match self {
             By::Method(method) => method.name(),
@@ -45,7 +45,7 @@ impl By {
         }
     }
 
-    /// The form in which trainings are read for the planner.
+    /// How the trainings file is read for this planner: whether it needs the gradient's size.
     pub fn reads(self) -> ReadFor<'static> {
         ReadFor {
             by: self.name(),
@@ -71,7 +71,7 @@ impl By {
     }
 }
 
-/// The best plan for the shares that InArt's first phase finds.
+/// Solves InArt's integer program for the shares of the gradient that InArt's first phase finds.
 fn exact(network: &Network, job: &Job) -> Result<Plan, JobError> {
     let (shares, _) = inart::shares(network, job)?;
     let inart::Exact {

@@ -1,4 +1,4 @@
-//! A network and its loads, as SVG.
+//! Draws a network as SVG, with the load of its links.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const STEP_Y: f64 = 110.0;
 pub(crate) const MARGIN: f64 = 40.0;
 const LEGEND: f64 = 34.0;
 
-/// Draws a network: links colored by the load of their fuller direction, summing switches filled.
+/// Draws a network as SVG: links colored by the load of their fuller direction, switches that sum filled.
 pub fn svg(network: &Network, title: &str) -> String {
     let picture = Picture::new(network);
     let height = picture.height + LEGEND;
@@ -25,7 +25,7 @@ pub fn svg(network: &Network, title: &str) -> String {
     svg
 }
 
-/// The start of a drawing.
+/// The opening `svg` element of a drawing, with its title and a white background.
 pub(crate) fn head(title: &str, width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
@@ -35,7 +35,7 @@ pub(crate) fn head(title: &str, width: f64, height: f64) -> String {
     )
 }
 
-/// The drawing of a network without its surroundings.
+/// The nodes and links of a network as SVG elements, without the enclosing `svg` element and the legend.
 pub(crate) struct Picture {
     pub body: String,
     pub width: f64,
@@ -153,7 +153,7 @@ fn shape(svg: &mut String, network: &Network, node: NodeId, (x, y): (f64, f64)) 
     );
 }
 
-/// Draws the legend of link colors; returns the position for the next item.
+/// Draws the legend of the link colors at height `y`; returns the x position for the next item.
 pub(crate) fn legend(svg: &mut String, y: f64) -> f64 {
     let mut x = MARGIN;
     for (label, part) in [("idle", 0.0), ("half full", 0.5), ("full", 1.0)] {
@@ -182,7 +182,7 @@ fn sums(svg: &mut String, x: f64, y: f64) {
     );
 }
 
-/// Gray for no load, then from green over yellow to red.
+/// Color for a used share of a link's capacity: gray for 0, then from green over yellow to red for 1.
 fn colour(part: f64) -> String {
     if part <= 0.0 {
         return "#ccc".to_owned();

@@ -1,22 +1,22 @@
-//! Positions of a network's nodes in the drawing: hosts at the bottom, each switch one layer above its lowest neighbor.
+//! Computes where a network's nodes are drawn: hosts at the bottom, each switch one layer above its lowest neighbor.
 
 use planner::{Network, NodeId};
 
-/// Positions of nodes, in units of one node's width and one layer's height.
+/// Positions of a network's nodes in the drawing, in units of one node's width and one layer's height.
 pub(super) struct Layout {
-    /// Position by node; `None` for hosts that a box represents.
+    /// Position (x, y) of each node, by node index; `None` for a host that is drawn in a box of many hosts.
     pub places: Vec<Option<(f64, f64)>>,
-    /// Boxes for many hosts of a switch: the switch, the position, and the number of hosts.
+    /// Boxes that stand for all hosts of a switch: the switch, the box's position (x, y), and the number of hosts.
     pub boxes: Vec<(NodeId, (f64, f64), usize)>,
-    /// Width of the drawing.
+    /// Width of the drawing, in widths of a node.
     pub width: f64,
-    /// Number of layers.
+    /// Number of layers, including that of the hosts.
     pub layers: usize,
 }
 
-/// Maximum number of hosts that are drawn individually.
+/// Maximum number of hosts that are drawn individually; more are drawn as one box per switch.
 const MAX_HOSTS: usize = 48;
-/// Number of times that each layer is sorted by its neighbors.
+/// Number of passes that sort each layer by the positions of its neighbors.
 const SWEEPS: usize = 4;
 
 impl Layout {
@@ -59,7 +59,7 @@ impl Layout {
     }
 }
 
-/// Nodes by their distance from hosts.
+/// Groups the nodes into layers: the hosts, then switches by their distance from the nearest host.
 fn layers(network: &Network) -> Vec<Vec<NodeId>> {
     let mut layer = vec![usize::MAX; network.nodes().len()];
     let mut layers: Vec<Vec<NodeId>> = vec![network.hosts().collect()];
@@ -94,7 +94,7 @@ fn layers(network: &Network) -> Vec<Vec<NodeId>> {
     layers
 }
 
-/// Sorts each layer by the mean position of the neighbors below, and hosts by their switches.
+/// Sorts the nodes of each layer by the mean position of their neighbors in the layer above and, in the next pass, below.
 fn order(network: &Network, layers: &mut [Vec<NodeId>]) {
     let mut place = vec![0.0; network.nodes().len()];
     let spread = |nodes: &[NodeId], place: &mut Vec<f64>| {

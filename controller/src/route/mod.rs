@@ -1,4 +1,4 @@
-//! Plans where trainings are summed in a network, for `weir route`.
+//! Plans where the gradients of trainings are summed in a network, for `weir route`.
 
 mod by;
 pub(crate) mod drawing;
@@ -18,159 +18,159 @@ pub use by::By;
 pub use drawing::svg;
 pub use traffic::{Fastest, Passes, Traffic};
 
-/// Plans of trainings in sequence, each within the capacity that those before it leave.
+/// Plans of several trainings: each one gets the capacity that the trainings before it leave.
 #[derive(Debug, Clone, Serialize)]
 pub struct Routes {
-    /// Name of the planner.
+    /// Name of the planner that made the plans.
     pub by: &'static str,
     /// The trainings, in the order of the file.
     pub trainings: Vec<TrainingPlan>,
-    /// Effect of the loss of a switch, if plans were chosen by it.
+    /// How many trainings the loss of one switch affects; `None` without `--robust`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robust: Option<Robust>,
-    /// Links with traffic, the fullest direction first.
+    /// Directions of links that carry traffic, the most utilized first.
     pub links: Vec<Direction>,
-    /// Switches that sum, in the network's order.
+    /// Load of each switch that sums, in the network's order.
     pub switches: Vec<Sums>,
 }
 
-/// Effect of the loss of one switch.
+/// How many trainings the loss of one switch affects.
 #[derive(Debug, Clone, Serialize)]
 pub struct Robust {
-    /// Number of trainings that the loss of the worst switch affects.
+    /// Number of trainings that the loss of one switch affects at most.
     pub worst: usize,
-    /// Number of trainings that the loss of the worst switch affects under the plans that were made first.
+    /// `worst` for the plans that the planner made before it considered the loss of switches.
     pub before: usize,
-    /// Lower bound of the number: trainings that depend on some switch under every plan, as their hosts have no other.
+    /// Lower bound of `worst`: trainings that depend on the same switch under every plan, as their hosts have no other.
     pub least: usize,
-    /// Number of planned trainings.
+    /// Number of trainings that have a plan.
     pub planned: usize,
-    /// Number of plans among which the choice was made.
+    /// Number of candidate plans, of all trainings, from which one was chosen for each training.
     pub looked_at: usize,
-    /// Whether every choice among these affects more trainings, or as many with at least as much traffic.
+    /// Whether it is proved that no choice among the candidate plans affects fewer trainings, or as many with less traffic.
     pub proven: bool,
 }
 
-/// A training, planned or refused.
+/// A training with its plan, or with the reason why it has none.
 #[derive(Debug, Clone, Serialize)]
 pub struct TrainingPlan {
     /// Name of the training.
     pub name: String,
-    /// Number of workers.
+    /// Number of workers of the training.
     pub workers: usize,
-    /// Hosts of the workers, if the planner placed them.
+    /// Hosts that the planner chose for the workers; `None` if the file names the hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placed: Option<Placed>,
-    /// The plan, or the reason of the refusal.
+    /// The plan of the training, or why there is none.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// Placement of workers.
+/// The hosts that a planner chose for the workers of a training.
 #[derive(Debug, Clone, Serialize)]
 pub struct Placed {
-    /// Hosts, each with its number of workers.
+    /// Name of each host, and the number of workers on it.
     pub hosts: Vec<(String, usize)>,
-    /// Number of these hosts that ran nothing before.
+    /// Number of hosts in `hosts` that ran no other training's worker.
     pub idle: usize,
-    /// Whether every placement takes more idle hosts, or as many and at least as many hosts.
+    /// Whether it is proved that no placement takes fewer idle hosts, or as many idle hosts and fewer hosts.
     pub proven: bool,
 }
 
-/// The result of a planner.
+/// The plan of a training, or why there is none.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The plan of a training.
+    /// The plan of the training.
     Plan(Box<NamedPlan>),
-    /// Why there is no plan, with the position in the file that prevents it.
+    /// Why there is no plan, with the position in the file of trainings that prevents it.
     Refused(Box<Diagnostic>),
 }
 
-/// A plan with names instead of node ids.
+/// A training's plan, with names of hosts and switches instead of node ids.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedPlan {
-    /// Rate at which every worker can send, in bits per second; answers come at the same rate, if there are any.
+    /// Rate at which every worker can send its gradient, in bits per second; the server's answers have the same rate.
     pub rate_bps: f64,
-    /// Upper bound of the rate of any plan of this kind, if known, in bits per second.
+    /// Upper bound of the rate of all plans of this kind, in bits per second; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_bps: Option<f64>,
-    /// Share of the best rate by which the rate may fall short.
+    /// Maximum share by which the rate may be below the best rate, from 0 to 1; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
-    /// Traffic on links in a round, if the plan was made by traffic.
+    /// Bytes on links in a round; `None` if the planner does not minimize traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
-    /// The resource that is full when all workers send at this rate.
+    /// Name of the link or switch that is full when all workers send at `rate_bps`.
     pub full: Option<String>,
-    /// The parts: which workers are summed where.
+    /// Parts of the plan: each says which node sums which workers' share of the gradient.
     pub parts: Vec<NamedPart>,
-    /// The tree of each server's answers. Empty if only the workers' sending is planned.
+    /// The tree of each server's answers to the workers; empty if only the direction to the server is planned.
     pub answers: Vec<Answers>,
 }
 
-/// The route of a server's answers.
+/// The multicast tree on which a server's answers reach its workers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answers {
     /// Name of the server.
     pub server: String,
-    /// Links that a copy crosses, from node to node; those nearer to the server first.
+    /// Links of the tree, each as the names of its start and its end; links nearer to the server come first.
     pub tree: Vec<[String; 2]>,
 }
 
-/// Workers that one node sums.
+/// A part of a plan: one node sums a share of the gradient for some workers.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedPart {
-    /// Share of the gradient.
+    /// Share of the gradient that the part carries, from 0 to 1.
     pub share: f64,
-    /// Number of the fragment, from 1, if the gradient is cut.
+    /// Number of the gradient's fragment that the part carries, from 1; `None` if the gradient is not cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment: Option<usize>,
-    /// The server that receives the share.
+    /// Name of the server that receives the sum.
     pub server: String,
-    /// The switch that sums; `None` if the server sums.
+    /// Name of the switch that sums; `None` if the server sums.
     pub on: Option<String>,
-    /// The summed workers.
+    /// The workers whose values the part sums.
     pub members: Vec<NamedMember>,
-    /// Nodes on the route of the sum, from the switch to the server.
+    /// Names of the nodes on the route of the sum, from the switch that sums to the server.
     pub up: Vec<String>,
 }
 
-/// A worker of a part.
+/// A worker in a part of a plan, with its route.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedMember {
-    /// Host of the worker.
+    /// Name of the worker's host.
     pub worker: String,
-    /// Nodes on the route from the worker's host to the node that sums.
+    /// Names of the nodes on the route from the worker's host to the node that sums.
     pub way: Vec<String>,
 }
 
-/// A direction of a link.
+/// One direction of a link, with its capacity and load.
 #[derive(Debug, Clone, Serialize)]
 pub struct Direction {
-    /// Start of the direction.
+    /// Name of the node at which the direction begins.
     pub from: String,
-    /// End of the direction.
+    /// Name of the node at which the direction ends.
     pub to: String,
-    /// Capacity in bits per second.
+    /// Capacity of the link in this direction, in bits per second.
     pub rate_bps: u64,
-    /// Load in bits per second, including earlier traffic.
+    /// Load in bits per second: of the planned trainings, and of traffic that the network carried before.
     pub load_bps: u64,
 }
 
-/// The summing load of a switch.
+/// Load of a switch by the updates that it sums.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sums {
     /// Name of the switch.
     pub switch: String,
-    /// Maximum throughput in bits per second, if it is limited.
+    /// Maximum throughput of updates that the switch can sum, in bits per second; `None` if it is unlimited.
     pub throughput_bps: Option<u64>,
-    /// Load in bits per second, including earlier load.
+    /// Throughput of updates that the switch sums in bits per second: of the planned trainings, and of sums before.
     pub load_bps: u64,
 }
 
-/// Plans trainings in a network, and subtracts their traffic from it. `robust`: among equally fast plans, chooses those with
-/// which the loss of one switch affects few trainings. `source`: the file of the trainings.
+/// Plans trainings one after the other, and subtracts each plan's traffic from the network. `robust`: among equally fast plans,
+/// chooses those with which the loss of one switch affects few trainings. `source`: the trainings' file.
 pub fn plan(
     network: &mut Network,
     trainings: &[TrainingInNetwork],
@@ -227,7 +227,7 @@ pub fn plan(
     }
 }
 
-/// Subtracts the resources of a plan from a network, and from the servers of later trainings on the same hosts.
+/// Subtracts the capacity that a plan uses from the network, and from servers of later trainings on the same hosts.
 fn take(
     network: &mut Network,
     jobs: &mut [Job],
@@ -250,7 +250,7 @@ fn take(
     traffic::hold(network, read, plan);
 }
 
-/// Chooses other plans if fewer trainings then depend on a switch.
+/// Replaces plans by other candidate plans if the loss of one switch then affects fewer trainings.
 fn spread(
     network: &Network,
     jobs: &[Job],
@@ -317,7 +317,7 @@ fn refused(
     )))
 }
 
-/// Names the nodes of a plan.
+/// Converts a plan of node ids into one of names.
 fn names(network: &Network, job: &Job, read: &TrainingInNetwork, plan: &Plan) -> NamedPlan {
     let name = |node: NodeId| network.name(node).to_owned();
     let nodes = |from: NodeId, route: &[Arc]| {
@@ -383,7 +383,7 @@ fn links(network: &Network) -> Vec<Direction> {
 }
 
 impl Direction {
-    /// Used share of the capacity.
+    /// Used share of the direction's capacity, from 0 to 1.
     pub fn part(&self) -> f64 {
         self.load_bps as f64 / self.rate_bps as f64
     }
@@ -402,7 +402,7 @@ fn switches(network: &Network) -> Vec<Sums> {
 }
 
 impl Routes {
-    /// Whether all trainings are planned.
+    /// Whether every training has a plan.
     pub fn is_whole(&self) -> bool {
         let mut trainings = self.trainings.iter();
         trainings.all(|training| matches!(training.outcome, Outcome::Plan(_)))

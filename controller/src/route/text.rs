@@ -1,4 +1,4 @@
-//! Plans of trainings as text for readers.
+//! Formats the plans of trainings as text for a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,9 +7,9 @@ use scenario::units::{show_duration, show_rate, show_size};
 
 use super::{NamedMember, NamedPart, NamedPlan, Outcome, Placed, Robust, Routes, Traffic};
 
-/// Maximum number of listed links, the fullest first.
+/// Maximum number of links that the text lists, the most utilized first.
 const LINKS: usize = 10;
-/// Maximum number of listed workers per part.
+/// Maximum number of workers that the text lists for each part of a plan.
 const MEMBERS: usize = 8;
 
 impl fmt::Display for Routes {
@@ -83,7 +83,7 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &NamedPlan) -> fmt::Result {
     Ok(())
 }
 
-/// Traffic on links, with the plan and without one.
+/// Writes the traffic on links in a round, with the plan and, for comparison, without it.
 fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
     let Traffic {
         fragments,
@@ -142,7 +142,7 @@ fn passes(f: &mut fmt::Formatter<'_>, traffic: &Traffic) -> fmt::Result {
     Ok(())
 }
 
-/// Placement of the workers.
+/// Describes the hosts that the planner chose for the workers.
 fn hosts(placed: &Placed) -> String {
     let on = placed
         .hosts
@@ -168,7 +168,7 @@ fn hosts(placed: &Placed) -> String {
     format!("runs on {}{more}, {idle}{best}", on.join(", "))
 }
 
-/// Effect of the loss of one switch.
+/// Describes how many trainings the loss of one switch affects.
 fn lost(robust: &Robust) -> String {
     let Robust {
         worst,
@@ -190,7 +190,7 @@ fn lost(robust: &Robust) -> String {
     format!("the loss of one switch touches at most {worst} of {planned} trainings{was}{best}")
 }
 
-/// Sums of a node, which may cover several fragments of the same workers.
+/// Describes what one node sums: the workers, and the fragments if several parts sum the same workers there.
 fn sums(parts: &[&NamedPart]) -> String {
     let [part, ..] = parts else {
         return String::new();
@@ -211,7 +211,7 @@ fn sums(parts: &[&NamedPart]) -> String {
     format!("{at} sums{share} {}{more}", members.join(", "))
 }
 
-/// Formats ascending numbers as ranges: 1, 3–5.
+/// Formats ascending numbers, consecutive ones as a range: `1, 3–5`.
 fn ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|before, next| before + 1 == *next);
     let runs = runs.map(|run| match run {
@@ -221,7 +221,7 @@ fn ranges(numbers: &[usize]) -> String {
     runs.collect::<Vec<String>>().join(", ")
 }
 
-/// Name of a worker, with the switches on its route.
+/// Name of a worker's host, with the switches on its route to the node that sums.
 fn member(member: &NamedMember) -> String {
     let passed = member.way.len().saturating_sub(1);
     match member
@@ -234,7 +234,7 @@ fn member(member: &NamedMember) -> String {
     }
 }
 
-/// Formats a rate with four digits.
+/// Formats a rate in bits per second with four significant digits.
 fn show(bps: f64) -> String {
     show_rate(to_four_digits(bps))
 }
@@ -244,7 +244,7 @@ fn to_four_digits(value: f64) -> u64 {
     ((value / digits).round() * digits) as u64
 }
 
-/// Formats a size with four digits.
+/// Formats a size in bytes with four significant digits.
 fn size(bytes: f64) -> String {
     show_size(to_four_digits(bytes))
 }

@@ -1,4 +1,4 @@
-//! Traffic on links in a round, with a plan that minimizes it, and without one.
+//! Computes the bytes on links in a round: with a plan that minimizes them, and without one for comparison.
 
 use planner::Network;
 use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
@@ -10,70 +10,70 @@ use planner::routing::{Costs, Routing};
 use scenario::{CutGradient, TrainingInNetwork};
 use serde::Serialize;
 
-/// Name of the method [`planner::gradient::goat`].
+/// Name of the planner [`planner::gradient::goat`] on the command line.
 pub const GOAT: &str = "goat";
-/// Seed of all random draws.
+/// Seed of all random draws of the planner and of the simulated rounds.
 const SEED: u64 = 1;
-/// Maximum number of fragments, over all workers, that are simulated individually.
+/// Maximum number of fragments of all workers together for which traffic without a plan is simulated.
 const MOST_SENDS: usize = 100_000;
 
-/// Number of simulated rounds for each number of workers.
+/// Number of rounds that are simulated for each number of workers to wait for.
 const SAMPLES: usize = 100;
 
-/// The best number of workers to wait for.
+/// The number of workers for which a server should wait in each round, so that the model learns soonest.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fastest {
-    /// Number of workers: the server waits for the first ones.
+    /// Number of workers whose gradients the server waits for in each round: the first ones to arrive.
     pub workers: usize,
-    /// Number of rounds until the model has learned.
+    /// Number of rounds until the model has learned, if the server waits for `workers` workers.
     pub rounds: f64,
     /// Mean duration of a round in nanoseconds.
     pub round_ns: f64,
 }
 
-/// Traffic on links in a round.
+/// Traffic on the network's links in one round of a training.
 #[derive(Debug, Clone, Serialize)]
 pub struct Traffic {
-    /// Number of fragments of a gradient.
+    /// Number of fragments into which a gradient is cut.
     pub fragments: usize,
     /// Size of a fragment in bytes.
     pub fragment_bytes: u64,
-    /// Workers in the order of arrival: all fragments of one worker come before those of the next.
+    /// Names of the workers' hosts, in the order in which their gradients arrive at the server.
     pub arrivals: Vec<String>,
-    /// Number of workers, the first in `arrivals`, that the plan's server waits for.
+    /// Number of workers, from the start of `arrivals`, that the server waits for in each round.
     pub wait_for: usize,
-    /// The best number to wait for, if the file specifies how the model learns and when gradients came.
+    /// The best value of `wait_for`; `None` unless the file specifies how the model learns and when gradients arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fastest: Option<Fastest>,
-    /// Bytes over all links with the plan, if the server waits for all workers.
+    /// Sum of the bytes on all links in a round with the plan, if the server waits for all workers.
     pub link_bytes: f64,
-    /// Lower bound of `link_bytes` for every plan within the switches' memory.
+    /// Lower bound of `link_bytes`, over all plans that fit the switches' memory.
     pub bound_bytes: f64,
-    /// Share by which `link_bytes` may exceed the minimum.
+    /// Maximum share by which `link_bytes` exceeds the minimum.
     pub gap: f64,
-    /// Traffic with the plan and without one.
+    /// Traffic with the plan, and with schemes that need no plan.
     pub passes: Vec<Passes>,
 }
 
-/// Traffic with one scheme.
+/// Traffic in one round, if switches sum by one scheme.
 #[derive(Debug, Clone, Serialize)]
 pub struct Passes {
-    /// Name of the scheme.
+    /// Name of the scheme: `goat` (the plan), `atp` (slots by arrival) or `raw` (no sums in switches).
     pub by: &'static str,
-    /// Order in which workers arrive.
+    /// Order in which fragments arrive: `one after another` (worker by worker) or `in step`; `None` if it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<&'static str>,
-    /// Number of fragments that the server receives.
+    /// Number of fragments that the server receives in a round.
     pub to_server: u64,
-    /// The fragments of `to_server` in bytes.
+    /// Size of the fragments in `to_server`, in bytes.
     pub to_server_bytes: u64,
-    /// Number of fragments over links that lead away from switches, including the server's link.
+    /// Number of fragments on links that lead away from switches, including the server's link.
     pub from_switches: u64,
-    /// The fragments of `from_switches` in bytes.
+    /// Size of the fragments in `from_switches`, in bytes.
     pub from_switches_bytes: u64,
 }
 
-/// Plans a training that specifies its gradient.
+/// Plans a training so that its traffic is minimal; the file has to specify its gradient.
 pub(super) fn plan(
     network: &Network,
     job: &Job,
@@ -94,7 +94,7 @@ pub(super) fn plan(
     })
 }
 
-/// Subtracts a plan's memory from the switches.
+/// Subtracts the memory that a plan uses from that of the network's switches.
 pub(super) fn hold(network: &mut Network, read: &TrainingInNetwork, plan: &Plan) {
     let Some(gradient) = &read.gradient else {
         return;
@@ -107,7 +107,7 @@ pub(super) fn hold(network: &mut Network, read: &TrainingInNetwork, plan: &Plan)
     }
 }
 
-/// Computes the traffic with a plan that minimizes it.
+/// Computes the traffic of a plan; `None` unless the plan minimizes traffic.
 pub(super) fn of_plan(
     network: &Network,
     job: &Job,
@@ -131,7 +131,7 @@ pub(super) fn of_plan(
     })
 }
 
-/// Computes the best number of workers. A gradient takes as long as the plan's rate allows; a link adds the longest delay.
+/// Computes the best number of workers to wait for; `None` if the file has no past rounds.
 fn fastest(network: &Network, gradient: &CutGradient, plan: &Plan) -> Option<Fastest> {
     let past = gradient.past.as_ref()?;
     let bytes = gradient.fragments as f64 * gradient.fragment_bytes as f64;

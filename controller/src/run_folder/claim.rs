@@ -1,4 +1,4 @@
-//! The folder in which a run is kept: a new folder, an empty one, or that of an earlier run, whose files are all deleted.
+//! Prepares the folder in which a run is kept: a new folder, an empty one, or that of an earlier run, whose files are deleted.
 //!
 //! weir never deletes files that it has not written. So a folder counts as that of a run only if it contains `evidence.json` or
 //! the mark of an unfinished run, and no files but those that a run writes.
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::experiment::observe::minute_log::MINUTES;
 
-/// Name of the mark in the folder of an unfinished run.
+/// Name of the file that marks the folder of an unfinished run.
 pub(super) const MARK: &str = "unfinished";
 const MARKED: &str = "weir: a run that has not come to its end\n";
 
-/// The files of every run.
+/// Names of the files that a run may write into its folder.
 const FILES: [&str; 12] = [
     EVIDENCE,
     EVIDENCE_WRITTEN,
@@ -35,28 +35,28 @@ const FILES: [&str; 12] = [
     REPORT,
     PLAN,
 ];
-/// Endings of other files of a run: the captures of switches, and the outputs of commands.
+/// Endings of the names of further files: captures of switches, and outputs of commands.
 const ENDINGS: [&str; 3] = [".pcapng", ".stdout", ".stderr"];
 
 /// Why a run cannot be kept in a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// The folder contains files that do not belong to a run.
+    /// The folder contains files that no run has written.
     #[error(
         "{} is not empty, and {why}: name a new folder, or empty this one", folder.display()
     )]
     Taken {
-        /// Path of the folder.
+        /// Path of the folder that contains other files.
         folder: PathBuf,
-        /// The part of the content that does not belong to a run.
+        /// Which file does not belong to a run, or is missing.
         why: String,
     },
-    /// The run would delete a file that it reads.
+    /// The folder contains a file that the run reads, and would be deleted.
     #[error(
         "{} is in {}, whose files the run would replace: name another folder", file.display(), folder.display()
     )]
     Reads {
-        /// Path of the folder.
+        /// Path of the folder whose files the run would replace.
         folder: PathBuf,
         /// Path of the file that the run reads.
         file: PathBuf,
@@ -64,23 +64,23 @@ pub enum ClaimError {
     /// Another run is writing into the folder.
     #[error("another run is being written into {}", .0.display())]
     Busy(PathBuf),
-    /// The system returned an error.
+    /// The system could not create, read or delete a file or folder.
     #[error("cannot write {}: {source}", path.display())]
     Io {
         /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// A folder that belongs to a run as long as this value lives.
+/// A folder that is locked for one run as long as this value lives.
 #[derive(Debug)]
 pub struct ClaimedFolder {
     _mark: File,
 }
 
-/// Prepares the folder of a run that is about to begin; the files of an earlier run are deleted.
+/// Prepares the folder of a run that is about to begin: deletes the files of an earlier run.
 ///
 /// # Errors
 ///
@@ -125,14 +125,14 @@ pub fn begin(folder: &Path, scenario: &Scenario) -> Result<ClaimedFolder, ClaimE
     Ok(ClaimedFolder { _mark: mark })
 }
 
-/// Entries of a folder, sorted by name.
+/// Directory entries of a folder, sorted by name.
 fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(DirEntry::file_name);
     Ok(entries)
 }
 
-/// Checks that a folder holds only files that a run writes; the error is the reason why not.
+/// Checks that a folder holds only files of a run; otherwise the error says which file does not belong to one.
 fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
     for entry in entries {
         let name = entry.file_name();
@@ -158,7 +158,7 @@ fn is_of_run(folder: &Path, entries: &[DirEntry]) -> Result<(), String> {
     }
 }
 
-/// Whether a folder holds only protocol files that a run has kept.
+/// Whether a folder contains only protocol files that a run has copied: `0.yaml`, `1.yaml` …
 fn holds_protocols(folder: &Path) -> bool {
     let is_kept = |entry: &DirEntry| {
         let name = entry.file_name();
@@ -169,7 +169,7 @@ fn holds_protocols(folder: &Path) -> bool {
     entries(folder).is_ok_and(|entries| entries.iter().all(is_kept))
 }
 
-/// Checks that the files of a scenario lie outside the folder.
+/// Returns an error if the scenario's file, or a file that it names, is in the folder.
 fn spares(folder: &Path, scenario: &Scenario) -> Result<(), ClaimError> {
     let Ok(place) = folder.canonicalize() else {
         return Ok(());

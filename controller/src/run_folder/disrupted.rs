@@ -1,4 +1,4 @@
-//! The lines of `events.jsonl` for faults of programs and switches.
+//! The lines of `events.jsonl` for executions of faults of programs and switches.
 
 use scenario::model::disruption::Subject;
 use serde::Serialize;
@@ -6,30 +6,30 @@ use serde::Serialize;
 use crate::experiment::Planned;
 use crate::experiment::carry_out::disruption::DisruptionExecution;
 
-/// The execution of a fault of a program or a switch.
+/// A line of `events.jsonl`: one execution of a fault of a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DisruptionEvent<'a> {
-    /// When the controller observed that it was done, or else began it, in nanoseconds since 1970.
+    /// When the controller observed the fault's effect, or else when it began to carry it out, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Effect of the fault.
+    /// Word for the fault's effect, such as `kill`.
     pub effect: &'static str,
-    /// Name of the command that it affected.
+    /// Name of the command that the fault acts on; `None` for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<&'a str>,
-    /// Host of the command.
+    /// Host of the command; `None` for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<&'a str>,
-    /// Name of the switch that it affected.
+    /// Name of the switch that the fault acts on; `None` for a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<&'a str>,
-    /// `hit`; `missed`: another effect was observed; `skipped`: it was not carried out.
+    /// `hit`: carried out and observed; `missed`: something else was observed; `skipped`: not carried out.
     pub outcome: &'static str,
-    /// The record of the execution.
+    /// Times and remarks of the execution.
     #[serde(flatten)]
     pub carried: &'a DisruptionExecution,
 }
 
-/// The executions of faults of programs and switches, in order.
+/// The lines for all executions of faults of programs and switches, in order.
 pub fn disruptions<'a>(
     planned: &'a Planned,
     carried: &'a [DisruptionExecution],

@@ -1,4 +1,4 @@
-//! `evidence.json`: everything, beside the captures, that proves a run's faults.
+//! Writes and reads `evidence.json`, which contains everything, besides the captures, that proves a run's faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,63 +25,63 @@ use crate::target::Kind;
 use proof::Loss;
 use proof::{EpochWrite, TriggerCount};
 
-/// Version of the format; incremented when a name or its meaning changes.
+/// Version of the format of `evidence.json`; incremented when a name or its meaning changes.
 const SCHEMA: u32 = 2;
 
-/// The record of a run in its folder.
+/// Content of `evidence.json`: how the scenario was run, and the evidence besides the captures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the record of a run, a mapping")]
 pub struct Stored {
     schema: u32,
-    /// Version of the tool.
+    /// Version of weir that ran the scenario.
     pub version: String,
     /// The scenario's name.
     pub scenario: String,
-    /// The file from which the scenario was read.
+    /// Path of the file from which the scenario was read.
     pub file: String,
-    /// The kind of switches that it was planned for.
+    /// Kind of switches for which the scenario was planned.
     pub target: String,
-    /// Seed of the run.
+    /// Seed of all random decisions of the run.
     pub seed: u64,
-    /// The SHA-256 of the plan in the folder: the plan determines the decisions.
+    /// SHA-256 of the plan in JSON, with which `load` checks that the scenario still has this plan.
     plan_sha256: String,
-    /// Number of the user's protocol files.
+    /// Number of protocol files that the user gave; the folder has copies.
     protocols: usize,
-    /// The writes of epochs to the switches, with their times.
+    /// When each switch confirmed each epoch, in the order in which the epochs were sent.
     writes: Vec<EpochWrite>,
-    /// Announcements of RDMA connections to switches.
+    /// Announcements of RDMA connections that the switches received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tellings: Vec<Announcement>,
-    /// The switches' count of hits for each injection of the plan.
+    /// Number of hits that the switch counted, by injection of the plan.
     fired: Vec<u64>,
-    /// The switches' count of packets whose key had no cell, for each injection of the plan.
+    /// Number of packets whose key had no register cell, as the switch counted them, by injection of the plan.
     keyless: Vec<u64>,
-    /// The switches' count of each trigger of the scenario.
+    /// Counts of each trigger of the scenario on its switch, in declared order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     triggers: Vec<TriggerCount>,
-    /// Frames that the switches report as lost.
+    /// Frames that the switches and the recorder report as lost.
     losses: Vec<Loss>,
     /// Executions of faults of programs and switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     carried: Vec<DisruptionExecution>,
-    /// Whether the switches' programs and the captures have the same time stamps of frames.
+    /// Whether the P4 programs of the switches saw the same time stamps of received frames as the captures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shares_stamps: bool,
-    /// Number of frames that each injection of the plan examined.
+    /// Number of frames of a fault's flows that arrived while the fault was armed, by injection of the plan.
     pub met: Vec<u64>,
-    /// Selection of the frames that the folder has.
+    /// Which frames the folder keeps: `all`, `hits` (those around hits) or `none`.
     pub kept: Captures,
-    /// Time from which on the folder keeps no frames, in nanoseconds since 1970, and the reason.
+    /// Time from which on the folder has no frames, in ns since 1970, and the reason; `None` if it has frames to the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<(u64, String)>,
-    /// Why the log of hits ends early, if it does.
+    /// Why the log of hits ends early; `None` if it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     log_ends: Option<String>,
-    /// The captures: for each switch, its ports in the order of its file's interfaces.
+    /// By switch: counts of its ports, in the order of the interfaces in its capture file.
     captures: BTreeMap<String, Vec<StoredPort>>,
 }
 
-/// Facts about a port that its capture file does not contain.
+/// Number of a port, and counts of its frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
@@ -89,43 +89,43 @@ pub struct Stored {
 )]
 struct StoredPort {
     port: u32,
-    /// Frames that passed and were judged.
+    /// Number of frames that passed the port and were judged.
     passed: u64,
-    /// The part of `passed` that is in the capture.
+    /// Number of the port's frames that are in the capture file.
     frames: u64,
 }
 
-/// Why the folder of a run cannot be judged.
+/// Why the folder of a run cannot be loaded or judged.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
-    /// The run did not finish, or the folder is not that of a run.
+    /// The folder has no `evidence.json`: the run did not finish, or this is not the folder of a run; contains its path.
     #[error("{} has no {EVIDENCE}: it is not the folder of a run, or the run did not finish", .0.display())]
     Unfinished(PathBuf),
-    /// A file cannot be read.
+    /// A file of the folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The content of a file is invalid.
+    /// A file of the folder has invalid content.
     #[error("{}: {reason}", path.display())]
     Content {
         /// Path of the file.
         path: PathBuf,
-        /// The defect in the content.
+        /// Why the content is invalid.
         reason: String,
     },
-    /// A capture cannot be read.
+    /// A capture file cannot be read.
     #[error(transparent)]
     Capture(#[from] ReadError),
-    /// The scenario is another one, or this version plans it differently.
+    /// The plan of the scenario differs from that of the run.
     #[error("the scenario in {} now gets a different plan than in the run: {why}", .folder.display())]
     OtherPlan {
-        /// Path of the folder.
+        /// Path of the run's folder.
         folder: PathBuf,
-        /// The known reason.
+        /// Known reason: another seed, another version of weir, or a changed file.
         why: String,
     },
 }
@@ -135,7 +135,7 @@ pub(super) fn protocol_file(number: usize) -> String {
 }
 
 impl Stored {
-    /// Collects the record of a run that its folder keeps.
+    /// Collects the content of `evidence.json` from the results of a run; `target`: kind of the switches.
     pub fn new(target: &str, planned: &Planned, run: &RunResult) -> Stored {
         let evidence = &run.evidence;
         let mut captures: BTreeMap<String, Vec<StoredPort>> = BTreeMap::new();
@@ -179,32 +179,32 @@ fn digest(planned: &Planned) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A run as its folder contains it.
+/// A run that was loaded from its folder.
 pub struct StoredRun {
-    /// The record of the run.
+    /// Content of `evidence.json`.
     pub stored: Stored,
-    /// The scenario, with its new plan.
+    /// The scenario of the run, planned again.
     pub planned: Planned,
-    /// The evidence that proves the run's faults, beside the frames.
+    /// The evidence, besides the captured frames, that proves the run's faults.
     pub evidence: Evidence,
-    /// The run's log.
+    /// Content of `events.jsonl`, the log of hits.
     pub events: String,
     folder: PathBuf,
 }
 
-/// A frame in the folder of a run, with its port's position in [`StoredRun::ports`].
+/// Index of a port in [`StoredRun::ports`], and a frame of this port from the folder's captures.
 pub type KeptFrame = (usize, Frame);
 
 impl StoredRun {
-    /// The recorded ports, switch and number.
+    /// Switch name and number of each recorded port, in the order of `evidence.json`.
     #[must_use]
     pub fn ports(&self) -> Vec<(String, u32)> {
         let ports = self.evidence.kept.ports.iter();
         ports.map(|port| (port.switch.clone(), port.port)).collect()
     }
 
-    /// Reads the frames of all ports in the order of time, except that a frame may follow a later one of its port. At the end,
-    /// compares their number with the run's count.
+    /// Reads the frames of all captures in the order of time, except that a frame may follow a later one of its port. At the
+    /// end, compares the number of frames of each port with `evidence.json`.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl StoredRun {
         }))
     }
 
-    /// The error for the first port whose capture does not have as many frames as the run wrote.
+    /// The error for the first port whose capture does not have as many frames as `evidence.json` says; `None` if all have.
     fn miscounted(&self, counts: Vec<u64>) -> Option<StoredError> {
         let ports = self.evidence.kept.ports.iter().zip(counts);
         let mut wrong = ports.filter(|(port, frames)| port.kept != *frames);
@@ -249,7 +249,7 @@ impl StoredRun {
     }
 }
 
-/// Merges captures by time. Each has the position of its first port, which is added to the positions in the capture.
+/// Merges captures by time. `readers`: index of the switch's first port, which is added to port indexes, and capture file.
 fn in_order(
     readers: Vec<(usize, captures_file::Reader)>,
 ) -> impl Iterator<Item = Result<KeptFrame, ReadError>> {
@@ -269,19 +269,19 @@ fn in_order(
     })
 }
 
-/// A capture that is being read.
+/// A capture file that is being read.
 struct OpenFile {
-    /// Position of the switch's first port.
+    /// Index of the switch's first port among all ports.
     first: usize,
     reader: captures_file::Reader,
-    /// The next frame, with its port's position in the capture.
+    /// The next frame, with its port's index in the capture file; `None` at the end of the file.
     next: Option<Result<(usize, Frame), ReadError>>,
-    /// The latest time of a frame so far.
+    /// Latest time of a frame that was returned, in nanoseconds since 1970.
     until_ns: u64,
 }
 
 impl OpenFile {
-    /// Time of the next frame, or of an earlier frame if that is later, in nanoseconds since 1970. An error comes at once.
+    /// Time by which the next frame is sorted: its own, or that of an earlier frame if later, in ns since 1970; 0 for an error.
     fn next_ns(&self) -> u64 {
         match &self.next {
             Some(Ok((_, frame))) => frame.at_ns.max(self.until_ns),
@@ -290,8 +290,8 @@ impl OpenFile {
     }
 }
 
-/// Reads the folder of a run.
-/// Returns an error if a file is missing, truncated, or contradicts another one.
+/// Loads a run from its folder, and plans its scenario again. Returns an error if a file is missing, truncated, or contradicts
+/// another one.
 pub fn load(folder: &Path) -> Result<StoredRun, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);
@@ -368,7 +368,7 @@ pub fn load(folder: &Path) -> Result<StoredRun, StoredError> {
     })
 }
 
-/// Explains why a scenario is planned differently than when it ran.
+/// Explains why the scenario now has another plan than when it ran: another seed, another version, or a changed file.
 fn other_plan(stored: &Stored, scenario: &Scenario) -> String {
     let version = env!("CARGO_PKG_VERSION");
     if stored.seed != scenario.seed {
@@ -384,7 +384,7 @@ fn other_plan(stored: &Stored, scenario: &Scenario) -> String {
     format!("{SCENARIO}, or a file that it names, was changed since")
 }
 
-/// Loads the scenario with the files that it was run with.
+/// Loads the scenario from the folder, with the copies of the files that it names.
 fn scenario(folder: &Path, stored: &Stored) -> Result<Scenario, StoredError> {
     let text = |name: &str| {
         let path = folder.join(name);

@@ -1,4 +1,4 @@
-//! The folder of a run: everything that describes the run, and that proves its faults again without a network.
+//! The folder of a run contains everything that describes the run, and that proves its faults again without a network.
 //!
 //! `evidence.json` is written last, so a folder without it belongs to a run that did not finish. It replaces the mark of an
 //! unfinished run.
@@ -22,13 +22,13 @@ pub use claim::{ClaimError, ClaimedFolder, begin};
 pub use disrupted::DisruptionEvent;
 pub use evidence::{Stored, StoredError, StoredRun, load};
 
-/// Name of the file with the run's record.
+/// Name of the file with the evidence besides the captures, which is written last.
 pub const EVIDENCE: &str = "evidence.json";
-/// Name of the scenario's copy.
+/// Name of the copy of the scenario's file.
 pub const SCENARIO: &str = "scenario.yaml";
-/// Name of the workload file's copy, if the scenario names one.
+/// Name of the copy of the workload file, if the scenario names one.
 pub const WORKLOAD: &str = "workload.yaml";
-/// Names of the topology file's copy, if the scenario names one; the extension gives its format.
+/// Possible names of the copy of the topology file, if the scenario names one; the extension gives its format.
 pub const TOPOLOGIES: [&str; 2] = ["topology.graphml", "topology.json"];
 /// Name of the HTML report.
 pub const PAGE: &str = "report.html";
@@ -38,7 +38,7 @@ const REPORT: &str = "report.json";
 const PLAN: &str = "plan.json";
 const PROTOCOLS: &str = "protocols";
 
-/// Name of a topology file's copy in the folder of a run.
+/// Name of the copy of the topology file `named`.
 pub fn topology_file(named: &str) -> &'static str {
     let [graphml, json] = TOPOLOGIES;
     if named.ends_with(".json") {
@@ -48,7 +48,7 @@ pub fn topology_file(named: &str) -> &'static str {
     }
 }
 
-/// The folder of a run could not be written.
+/// A file in the folder of a run could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}: {source}")]
 pub struct WriteError {
@@ -60,7 +60,7 @@ fn written(path: PathBuf, result: io::Result<()>) -> Result<(), WriteError> {
     result.map_err(|source| WriteError { path, source })
 }
 
-/// Reads a regular file of a run's folder. Rejects other files: reading a pipe without a writer, for example, would block.
+/// Reads a regular file in the folder of a run. Rejects other files: reading a pipe without a writer, for example, would block.
 pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     match fs::metadata(path)?.is_file() {
         true => fs::read_to_string(path),
@@ -71,7 +71,7 @@ pub(crate) fn read_file(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Writes a run into its folder. `target`: the kind of switches that it was planned for.
+/// Writes the results of a run into its folder. `target`: kind of the switches. `page`: the HTML report.
 pub fn write(
     folder: &Path,
     target: &str,

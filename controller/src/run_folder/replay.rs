@@ -1,4 +1,4 @@
-//! Judges a run again from its folder, and compares two runs of one scenario.
+//! Judges a run again from its folder, and compares two runs of the same scenario.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,52 +13,52 @@ use crate::experiment::observe::events;
 use proof::Outcome;
 use testbeds::capture::Frame;
 
-/// The result of replaying a folder.
+/// Result of replaying the folder of a run.
 pub enum Replayed {
-    /// The folder has every frame: the run was judged again.
+    /// The folder has every frame of the run, so the run was judged again.
     Judged(Box<Replay>),
-    /// The folder has some frames or none: they were compared with the log.
+    /// The folder lacks frames, so its log was only compared with the switches' counts and the frames that it has.
     Checked(Checked),
 }
 
-/// The new judgment of the stored evidence.
+/// Results of judging a run again from its folder.
 pub struct Replay {
-    /// Results of the faults and flows.
+    /// Results of the faults, triggers and flows by the new judgment.
     pub conclusion: Conclusion,
-    /// Number of events.
+    /// Number of lines in the new log of hits.
     pub events: usize,
-    /// The first difference between the new log and the stored one.
+    /// First difference between the new log and `events.jsonl`; `None` if they are equal.
     pub difference: Option<Difference>,
 }
 
-/// The comparison of a run's log with the frames in its folder.
+/// Comparison of a run's log with the switches' counts and the frames in the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// Number of frames that the run judged.
     pub passed: u64,
-    /// Number of frames in the folder.
+    /// Number of frames in the folder's captures.
     pub kept: u64,
-    /// Number of events.
+    /// Number of lines in the log of hits.
     pub events: usize,
-    /// Number of the log's frames that were searched for, and found as the log describes them.
+    /// Number of logged frames that the captures contain as the log describes them.
     pub found: usize,
-    /// The first disagreement of the log, the counters and the frames.
+    /// First disagreement of the log with the switches' counts or the captures; `None` if they agree.
     pub difference: Option<String>,
 }
 
-/// The first line that differs between two logs.
+/// The first line in which two logs differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Number of the line, from 1.
     pub line: usize,
-    /// The line in the folder; `None` if the stored log ends before it.
+    /// The line in `events.jsonl`; `None` if `events.jsonl` ends before the line.
     pub stored: Option<String>,
-    /// The line of the model; `None` if the replayed log ends before it.
+    /// The line in the new log; `None` if the new log ends before the line.
     pub replayed: Option<String>,
 }
 
-/// Runs the model over the stored captures, if they have every frame. Otherwise compares the log with the counters and with
-/// the stored frames.
+/// Judges the run again if the folder has every frame. Otherwise compares the log of hits with the switches' counts and with
+/// the frames that the folder has.
 ///
 /// # Errors
 ///
@@ -132,22 +132,22 @@ fn judged(kept: &StoredRun) -> Result<Replay, StoredError> {
     })
 }
 
-/// Compares the lines of a new log with those of the stored one.
+/// Compares the lines of a new log, one after the other, with those of `events.jsonl`.
 struct Comparison<'k> {
     stored: std::str::Lines<'k>,
-    /// Number of lines of the new log so far.
+    /// Number of lines of the new log that were added so far.
     lines: usize,
     difference: Option<Difference>,
 }
 
 impl Comparison<'_> {
-    /// Adds a line of the new log.
+    /// Adds the next line of the new log.
     fn add(&mut self, line: &str) {
         self.lines += 1;
         self.compare(Some(line.trim_end()));
     }
 
-    /// Returns the first difference, after the last line of the new log.
+    /// Ends the new log, and returns the first difference; `None` if the logs are equal.
     fn end(mut self) -> Option<Difference> {
         self.lines += 1;
         self.compare(None);
@@ -166,7 +166,7 @@ impl Comparison<'_> {
     }
 }
 
-/// A frame's event in the log.
+/// A line of `events.jsonl` on a frame that a fault hit or should have hit.
 #[derive(Debug, Deserialize)]
 struct Logged {
     at_ns: u64,
@@ -182,7 +182,7 @@ struct Logged {
     fields: BTreeMap<String, String>,
 }
 
-/// Parses the events of frames. Events of programs and switches have other fields.
+/// Parses the lines on frames; lines on programs and switches have other fields, and are left out.
 fn logged(events: &str) -> Vec<Logged> {
     let lines = events.lines();
     lines
@@ -190,7 +190,7 @@ fn logged(events: &str) -> Vec<Logged> {
         .collect()
 }
 
-/// Compares the number of hits in the log with the switches' counts; returns the difference, if any.
+/// Compares the number of hits in the log with the switches' counts; describes the first difference.
 fn counted(kept: &StoredRun, logged: &[Logged]) -> Option<String> {
     let injections = &kept.planned.plan.injections;
     let place = |fault: &str, flow: &str, switch: &str| {
@@ -213,7 +213,7 @@ fn counted(kept: &StoredRun, logged: &[Logged]) -> Option<String> {
     ))
 }
 
-/// The captured frames by switch, port and time.
+/// Captured frames by switch, port number and time in nanoseconds since 1970.
 type Captured = HashMap<(String, u32, u64), Vec<Frame>>;
 
 fn captured(kept: &StoredRun) -> Result<Captured, StoredError> {
@@ -228,7 +228,7 @@ fn captured(kept: &StoredRun) -> Result<Captured, StoredError> {
     Ok(captured)
 }
 
-/// Whether the captures contain the frame of an event.
+/// Whether the captures contain the frame of a log line.
 fn is_kept(kept: &StoredRun, captured: &Captured, event: &Logged) -> bool {
     let scenario = &kept.planned.scenario;
     let latencies = port_latencies(&scenario.topology, &event.switch);
@@ -246,25 +246,25 @@ fn is_kept(kept: &StoredRun, captured: &Captured, event: &Logged) -> bool {
     })
 }
 
-/// The comparison of a fault's hits on one flow in two runs.
+/// Comparison of the hits of a fault on one flow in two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compared {
     /// Name of the fault.
     pub fault: String,
-    /// Name of the flow.
+    /// Name of the fault's flow.
     pub flow: String,
-    /// Number of packets that it examined in each run.
+    /// Number of packets of the flow that the fault examined in each run.
     pub met: [u64; 2],
-    /// Ordinals of packets that both runs have but that the fault hit in only one of them.
+    /// Ordinals of packets that both runs have, and that the fault had to hit in only one of them.
     pub differing: Vec<u64>,
-    /// Number of packets that it hit in both runs.
+    /// Number of packets that the fault had to hit in both runs.
     pub alike: u64,
-    /// Why the runs cannot be compared for this fault and flow.
+    /// Why the hits of this fault and flow cannot be compared; `None` if they were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
 }
 
-/// Compares the ordinals of each flow that each fault had to hit, as far as both runs have them.
+/// Compares, for each fault and flow, the ordinals of the packets that the fault had to hit in both runs.
 pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     let plan = &first.planned.plan;
     let logs = [first, second].map(|run| logged(&run.events));
@@ -307,23 +307,23 @@ pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     compared.collect()
 }
 
-/// The comparison of a fault of a program or a switch in two runs with the plan.
+/// Comparison of a fault of a program or a switch in two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComparedDisruption {
     /// Name of the fault.
     pub fault: String,
-    /// Name of the command or switch that it affects.
+    /// Name of the command or switch that the fault acts on.
     pub on: String,
-    /// How often its steps came in each run.
+    /// How often steps with the fault came in each run.
     pub due: [u64; 2],
-    /// How often it was carried out and observed in each run.
+    /// How often the fault was carried out and observed in each run.
     pub carried: [u64; 2],
-    /// Whether both runs followed the plan.
+    /// Whether the fault was carried out and observed in both runs as often as its steps came.
     pub as_planned: bool,
 }
 
-/// How often each run had to disrupt programs and switches, by the steps that came, and how often it did. The plan
-/// determines when a step comes, but not how long a program takes to end, so times are not compared.
+/// Counts for each run how often the steps with a fault of a program or a switch came, and how often the fault was carried out.
+/// The plan determines when a step comes, but not how long a program takes to end, so times are not compared.
 pub fn compare_disruptions(first: &StoredRun, second: &StoredRun) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {

@@ -1,4 +1,4 @@
-//! `weir run`: executes a scenario once, and judges it by the scenario's expectations.
+//! Runs a scenario once for `weir run` and `weir between`, and judges the run by the scenario's expectations.
 
 mod over_time;
 mod programs;
@@ -22,19 +22,19 @@ use crate::report::{Check, Verdict, disruptions, faults, machine_load, triggers}
 
 pub use report::{json, page, show};
 
-/// A run with its verdict.
+/// The results of a run with the verdict on them.
 pub struct ScenarioRun {
-    /// The command that ran, when, and on which machine.
+    /// The command that ran the scenario, when, and on which machine.
     pub header: Header,
-    /// The results of the run.
+    /// Measurements and proved results of the run.
     pub run: RunResult,
-    /// The outcome of each line of `expect`.
+    /// The outcome of each line of `expect`; empty for an aborted run.
     pub expectations: Vec<Outcome>,
-    /// Summary of the results.
+    /// Which checks of the run hold, and remarks for readers.
     pub verdict: Verdict,
 }
 
-/// Executes a scenario.
+/// Runs a scenario, compares a training's weights with the reference, and judges the run.
 pub fn run(
     planned: &Planned,
     conditions: Conditions<'_>,
@@ -52,7 +52,7 @@ pub fn run(
     Ok(judged(&planned.scenario, run))
 }
 
-/// Compares all measurements with the expectations.
+/// Evaluates the scenario's expectations, and collects all checks of the run.
 fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     // An aborted workload has no measurements, so expectations on them are not evaluated.
     let expectations = match run.carried_out.aborted {
@@ -73,7 +73,7 @@ fn judged(scenario: &Scenario, run: RunResult) -> ScenarioRun {
     }
 }
 
-/// The command that executes a scenario.
+/// Name of the command that runs such a scenario.
 fn command(scenario: &Scenario) -> &'static str {
     match scenario.topology.wire {
         true => "weir between",
@@ -81,7 +81,7 @@ fn command(scenario: &Scenario) -> &'static str {
     }
 }
 
-/// Each condition that must hold, once: if the scenario expects that a fault's two counts agree, the check is not repeated.
+/// The checks that the run must pass, each once: if `expect` says that a fault's two counts agree, that check is left out.
 fn checks(scenario: &Scenario, run: &RunResult, expectations: &[Outcome]) -> Vec<Check> {
     let is_expected = |id: &str| {
         let counts =

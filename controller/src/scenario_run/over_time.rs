@@ -1,4 +1,4 @@
-//! A run over time, on one axis: steps of the timeline, hits of faults, latencies meanwhile, throughput of flows.
+//! Draws a run over time on one axis: steps of the timeline, hits of faults, latencies, throughput of flows.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::report::grouped;
 use crate::report::html::Page;
 use proof::{Carried, MOST_FLOWS, Throughput};
 
-/// Maximum number of series in the drawing; the tables have all.
+/// Maximum number of series that are drawn; the tables of the report have all series.
 const MOST_SERIES: usize = 24;
 
-/// Maximum number of lines through all panels; more would merge into a gray field.
+/// Maximum number of hits that are drawn as lines through all panels; more would merge into a gray field.
 const MOST_MOMENTS: usize = 60;
 
-/// Events and values of a run. Times are in seconds since the workload began.
+/// Events and values of a run over time, for the drawing and for JSON. Times are in seconds since the workload began.
 #[derive(Serialize)]
 pub(super) struct OverTime<'r> {
     #[serde(skip)]
     end_s: f64,
     #[serde(skip)]
     steps: Vec<Span<'r>>,
-    /// Faults of programs and switches: from when the effect was observed until it was undone, or to the end.
+    /// For each fault of a program or a switch: from when its effect was observed until it was undone, or to the end.
     disruptions: Vec<Disrupted<'r>>,
-    /// Hits of each fault, in declared order.
+    /// Hits of each packet fault over time, by the fault's name.
     hits: BTreeMap<&'r str, Vec<Hit>>,
-    /// Numbers of clients, probes and commands.
+    /// Latencies and other numbers of clients, commands and probes over time.
     series: Vec<Series>,
-    /// Number of series that are not shown.
+    /// Number of series beyond `MOST_SERIES`, which are left out.
     #[serde(skip)]
     others: usize,
-    /// Throughput of flows.
+    /// Throughput of each declared flow over time.
     flows: Vec<Flow<'r>>,
 }
 
-/// A fault of a program or a switch, which hits no packet.
+/// A fault of a program or a switch, with the times in which it had its effect.
 #[derive(Serialize)]
 struct Disrupted<'r> {
     fault: &'r str,
@@ -47,7 +47,7 @@ struct Disrupted<'r> {
     from_to_s: Vec<(f64, f64)>,
 }
 
-/// Throughput of a flow.
+/// Throughput of a declared flow over time.
 #[derive(Serialize)]
 struct Flow<'r> {
     flow: &'r str,
@@ -55,24 +55,24 @@ struct Flow<'r> {
     carried: &'r Throughput,
 }
 
-/// Hits of a fault that lie so close together that a reader sees one mark.
+/// Hits of a fault that are so close in time that the drawing shows them as one mark.
 #[derive(Serialize)]
 struct Hit {
-    /// Time of the first hit.
+    /// Time of the mark's first hit, in seconds since the workload began.
     at_s: f64,
-    /// Number of hits.
+    /// Number of hits that the mark stands for.
     hits: u64,
-    /// Number of these hits that were missed or collateral.
+    /// Number of wrong hits among `hits`: missed, or of a frame that the fault had to spare.
     wrong: u64,
 }
 
-/// A series of numbers over time.
+/// Values of a client, a command or a probe over time.
 #[derive(Serialize)]
 struct Series {
     /// Name of the series, such as `client a, latency`.
     name: String,
     measure: Measure,
-    /// Time and value of each point; no value if there was no answer. Dense points are thinned to an interval's extremes.
+    /// Time and value of each point; the value is `None` if there was no answer. Of dense points, only the extremes are kept.
     points: Vec<(f64, Option<f64>)>,
     #[serde(skip)]
     count: usize,
@@ -100,7 +100,7 @@ impl<'r> OverTime<'r> {
         }
     }
 
-    /// Adds the drawing to a page, if anything happened.
+    /// Adds the drawing to the HTML page; adds nothing if no panel has content.
     pub fn add(&self, page: &mut Page, planned: &Planned) {
         let mut panels: Vec<Panel> = Vec::new();
         for fault in &planned.scenario.faults {
@@ -130,7 +130,7 @@ impl<'r> OverTime<'r> {
         page.figure(&chart.svg(), &self.caption());
     }
 
-    /// Times of hits, if they are few enough to be distinguished in all panels.
+    /// Times of all hits, or none if there are too many to be distinguished in all panels.
     fn moments(&self) -> Vec<f64> {
         let marks = self.hits.values().flatten();
         let moments: Vec<f64> = marks.map(|hit| hit.at_s).collect();
@@ -156,7 +156,7 @@ impl<'r> OverTime<'r> {
         })
     }
 
-    /// Caption that explains the drawing.
+    /// Caption that explains the parts of the drawing.
     fn caption(&self) -> String {
         let mut parts = Vec::new();
         if !self.steps.is_empty() {
@@ -260,7 +260,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Series of clients and commands, then of probes, each in declared order.
+/// Values of clients and commands, then of probes, each in declared order; `since` converts ns since 1970 to seconds.
 fn series(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series> {
     let measured = run.carried_out.measured.timed.iter().map(|timed| {
         let points = timed.points.iter();
@@ -293,7 +293,7 @@ fn series(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<Series
     all.filter(|series| !series.points.is_empty()).collect()
 }
 
-/// Hits of each fault; hits in one column of a drawing are merged.
+/// Hits of each fault; hits in the same column of the drawing are merged.
 fn hits<'r>(
     planned: &'r Planned,
     run: &RunResult,
@@ -325,7 +325,7 @@ fn hits<'r>(
     hits
 }
 
-/// Panels with bytes and packets of a flow.
+/// The two panels of a flow: bytes per second and packets per second.
 fn carried_panels(flow: &str, carried: &Throughput) -> [Panel; 2] {
     let width_s = carried.bin_ns as f64 / 1e9;
     let panel = |unit, of: fn(&Carried) -> u64| {
@@ -365,7 +365,7 @@ fn disruptions(run: &RunResult, since: impl Fn(u64) -> f64, end_s: f64) -> Vec<D
     results.collect()
 }
 
-/// The named steps of the timeline.
+/// The named steps of the timeline that began before the run ended, each from its beginning to its end.
 fn steps<'r>(planned: &'r Planned, run: &RunResult, end_s: f64) -> Vec<Span<'r>> {
     let epochs = &planned.scenario.epochs;
     // A step that never began has no width at the end.

@@ -1,4 +1,4 @@
-//! Results of the user's programs and of probes, for readers.
+//! Report tables for the user's programs and for probes.
 
 use scenario::diagnostic::shown as cut;
 use scenario::model::expect::Measure;
@@ -11,7 +11,7 @@ use crate::report::html::Page;
 use crate::report::table::Table;
 use crate::report::{grouped, milliseconds};
 
-/// Table of each command's results.
+/// Table with a row per command: its host, number of runs, failures, exit code.
 pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
     let is_disrupted = commands.iter().any(|command| command.ended_by_faults > 0);
     let mut head = vec!["command", "host", "is a", "runs", "failures", "exit"];
@@ -43,7 +43,7 @@ pub(super) fn commands_table(commands: &[CommandResult]) -> Table {
     table
 }
 
-/// Table of the numbers in outputs, and of the durations of runs.
+/// Table with a row per series of a command: statistics of the numbers in its output, and of the durations of its runs.
 pub(super) fn series_table(commands: &[CommandResult]) -> Table {
     let wanted = [
         Statistic::Count,
@@ -89,16 +89,16 @@ fn shown(value: f64, measure: Measure) -> String {
     }
 }
 
-/// Rounds to three digits, as the measurement of a program has no more significant ones: 184912403 → 185000000.
+/// Rounds a number to three significant digits, the precision of measurements of programs: 184912403 → 185000000.
 fn three_digits(value: u64) -> u64 {
     let unit = 10_u64.pow(value.max(1).ilog10().saturating_sub(2));
     (value + unit / 2) / unit * unit
 }
 
-/// Maximum number of characters of a request in the table; the JSON has the whole request.
+/// Maximum number of characters of a probe's request in the table; the JSON has the whole request.
 const QUESTION: usize = 40;
 
-/// Table of each probe's results.
+/// Table with a row per probe: its request, number of requests, failures, latencies.
 pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     let head = [
         "probe", "from", "asks", "count", "failures", "p50", "p90", "p99", "max",
@@ -125,7 +125,7 @@ pub(super) fn probes_table(probes: &[ProbeResult]) -> Table {
     table
 }
 
-/// Adds the reasons of probes' failures to a page.
+/// Adds to the HTML page why requests of probes failed.
 pub(super) fn add_failures(page: &mut Page, probes: &[ProbeResult]) {
     for probe in probes {
         if let Some(why) = &probe.first_failure {
@@ -137,7 +137,7 @@ pub(super) fn add_failures(page: &mut Page, probes: &[ProbeResult]) {
     }
 }
 
-/// Adds the ends of the outputs to a page.
+/// Adds to the HTML page the last part of each command's output.
 pub(super) fn add_outputs(page: &mut Page, commands: &[CommandResult]) {
     if !commands.is_empty() {
         page.heading("Output of the commands");

@@ -1,4 +1,4 @@
-//! Reports of a scenario's run, for readers and programs.
+//! Writes the report of a scenario's run: as text for the terminal, as JSON, and as an HTML page.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ fn flows_table(run: &RunResult) -> Table {
     table
 }
 
-/// Table of how each step came into force: counts, and the worst times.
+/// Table with a row per step of the timeline: how often it came into force or was skipped, and its longest times.
 fn steps_table(run: &RunResult) -> Table {
     let mut table = Table::new(["step", "times", "skipped", "longest write", "longest skew"]);
     let mut names: Vec<&str> = run.steps.iter().map(|step| step.step.as_str()).collect();
@@ -86,7 +86,7 @@ const STEPS_LEGEND: &str = "The longest write: from its sending to the first swi
      Skew: from the first switch's confirmation to the last one's; in this time the switches were in different steps. \
      Skipped: the next step was due before this one was written.";
 
-/// The groups of requests that clients measured, with the value of one metric for each group.
+/// The clients of the workload and their commands (`None`: all commands together), each with its value of the metric `wanted`.
 fn clients(
     run: &RunResult,
     wanted: ClientMetric,
@@ -103,7 +103,7 @@ fn clients(
         })
 }
 
-/// Table of the latencies that clients measured.
+/// Table with a row per client and command: number of requests, and latencies.
 fn clients_table(run: &RunResult) -> Table {
     let errors = |client: &Name| {
         let metric = Metric::client(client.as_str(), None, ClientMetric::Errors);
@@ -140,7 +140,7 @@ fn clients_table(run: &RunResult) -> Table {
     table
 }
 
-/// Table of the metrics that no other table has.
+/// Table of the metrics that no other table of the report contains.
 fn other_metrics(run: &RunResult) -> Table {
     let mut table = Table::new(["metric", "value"]);
     for (metric, value) in run.metrics() {
@@ -161,7 +161,7 @@ fn other_metrics(run: &RunResult) -> Table {
     table
 }
 
-/// The tables of a report, and the other content of a page.
+/// The sections of the report: tables, and more content for the HTML page.
 pub(super) fn sections<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> [Section<'a>; 13] {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let start_ns = start_ns(&run.evidence.writes);
@@ -244,7 +244,7 @@ fn add_latencies(page: &mut Page, run: &RunResult) {
     }
 }
 
-/// The report for the terminal.
+/// The report as text for the terminal.
 pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     let title = format!(
         "{} {}",
@@ -256,7 +256,7 @@ pub fn show(planned: &Planned, judged: &ScenarioRun, colour: Colour) -> String {
     text::report(&title, &judged.verdict, tables, colour)
 }
 
-/// The report as JSON.
+/// The report as a JSON object.
 pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Json<'a> {
@@ -314,7 +314,7 @@ pub fn json<'a>(planned: &'a Planned, judged: &'a ScenarioRun) -> impl Serialize
     }
 }
 
-/// The report as an HTML page.
+/// The report as an HTML page, with drawings and the scenario's text.
 pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     let (scenario, run) = (&planned.scenario, &judged.run);
     let mut page = Page::new(&format!("weir run {}", run.scenario), &judged.verdict);
@@ -346,10 +346,10 @@ pub fn page(planned: &Planned, judged: &ScenarioRun) -> String {
     page.render()
 }
 
-/// Maximum size of a plan or a scenario in a page, in bytes: a page with thousands of flows would be too large for browsers.
+/// Maximum size of the plan's or the scenario's text in the HTML page, in bytes: more would be too large for browsers.
 const MOST_TEXT: usize = 256 << 10;
 
-/// Returns the first lines of a text that fit into `most` bytes, and the number of the other lines.
+/// Returns the first lines of a text, as many as fit into `most` bytes, and the number of the remaining lines.
 fn beginning(text: &str, most: usize) -> (&str, usize) {
     if text.len() <= most {
         return (text, 0);

@@ -1,4 +1,4 @@
-//! Faults that lose packets at random: the simulation supports no others.
+//! Converts faults that drop packets at random into losses of the simulation, which supports no other faults.
 
 use std::net::Ipv4Addr;
 
@@ -15,13 +15,13 @@ use wire::Kind;
 use super::refused::unknown;
 use super::{SimulateError, address};
 
-/// Filter fields that a simulated frame has.
+/// Fields of a simulated frame that a flow's filter may test.
 const FIELDS: [&str; 3] = ["agg.kind", "ip.src", "ip.dst"];
 
-/// Advice for other faults.
+/// Advice to the user of an unsupported fault.
 const HINT: &str = "leave the fault out: the simulation supports only `drop` with `select: {probability: …}`, in the whole run";
 
-/// Loss at each switch, by the switch's name.
+/// Random losses at switches, each with the switch's name; an error for a fault that cannot be simulated.
 pub fn from_plan(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>, SimulateError> {
     let mut losses = Vec::new();
     for injection in &plan.injections {
@@ -49,7 +49,7 @@ pub fn from_plan(scenario: &Scenario, plan: &Plan) -> Result<Vec<(String, Loss)>
     Ok(losses)
 }
 
-/// The share of packets that a fault drops.
+/// Share of the packets of its flows that a fault drops, from 0 to 1; an error for a fault that cannot be simulated.
 fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, SimulateError> {
     let refused = |why: &str| {
         let what = format!("the fault `{}`, {why},", fault.id);
@@ -69,7 +69,7 @@ fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, SimulateError> {
     }
 }
 
-/// Frames that belong to a flow, by kind, sender and, for answers to one worker, receiver.
+/// The frames that belong to a flow: their kind, their sender, and, if the kind goes to one worker, their receiver.
 fn matching(
     scenario: &Scenario,
     flow: &Flow,

@@ -1,7 +1,7 @@
-//! `weir simulate`: simulates a scenario's training, or an all-reduce of its job, in virtual time; it touches no network.
+//! `weir simulate`: simulates a scenario's training, or all-reduces of its job, in virtual time; it uses no network.
 //!
-//! The network, its routes and the sums of each switch come from the scenario's plan; links behave as in a testbed, and members
-//! run the agents' state machines ([`cluster::simulation`]). Features that cannot be simulated are refused by name.
+//! Network, routes and sums of each switch come from the scenario's plan; links behave as in a testbed; server, workers and
+//! ranks run the agents' state machines ([`cluster::simulation`]). Unsupported features are refused by name.
 
 mod losses;
 mod refused;
@@ -32,15 +32,15 @@ use crate::jobs::entries::{key_of, param_of};
 
 pub use report::{LinkTraffic, MemberResult, Report};
 
-/// Limit of virtual time: one hour. Members that have not finished by then count as stuck.
+/// Maximum virtual time of a simulation in nanoseconds: one hour. Members that have not finished by then count as stuck.
 const LIMIT_NS: u64 = 3_600_000_000_000;
-/// Half of a Linux socket's default send buffer (net.core.wmem_default, 212,992 bytes): the socket is writable up to this
-/// size.
+/// Bytes that a member's socket holds: half of Linux's default send buffer (net.core.wmem_default, 212,992 bytes), up to which
+/// the socket is writable.
 const SOCKET_BYTES: u64 = 212_992 / 2;
 
-/// Processor time of agents and of the embedded switch per frame, without gradients and evaluations. Measured by processor
-/// times and round trips of trainings over links of 1 Gbit/s on a 2-core Xeon, development build, and rounded (docs/planning.md);
-/// the switch's time includes its captures.
+/// Simulated processor time of agents and of the embedded switch per frame, without gradients and evaluations. Measured by
+/// processor times and round trips of trainings over links of 1 Gbit/s on a 2-core Xeon, development build, and rounded
+/// (docs/planning.md); the switch's time includes its captures.
 pub const COSTS: Costs = Costs {
     compute_ns: 0,
     evaluate_ns: 0,
@@ -53,7 +53,7 @@ pub const COSTS: Costs = Costs {
     socket_bytes: None,
 };
 
-/// Costs of ranks, which receive and send frames in batches through rings; so the switch receives frames in batches as well.
+/// Simulated processor time of ranks and their switch, which receive and send frames in batches through rings.
 pub const COSTS_OF_RANKS: Costs = Costs {
     receive_ns: 1_000,
     send_ns: 2_000,
@@ -62,56 +62,56 @@ pub const COSTS_OF_RANKS: Costs = Costs {
     ..COSTS
 };
 
-/// Additional delay of a frame that the embedded switch held for its link's latency: due frames leave every 50 µs.
+/// Additional delay in ns of a frame that the embedded switch holds for its link's latency: due frames leave every 50 µs.
 const HELD_NS: u64 = 50_000;
 
-/// Options of a simulation.
+/// Options of `weir simulate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Number of processors that all members share; `None` if each member has its own.
+    /// Number of processors that all members share; `None` if each member has its own processor.
     pub processors: Option<usize>,
-    /// Time of a worker for its gradient, or of a rank between two operations, in nanoseconds.
+    /// Time in which a worker computes its gradient, or of a rank between two all-reduces, in nanoseconds.
     pub compute_ns: u64,
-    /// Time of a server, after each round, to evaluate the weights, in nanoseconds.
+    /// Time in which the server evaluates the weights after each round, in nanoseconds.
     pub evaluate_ns: u64,
-    /// All-reduce of the scenario's job; `None` to simulate the training.
+    /// The all-reduces of the scenario's job to simulate; `None` to simulate the training.
     pub all_reduce: Option<AllReduce>,
 }
 
-/// All-reduce operations of all ranks, one after the other.
+/// All-reduces of all ranks of a job, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllReduce {
-    /// Number of values in each operation.
+    /// Number of values in each all-reduce.
     pub values: usize,
-    /// Number of operations.
+    /// Number of all-reduces.
     pub operations: u64,
 }
 
-/// Why nothing is simulated.
+/// Why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// The file has no plan.
+    /// The scenario has no plan; contains the reasons.
     #[error("{} has no plan", .0.0.first().map_or("the file", |first| first.file.as_str()))]
     Plan(Diagnostics),
-    /// The file contains a feature that the simulation does not support.
+    /// The scenario contains a feature that the simulation does not support; contains its name and position.
     #[error("{0}")]
     Unknown(Diagnostics),
-    /// The scenario contains nothing to simulate.
+    /// The scenario has no training or job to simulate; contains advice.
     #[error("{0}")]
     Nothing(&'static str),
-    /// An error in the network or the job.
+    /// The simulated network or job is invalid.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
 
-/// Simulates a scenario.
+/// Simulates a scenario, and returns the results.
 pub fn simulate(scenario: &Scenario, options: &Options) -> Result<Report, SimulateError> {
     let setup = setup(scenario, options)?;
     let outcome = run(&setup)?;
     Ok(Report::new(scenario, &setup, &outcome))
 }
 
-/// Builds the simulation of a scenario.
+/// Builds the simulated network and members of a scenario.
 pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, SimulateError> {
     refused::refuse(scenario, options)?;
     if options.all_reduce.is_some() && scenario.jobs.is_empty() {
@@ -177,7 +177,7 @@ pub fn setup(scenario: &Scenario, options: &Options) -> Result<Setup, SimulateEr
 const NO_JOB: SimulateError =
     SimulateError::Nothing("the file has no job: --all-reduce needs one under `jobs:`");
 
-/// Indices of nodes: switches first, then hosts, each in declared order.
+/// Index of each node in the simulation, by name: switches first, then hosts, each in declared order.
 struct Places<'a>(BTreeMap<&'a str, usize>);
 
 impl<'a> Places<'a> {
@@ -188,7 +188,7 @@ impl<'a> Places<'a> {
         Self(switches.chain(hosts).zip(0..).collect())
     }
 
-    /// A loaded scenario names only nodes that it has.
+    /// Index of a node; every scenario that was loaded names only nodes of its topology.
     fn place(&self, node: &str) -> usize {
         self.0.get(node).copied().unwrap_or(usize::MAX)
     }
@@ -217,7 +217,7 @@ fn address(mac: Mac) -> Address {
     Address(mac.value() as u64)
 }
 
-/// Tables of a switch, as a run writes them.
+/// Forwarding and sums of a switch in the simulation, from the entries that a run would write.
 fn switch_spec(scenario: &Scenario, switch: &SwitchPlan) -> SwitchSpec {
     let forwards = |entry: &&TableEntry| entry.table == forward::TABLE;
     let entries = switch.entries.iter().filter(forwards);

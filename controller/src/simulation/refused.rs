@@ -1,4 +1,4 @@
-//! Features that are not simulated, and their positions in the file.
+//! Refuses scenarios with features that the simulation does not support.
 
 use scenario::diagnostic::{Code, Sink, Span};
 use scenario::model::Scenario;
@@ -9,7 +9,7 @@ use super::{Options, SimulateError};
 const OTHER_WORKLOADS: &str = "write a `training`, or a job to simulate with --all-reduce";
 const OTHER_JOBS: &str = "leave the job out: the simulation supports one job at a time";
 
-/// Refuses features that cannot be simulated, with their names and positions.
+/// Returns an error with the name and position of the first feature that cannot be simulated.
 pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), SimulateError> {
     let at = |keys: &[&str]| scenario.span_of(keys).unwrap_or_default();
     let unknown = |span, what: String, hint: &str| Err(unknown(scenario, span, &what, hint));
@@ -66,7 +66,7 @@ pub(super) fn refuse(scenario: &Scenario, options: &Options) -> Result<(), Simul
     Ok(())
 }
 
-/// Reports that a feature is not simulated, with its position in the file and advice.
+/// Error that a feature cannot be simulated, with its position in the file; `hint`: advice to the user.
 pub(super) fn unknown(scenario: &Scenario, span: Span, what: &str, hint: &str) -> SimulateError {
     let mut sink = Sink::new(scenario.source());
     let message = format!("{what} cannot be simulated");

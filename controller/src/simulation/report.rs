@@ -1,4 +1,4 @@
-//! Results of a simulation, for readers and programs.
+//! The results of a simulation, as text for readers and as JSON.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use scenario::model::Scenario;
 use scenario::units::show_rate;
 use serde::Serialize;
 
-/// Maximum number of listed links, the fullest first.
+/// Maximum number of links that the text lists, the fullest first.
 const LINKS: usize = 10;
-/// Size of the headers before the aggregation header of a frame, in bytes.
+/// Size of the Ethernet, IPv4 and UDP headers of a frame, in bytes.
 const HEADERS: u64 = 14 + 20 + 8;
 
 /// The results of a simulation.
@@ -17,67 +17,67 @@ const HEADERS: u64 = 14 + 20 + 8;
 pub struct Report {
     /// The scenario's name.
     pub scenario: String,
-    /// The seed.
+    /// Seed of all random draws of the simulation.
     pub seed: u64,
-    /// Whether all members finished.
+    /// Whether all members (server, workers, ranks) finished.
     pub is_whole: bool,
-    /// Time from the start until the last worker or rank had its last answer, in seconds. `None` if one never had it.
+    /// Time until the last worker or rank had its last answer, in seconds; `None` if a member never had its last answer.
     pub completed_s: Option<f64>,
-    /// Time until the last of them had closed the job, in seconds; comparable to a run's `training.took`.
+    /// Time until the last worker or rank closed the job, in seconds, like `training.took` of a run; `None` if one never did.
     pub closed_s: Option<f64>,
-    /// Time until all members had ended, in seconds: a training is closed after its last round.
+    /// Time until all members had ended, in seconds; a training's members close the job after its last round.
     pub ended_s: f64,
-    /// Duration of each round, from the first member's start to the last one's end, in seconds.
+    /// Duration of each round, from the first member's start to the last member's end, in seconds.
     pub rounds_s: Vec<f64>,
-    /// Results of the members: a training's server first, then by rank.
+    /// Results of each member: a training's server first, then the others by rank.
     pub members: Vec<MemberResult>,
-    /// Each direction of each link that carried frames, the fullest first.
+    /// Directions of links that carried frames, the fullest first.
     pub links: Vec<LinkTraffic>,
-    /// Number of frames that switches lost because of the scenario's faults.
+    /// Number of frames that the scenario's faults dropped.
     pub dropped: u64,
 }
 
-/// Results of a member.
+/// Results of a member: a server, a worker or a rank.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemberResult {
     /// Host of the member.
     pub host: String,
-    /// Rank of the member; `None` for the server.
+    /// Rank of the worker or rank; `None` for the server.
     pub rank: Option<u16>,
-    /// Why the member gave up, or that it was still waiting.
+    /// Why the member gave up, or that it was still waiting; `None` if it finished.
     pub failed: Option<String>,
-    /// When the member ended, in seconds.
+    /// When the member ended, in seconds of virtual time.
     pub ended_s: f64,
     /// Number of frames that the member sent.
     pub frames: u64,
-    /// Size of these frames in bytes: whole Ethernet frames without FCS.
+    /// Size of the frames that the member sent, in bytes: whole Ethernet frames without FCS.
     pub bytes: u64,
-    /// The part of `frames` whose chunk had been sent before.
+    /// Number of frames in `frames` whose chunk the member had sent before.
     pub retransmitted_frames: u64,
-    /// Number of chunks that timed out.
+    /// Number of times that a chunk of the member timed out.
     pub timeouts: u64,
-    /// Number of answers that a queue had marked.
+    /// Number of answers to the member that a queue had marked (ECN).
     pub marks: u64,
 }
 
 /// Traffic in one direction of a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkTraffic {
-    /// Start of the direction.
+    /// Name of the node at which the direction begins.
     pub from: String,
-    /// End of the direction.
+    /// Name of the node at which the direction ends.
     pub to: String,
     /// Rate of the link, in bits per second.
     pub rate_bps: u64,
-    /// Size of the frames in bytes: whole Ethernet frames without FCS.
+    /// Size of the frames that crossed the link, in bytes: whole Ethernet frames without FCS.
     pub bytes: u64,
-    /// Number of frames.
+    /// Number of frames that crossed the link.
     pub frames: u64,
-    /// Number of frames for which the queue had no space.
+    /// Number of frames that were dropped because the link's queue was full.
     pub overflowed: u64,
-    /// Number of frames that the queue marked.
+    /// Number of frames that the link's queue marked (ECN).
     pub marked: u64,
-    /// Maximum number of frames that waited at once.
+    /// Maximum number of frames that waited in the link's queue at once.
     pub longest_queue: u64,
 }
 
@@ -219,7 +219,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Formats a rate with three digits.
+/// Formats a rate in bits per second with three significant digits.
 fn show(bps: f64) -> String {
     let digits = 10_f64.powi(bps.max(1.0).log10() as i32 - 2).max(1.0);
     show_rate(((bps / digits).round() * digits) as u64)

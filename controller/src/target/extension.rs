@@ -1,4 +1,4 @@
-//! Services of the embedded switch outside P4Runtime.
+//! Requests to the embedded switch that P4Runtime does not have: port counters, statistics, clock.
 
 use std::future::Future;
 
@@ -10,7 +10,7 @@ use tonic::{Response, Status};
 
 use super::{ANSWER_TIMEOUT, PortCount};
 
-/// Reasons for which a switch drops frames without an instruction of its program.
+/// Reasons for which the switch, not its program, drops frames: a full queue.
 const FULL_QUEUES: [DropReason; 3] = [
     DropReason::QueueFull,
     DropReason::TransmitFull,
@@ -19,7 +19,7 @@ const FULL_QUEUES: [DropReason; 3] = [
 
 type Client = extension::switch_client::SwitchClient<Channel>;
 
-/// Counters of all ports of the switch at `address`, by number; or the reason of the failure.
+/// Counters of all ports of the switch at `address`, by port number; the error says why they cannot be read.
 pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch
@@ -40,7 +40,7 @@ pub fn port_counts(runtime: &Runtime, address: &str) -> Result<Vec<PortCount>, S
     Ok(response.ports.into_iter().map(count).collect())
 }
 
-/// Number of frames that met a full queue within the switch.
+/// Number of frames that the switch dropped because a queue within it was full.
 pub fn queue_losses(runtime: &Runtime, address: &str) -> Result<u64, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch.statistics(extension::StatisticsRequest {}).await
@@ -63,7 +63,7 @@ pub fn priority(runtime: &Runtime, address: &str) -> Result<String, String> {
     Ok(response.priority)
 }
 
-/// Reads the clock with which the switch stamps packets.
+/// Reads the clock with which the switch stamps packets, in nanoseconds.
 pub fn clock(runtime: &Runtime, address: &str) -> Result<u64, String> {
     let response = ask(runtime, address, |mut switch: Client| async move {
         switch.clock(extension::ClockRequest {}).await
@@ -71,16 +71,16 @@ pub fn clock(runtime: &Runtime, address: &str) -> Result<u64, String> {
     Ok(response.now_ns)
 }
 
-/// A connection for repeated reads of the clock.
+/// A connection to the embedded switch for repeated readings of its clock.
 pub struct ClockConnection(Client);
 
 impl ClockConnection {
-    /// Connects to the switch at `address`.
+    /// Connects to the embedded switch at `address` (`host:port`).
     pub fn open(runtime: &Runtime, address: &str) -> Result<ClockConnection, String> {
         Ok(ClockConnection(runtime.block_on(connect(address))?))
     }
 
-    /// Reads the clock with which the switch stamps packets.
+    /// Reads the clock with which the switch stamps packets, in nanoseconds.
     pub fn now(&mut self, runtime: &Runtime) -> Result<u64, String> {
         let call = self.0.clock(extension::ClockRequest {});
         Ok(runtime.block_on(answer(call))?.now_ns)

@@ -1,4 +1,4 @@
-//! The kinds of switches that can run a program.
+//! The kinds of switches on which weir runs P4 programs.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use parser_gen::Arch;
 use scenario::TargetModel;
 
-/// A kind of switch.
+/// A kind of switch that runs the programs of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Kind {
@@ -20,7 +20,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The architecture that this kind's programs are written for.
+    /// P4 architecture of the programs for this kind of switch.
     pub fn arch(self) -> Arch {
         match self {
             Kind::Embedded | Kind::PsaSwitch => Arch::Psa,
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// The properties of this kind that plans assume.
+    /// Abilities and limits of this kind of switch, as plans take them into account.
     pub fn model(self) -> TargetModel {
         match self {
             Kind::Embedded => TargetModel::EMBEDDED,

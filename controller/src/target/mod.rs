@@ -1,7 +1,7 @@
 //! The interface between the controller and any kind of switch.
 //!
-//! P4Runtime is its first implementation: the embedded switch and BMv2's `simple_switch_grpc` use the same client. Thrift, for
-//! BMv2's `psa_switch`, is the second.
+//! [`P4Runtime`] implements it for the embedded switch and BMv2's `simple_switch_grpc`, [`PsaSwitch`] by Thrift for BMv2's
+//! `psa_switch`.
 
 pub mod bmv2;
 #[cfg(feature = "testbed")]
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Errors of a switch.
+/// Errors of a session with a switch.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The switch refused a P4Runtime request, or did not answer.
@@ -29,7 +29,7 @@ pub enum TargetError {
     P4Runtime {
         /// Name of the switch in the topology.
         switch: String,
-        /// The client's error.
+        /// Error of the P4Runtime client.
         source: Box<p4rt::client::ClientError>,
     },
     /// The switch refused a Thrift request, or did not answer.
@@ -37,101 +37,101 @@ pub enum TargetError {
     Thrift {
         /// Name of the switch in the topology.
         switch: String,
-        /// The client's error.
+        /// Error of the Thrift client.
         source: Box<::bmv2::device::DeviceError>,
     },
-    /// The switch refused one of several updates.
+    /// The switch refused one update of a batch.
     #[error("switch {switch}: {source} ({what})")]
     Update {
         /// Name of the switch in the topology.
         switch: String,
-        /// The refused update.
+        /// The refused update, as text.
         what: String,
-        /// The client's error.
+        /// Error of the Thrift client.
         source: Box<::bmv2::device::DeviceError>,
     },
-    /// The device config does not suit this kind of switch.
+    /// The device config (the compiled program) does not suit this kind of switch.
     #[error("switch {switch}: {reason}")]
     Config {
         /// Name of the switch in the topology.
         switch: String,
-        /// The defect in the device config.
+        /// Why the device config is not suitable.
         reason: String,
     },
-    /// The switch's clock, which P4Runtime does not offer, cannot be read.
+    /// The switch's clock, for which P4Runtime has no request, cannot be read.
     #[error("switch {switch} does not report its clock: {reason}")]
     Clock {
         /// Name of the switch in the topology.
         switch: String,
-        /// The switch's answer.
+        /// The switch's answer, or why this kind of switch has none.
         reason: String,
     },
-    /// The port counters cannot be read: a service of the embedded switch outside P4Runtime offers them.
+    /// The port counters, for which P4Runtime has no request, cannot be read.
     #[error("switch {switch} does not report its port counters: {reason}")]
     PortCounters {
         /// Name of the switch in the topology.
         switch: String,
-        /// The switch's answer.
+        /// The switch's answer, or why this kind of switch has none.
         reason: String,
     },
 }
 
-/// Frames and bytes (without FCS) at a port, seen from the switch.
+/// Counts of frames and bytes (without FCS) at a port of a switch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortCount {
     /// Number of the port.
     pub port: u32,
-    /// Frames received.
+    /// Number of frames that the switch received.
     pub rx_frames: u64,
-    /// Bytes received.
+    /// Number of bytes that the switch received.
     pub rx_bytes: u64,
-    /// Frames sent.
+    /// Number of frames that the switch sent.
     pub tx_frames: u64,
-    /// Bytes sent.
+    /// Number of bytes that the switch sent.
     pub tx_bytes: u64,
-    /// Frames that arrived and were not processed, or were not sent.
+    /// Number of frames that arrived but were not processed, or that could not be sent.
     pub errors: u64,
-    /// The part of `errors` that arrived while too many frames waited for the switch. Only a capture shows these frames.
+    /// Frames in `errors` that arrived while too many frames waited for the switch; only a capture contains these frames.
     pub rx_lost_frames: u64,
-    /// The part of `errors` that the port did not accept for sending.
+    /// Frames in `errors` that the port did not accept for sending.
     pub tx_lost_frames: u64,
-    /// Number of frames that the port has marked (ECN) because too many frames waited for the link.
+    /// Number of frames that the switch marked (ECN) because too many frames waited for the port's link.
     pub tx_marked_frames: u64,
 }
 
-/// A reading of a switch's clock, which the switch's programs receive with each packet.
+/// A reading of a switch's clock, whose time the P4 program sees with each packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
-    /// Ticks since an origin that the switch chooses.
+    /// Number of ticks since an origin that the switch chooses.
     pub ticks: u64,
     /// Duration of a tick in nanoseconds.
     pub tick_ns: u64,
 }
 
 impl Clock {
-    /// The clock's ticks `ns` nanoseconds later: the deadline of a lease.
+    /// The time on this clock `ns` nanoseconds after the reading, in ticks, such as the deadline of a lease.
     pub fn after(self, ns: u64) -> u64 {
         self.ticks.saturating_add(ns / self.tick_ns)
     }
 }
 
-/// A switch as the controller sees it: programs, entries, cells, by name.
+/// A session with a switch of any kind: loads programs, and reads and writes tables, registers and counters by name.
 pub trait Target: Send {
     /// Name of the switch in the topology.
     fn name(&self) -> &str;
-    /// Loads a program in its initial state and starts it.
+    /// Loads a P4 program, with empty tables, and starts it. `device_config` is the program in the switch's form.
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError>;
-    /// Prepares a program beside the running one: later writes apply to it, until [`Target::commit`]. A kind of switch without
-    /// this ability loads the program at once.
+    /// Prepares a P4 program beside the running one: later writes apply to it, until [`Target::commit`] starts it. A kind of
+    /// switch without this ability loads the program at once.
     fn save(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         self.load(p4info, device_config)
     }
-    /// Starts the prepared program between two frames.
+    /// Starts the program of [`Target::save`] between two frames.
     fn commit(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
-    /// Loads a program between two frames. It takes over the entries and counts of the running one, where it has tables and
-    /// cells of the same names.
+    /// Replaces the P4 program between two frames. The new program takes over the entries and counts of the old one, where it
+    /// has tables and cells of the same names.
     fn reconcile(&mut self, _: &P4Info, _: &[u8]) -> Result<(), TargetError> {
         Err(TargetError::Config {
             switch: self.name().to_owned(),
@@ -139,43 +139,43 @@ pub trait Target: Send {
                 .to_owned(),
         })
     }
-    /// Writes a batch; returns the error of the first refused update.
+    /// Writes updates in order; returns the error of the first update that the switch refuses.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
-    /// Reads the items that match the queries.
+    /// Reads all items that match a query.
     fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>, TargetError>;
-    /// Whether the switch can receive requests, as far as is known without sending one.
+    /// Whether the session is open, as far as is known without a request to the switch.
     fn is_connected(&self) -> bool {
         true
     }
-    /// Reads the clock of the switch, for leases.
+    /// Reads the clock of the switch, on which the deadlines of leases are.
     fn clock(&mut self) -> Result<Clock, TargetError> {
         Err(without_clock(self.name()))
     }
-    /// Opens another session with the switch, which no call of this one delays. `runtime` drives its connections. It writes for
-    /// the same controller: only as long as this session lives, and to the program that the switch has now.
+    /// Opens a second session with the switch, which calls of this session do not delay; `runtime` drives it. It writes as the
+    /// same controller: only while this session lives, and only to the present program.
     fn lease_session(&self, _: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
         Err(without_clock(self.name()))
     }
-    /// Counters of all ports, by number.
+    /// Counts of all ports of the switch, by port number.
     #[cfg(feature = "testbed")]
     fn port_counts(&mut self) -> Result<Vec<PortCount>, TargetError>;
-    /// Scheduling priority of the switch's packets: `real-time`, `high` or `ordinary`; `None` if the switch does not report it.
+    /// Scheduling priority of the switch's packet thread: `real-time`, `high` or `ordinary`; `None` if it is unknown.
     #[cfg(feature = "testbed")]
     fn priority(&mut self) -> Option<String> {
         None
     }
-    /// Number of frames that met a full queue in the switch since the program was loaded; 0 if the switch does not report it.
+    /// Number of frames that met a full queue in the switch since its program was loaded; 0 if the switch does not report it.
     #[cfg(feature = "testbed")]
     fn queue_losses(&mut self) -> Result<u64, TargetError> {
         Ok(0)
     }
 }
 
-/// A session that refreshes the lease of a switch's faults, and does nothing else.
+/// A second session with a switch, which only refreshes the lease of the switch's faults.
 pub trait LeaseSession: Send {
-    /// Reads the switch's clock.
+    /// Reads the clock of the switch, on which the deadlines of leases are.
     fn clock(&mut self) -> Result<Clock, TargetError>;
-    /// Writes a batch; returns the error of the first refused update.
+    /// Writes updates in order; returns the error of the first update that the switch refuses.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;
 }
 
@@ -186,5 +186,5 @@ fn without_clock(switch: &str) -> TargetError {
     }
 }
 
-/// Timeout for an answer of a switch.
+/// Timeout for a switch to answer a request.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! A switch that is controlled by P4Runtime. Calls block; a runtime of weir drives the stream in the background.
+//! A session with a switch by P4Runtime. Calls block; an asynchronous runtime reads the switch's notifications meanwhile.
 
 use super::{ANSWER_TIMEOUT, Item, Query, Target, TargetError, UpdateType};
 use p4lang::p4info::P4Info;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// weir is the only controller, so any election id other than 0 makes it primary.
+/// Election id with which weir becomes primary; as weir is the only controller, any id other than 0 suffices.
 const ELECTION_ID: u128 = 1;
 
-/// Retry interval while another controller is primary of a switch.
+/// Interval between attempts to become primary while another controller is primary.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 
-/// A connection to a switch.
+/// A P4Runtime session with a switch, as its primary controller.
 pub struct P4Runtime {
     name: String,
     runtime: Arc<Runtime>,
     client: Client,
-    /// Whether the switch can prepare a program beside the running one: BMv2 takes entries for the running one only.
+    /// Whether the switch can prepare a program beside the running one: BMv2 accepts entries only for the running program.
     swaps: bool,
-    /// P4Info of the prepared program.
+    /// P4Info of the program that was prepared beside the running one; `None` if none was.
     saved: Option<P4Info>,
     /// Task that reads the switch's notifications until the stream ends.
     listening: JoinHandle<()>,
 }
 
-/// Dropping the stream gives up the role of primary.
+/// Ends the notification stream, with which the session gives up the role of primary.
 impl Drop for P4Runtime {
     fn drop(&mut self) {
         self.listening.abort();
@@ -37,7 +37,7 @@ impl Drop for P4Runtime {
 }
 
 impl P4Runtime {
-    /// Connects to `address` (`host:port`) and becomes primary.
+    /// Connects to the switch at `address` (`host:port`), and becomes its primary controller.
     pub fn connect(
         runtime: Arc<Runtime>,
         name: &str,
@@ -62,7 +62,7 @@ impl P4Runtime {
         })
     }
 
-    /// Connects to a switch that has a program, and reads the program's names from it. While another controller is primary, it
+    /// Connects to a switch that has a P4 program, and reads the names of its tables. While another controller is primary, it
     /// retries for `patience`.
     pub fn attach(
         runtime: Arc<Runtime>,
@@ -94,24 +94,24 @@ impl P4Runtime {
         }
     }
 
-    /// Declares that the switch can prepare a program beside the running one, as the embedded one can.
+    /// Declares that the switch can prepare a program beside the running one, as the embedded switch can.
     pub fn swapping(mut self) -> Self {
         self.swaps = true;
         self
     }
 
-    /// Whether the switch's program has a table of this name.
+    /// Whether the switch's P4 program has a table of this name.
     pub fn has_table(&self, table: &str) -> bool {
         let index = self.client.index();
         index.is_ok_and(|index| index.tables.named(table).is_some())
     }
 
-    /// Whether the switch has a program whose names are known.
+    /// Whether the switch has a P4 program, whose names the session knows.
     pub fn has_program(&self) -> bool {
         self.client.index().is_ok()
     }
 
-    /// The entries of a table, each with the metadata that the controller stored with it.
+    /// The entries of a table, each with the metadata that a controller stored with the entry.
     pub fn read_noted(&mut self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>, TargetError> {
         self.runtime
             .block_on(self.client.read_noted(table))
@@ -190,7 +190,7 @@ impl Target for P4Runtime {
             .map_err(|source| failure(&self.name, source))
     }
 
-    /// Reads the clock of an embedded switch through its extension.
+    /// Reads the clock of the embedded switch, in nanoseconds; another kind of switch returns an error.
     #[cfg(feature = "testbed")]
     fn clock(&mut self) -> Result<super::Clock, TargetError> {
         let told = super::extension::clock(&self.runtime, self.client.address());
@@ -198,7 +198,7 @@ impl Target for P4Runtime {
         Ok(super::Clock { ticks, tick_ns: 1 })
     }
 
-    /// Opens two separate connections: one to write, and one to the embedded switch's extension.
+    /// Opens two separate connections to the embedded switch: one that writes, and one that reads the clock.
     #[cfg(feature = "testbed")]
     fn lease_session(
         &self,
@@ -234,7 +234,7 @@ impl Target for P4Runtime {
     }
 }
 
-/// A session that refreshes the lease of an embedded switch.
+/// A second session with the embedded switch, which refreshes the lease of its faults.
 #[cfg(feature = "testbed")]
 struct P4RuntimeLease {
     name: String,
@@ -266,7 +266,7 @@ fn no_clock(switch: &str, reason: String) -> TargetError {
     }
 }
 
-/// Whether another client with the same election id, or a higher one, is primary.
+/// Whether a connection failed because another controller is primary, with the same or a higher election id.
 fn is_taken(error: &ClientError) -> bool {
     match error {
         ClientError::NotPrimary { .. } => true,

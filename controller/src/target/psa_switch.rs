@@ -1,4 +1,4 @@
-//! BMv2's `psa_switch`, controlled by Thrift.
+//! A session with BMv2's `psa_switch` by Thrift.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::runtime::Runtime;
 
 use super::{ANSWER_TIMEOUT, Clock, Item, LeaseSession, Query, Target, TargetError, UpdateType};
 
-/// A connection to a `psa_switch`.
+/// A Thrift session with a `psa_switch`.
 pub struct PsaSwitch {
     name: String,
     device: Device,
 }
 
 impl PsaSwitch {
-    /// Connects to `address`.
+    /// Connects to the Thrift server of the `psa_switch` at `address`.
     pub fn connect(name: &str, address: SocketAddr) -> Result<PsaSwitch, TargetError> {
         let device = Device::connect(address, ANSWER_TIMEOUT, Program::default());
         Ok(PsaSwitch {
@@ -26,7 +26,7 @@ impl PsaSwitch {
         })
     }
 
-    /// The device, for calls that the trait does not have.
+    /// The Thrift client, for calls that [`Target`] does not have.
     pub fn device(&mut self) -> &mut Device {
         &mut self.device
     }
@@ -37,7 +37,7 @@ impl Target for PsaSwitch {
         &self.name
     }
 
-    /// `device_config` is p4c's JSON. The switch was started with it, or accepts another program.
+    /// Loads a program: `device_config` is p4c's JSON, with which the switch was started, or another program.
     fn load(&mut self, _: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         let json = String::from_utf8_lossy(device_config);
         let program = Program::parse(&json).map_err(|source| TargetError::Config {

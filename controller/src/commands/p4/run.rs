@@ -1,4 +1,4 @@
-//! `weir p4 run`
+//! `weir p4 run`: sends packets through a P4 program, and prints the packets that leave it.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,14 +10,14 @@ use super::compile;
 use crate::cli::p4::{Executor, P4Run};
 use crate::commands::colour::coloured;
 
-/// Reads the file of `--entries`, which may be larger than a program's text.
+/// Reads the table entries of `--entries`; the file may be larger than a P4 program may be.
 fn written(path: &Path) -> Result<ControlState, ExitCode> {
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     ControlState::parse(text).map_err(|error| fail(format_args!("{}: {error}", path.display())))
 }
 
-/// Sends packets through the program.
+/// Performs `weir p4 run`.
 pub fn run(args: &P4Run) -> Result<(), ExitCode> {
     let compiled = compile(&args.source)?;
     let written = match &args.entries {

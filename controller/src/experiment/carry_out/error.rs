@@ -1,4 +1,4 @@
-//! Why an experiment could not be carried out.
+//! Errors that end a run of a scenario, from the start of its network to the verdict.
 
 use testbeds::bed::BedError;
 
@@ -7,51 +7,51 @@ use super::workload::WorkloadError;
 use crate::experiment::fleet::FleetError;
 use crate::experiment::prepare::{EnvironmentError, LaunchError};
 
-/// Why an experiment could not be carried out.
+/// Why a scenario could not be carried out to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// An error in the scenario.
+    /// The scenario cannot run; contains the error.
     #[error("{0}")]
     Scenario(String),
-    /// An error of the network.
+    /// The testbed's network returned an error.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// Switches that do not start.
+    /// A switch did not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// An error of a session with a switch.
+    /// A session with a switch returned an error.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// An error of the environment of the user's programs.
+    /// The environment of the user's programs could not be prepared.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    /// An error of the workload.
+    /// The workload returned an error.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The probes could not start.
+    /// The threads of the probes could not start or end.
     #[error("cannot probe: {0}")]
     Probes(std::io::Error),
-    /// A switch ended in mid-run.
+    /// A switch ended in mid-run, and the run cannot do without it.
     #[error("switch {switch} ended during the run: {reason}")]
     SwitchEnded {
-        /// Name of the switch.
+        /// Name of the switch that ended.
         switch: String,
-        /// The last line of its standard error, or how its process ended.
+        /// The last line that the switch wrote to standard error, or how its process ended.
         reason: String,
     },
-    /// A limit of the scenario is reached.
+    /// The run exceeded a limit of the scenario.
     #[error(transparent)]
     Limit(#[from] LimitReached),
-    /// The two counts of the server's link differ.
+    /// The switch and the server's host counted different numbers of bytes on the link between them.
     #[error(
         "the server's link: switch {switch} counted {counted_by_switch} bytes, the server's interface {counted_by_host}"
     )]
     LinkCounters {
-        /// Name of the switch.
+        /// Name of the switch to which the server's host is attached.
         switch: String,
-        /// The switch's count of bytes in both directions.
+        /// Number of bytes that the switch counted, both directions together.
         counted_by_switch: u64,
-        /// The host's count of bytes in both directions.
+        /// Number of bytes that the host's interface counted, both directions together.
         counted_by_host: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Checks that run during a run: conditions that end it early (`abort_if`, `limits.hits`), and conditions of steps (`on`).
+//! Evaluates the conditions that abort a run (`abort_if`, `limits.hits`) or begin a step (`on`), while the workload runs.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,25 @@ use serde::Serialize;
 use crate::experiment::Planned;
 use crate::experiment::fleet::{Fleet, FleetError};
 
-/// Interval between checks; each check reads the counters of all switches.
+/// Interval between two evaluations of the conditions; each evaluation reads the counters of all switches.
 const LOOK_EVERY: Duration = Duration::from_nanos(LOOK_EVERY_NS);
 
-/// An aborted run, and its reason.
+/// The reason and time of an aborted run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Aborted {
-    /// The condition, with the values that fulfilled it.
+    /// The condition that aborted the run, with the values that fulfilled it.
     pub reason: String,
-    /// When the condition held, since the start of the workload.
+    /// When the condition held, in nanoseconds since the workload began.
     pub at_ns: u64,
-    /// Time from the condition to the last switch's confirmation that no fault is armed.
+    /// Time from `at_ns` until the last switch confirmed that no fault is armed, in nanoseconds.
     pub disarmed_ns: u64,
-    /// The faults whose hits the condition counts.
+    /// Names of the faults whose hits the condition counts.
     #[serde(skip)]
     pub faults: Vec<String>,
 }
 
 impl Aborted {
-    /// Adds to the reason how many of the hits had no route out of the switch, which counts a hit before it determines the
+    /// Adds to the reason how many of the hit packets the switch could not forward: it counts a hit before it looks up the
     /// packet's port.
     #[must_use]
     pub fn with_unforwarded(mut self, unforwarded: u64) -> Aborted {
@@ -53,25 +53,25 @@ impl std::fmt::Display for Aborted {
     }
 }
 
-/// The result of a check.
+/// Result of one evaluation of the conditions.
 #[derive(Debug)]
 pub enum GuardVerdict {
-    /// No condition holds, or the next check was not due.
+    /// No condition holds, or the next evaluation is not due yet.
     GoOn,
-    /// The condition that the timeline waits for holds.
+    /// The condition of the next step of the timeline holds, so the step begins.
     Holds,
-    /// The run has to end; all faults are disarmed.
+    /// A condition of `abort_if` or `limits.hits` holds: the run has to end, and all faults are disarmed.
     Aborted(Aborted),
 }
 
-/// Checks whether a run has to end, and whether a step is to begin.
+/// Evaluates the conditions that abort a run, and the condition of the next step.
 pub struct Guard<'p> {
     planned: &'p Planned,
     checked: Option<Duration>,
 }
 
 impl<'p> Guard<'p> {
-    /// Creates the guard of a scenario.
+    /// Creates the guard of a run, before the first evaluation.
     pub fn new(planned: &'p Planned) -> Guard<'p> {
         Guard {
             planned,
@@ -79,9 +79,9 @@ impl<'p> Guard<'p> {
         }
     }
 
-    /// Checks if a check is due, and disarms all faults if a condition holds that ends the run. `awaited` is the number of the
-    /// scenario's condition that the timeline waits for; `more` adds recent results of probes, and what was done to programs and
-    /// switches.
+    /// Evaluates the conditions if that is due, and disarms all faults if the run is to be aborted. `elapsed`: time since the
+    /// workload began. `awaited`: index (from 0) of the step condition that the timeline waits for. `more` adds metrics of
+    /// probes and disruptions.
     pub fn check(
         &mut self,
         elapsed: Duration,

@@ -1,11 +1,11 @@
-//! `limits` of a scenario: a run that exceeds a limit fails, and reports which limit it was and how far the run has come.
+//! The time limit of a scenario: a run that exceeds it fails, and reports how far it has come.
 
 use std::time::Duration;
 
 use scenario::Scenario;
 use scenario::diagnostic::Span;
 
-/// A run exceeded a limit of its scenario.
+/// Error of a run that exceeded a limit of its scenario: where the limit is declared, and how far the run has come.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {limit} is reached: {state}")]
 pub struct LimitReached {
@@ -14,16 +14,16 @@ pub struct LimitReached {
     state: String,
 }
 
-/// `limits.time`.
+/// The limit `limits.time` of a scenario.
 #[derive(Debug, Clone)]
 pub struct TimeLimit {
-    /// Maximum duration of a run.
+    /// Maximum duration of the workload.
     pub allowed: Duration,
     place: String,
 }
 
 impl TimeLimit {
-    /// The time limit of a scenario.
+    /// The time limit of a scenario; a wire has none unless the file declares it.
     pub fn from_scenario(scenario: &Scenario) -> TimeLimit {
         let limits = &scenario.limits;
         // Machines that weir did not start stay connected until they are stopped; only an explicit limit ends that.
@@ -37,7 +37,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns an error once the limit is exceeded; `state` says how far the run has come.
+    /// Returns an error if `elapsed` (since the workload began) exceeds the limit; `state` says how far the run has come.
     pub fn check(
         &self,
         elapsed: Duration,
@@ -54,7 +54,7 @@ impl TimeLimit {
     }
 }
 
-/// Position of a limit, as `FILE:LINE:COLUMN`; only the file for a limit that is not written in it.
+/// Position at which a limit is declared, as `FILE:LINE:COLUMN`; `FILE, by default` if the file does not declare the limit.
 fn place(scenario: &Scenario, span: Option<Span>) -> String {
     let file = &scenario.file;
     match span.map(|span| scenario.source().position(span.start)) {

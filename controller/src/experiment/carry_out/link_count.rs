@@ -1,4 +1,4 @@
-//! Counts of a host's link from both sides, compared with each other.
+//! Counts the bytes on a host's link, at the switch and at the host, and checks that both counts agree.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use crate::experiment::Planned;
 use crate::experiment::prepare::Testbed;
 use crate::target::PortCount;
 
-/// Counts of a host's link, from both sides.
+/// Counts of frames and bytes on a host's link, as the switch and the host counted them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LinkCount {
     switch: PortCount,
     host: Counters,
 }
 
-/// Maximum time for frames to arrive that the workload sent before it ended.
+/// Maximum time after the workload's end until the counts of the switch and the host have to agree.
 const SETTLING: Duration = Duration::from_secs(2);
 
 impl LinkCount {
-    /// Reads the current counts.
+    /// Reads the present counts of the switch and the host.
     pub fn take(testbed: &mut Testbed<'_>, host: &str) -> Result<LinkCount, ExperimentError> {
         let topology = &testbed.planned.scenario.topology;
         let switch = switch_of(testbed.planned, host)?;
@@ -37,7 +37,7 @@ impl LinkCount {
         })
     }
 
-    /// Bytes in both directions since `before`, once both sides agree; an error if they do not agree in time.
+    /// Bytes on the link since `before`, both directions together, once switch and host agree; an error if they never do.
     pub fn settled_bytes(
         testbed: &mut Testbed<'_>,
         host: &str,

@@ -1,4 +1,4 @@
-//! A workload, and the probes that send requests while the workload runs.
+//! Runs a workload together with its probes, which send requests to services while the workload runs.
 
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
@@ -20,31 +20,31 @@ use super::workload::Load;
 use crate::experiment::percentile::percentile;
 use crate::experiment::prepare::Environment;
 
-/// During a run, a probe's figures cover the requests of this recent period.
+/// Metrics of a probe that are read during a run cover the requests of this recent period.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// A workload with its probes.
+/// A workload with the probes that run beside it.
 pub struct Probing {
-    /// The workload.
+    /// The workload beside which the probes run.
     pub load: Box<dyn Load>,
     declared: Vec<(Probe, Host, ProbeRequest)>,
     running: Option<Probes>,
 }
 
-/// The results of a probe.
+/// Requests and answers of a probe.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProbeResult {
-    /// The probe's name.
+    /// Name of the probe in the scenario.
     pub name: String,
-    /// The host that sent the requests.
+    /// Name of the host that sent the requests.
     pub from: String,
-    /// The request: `http 10.0.0.2:80/`, `run curl http://s/`.
+    /// The request in words: `http 10.0.0.2:80/`, `run curl http://s/`.
     pub question: String,
-    /// Reason of the first failure.
+    /// Why the first failed request failed; `None` if no request failed.
     pub first_failure: Option<String>,
-    /// Number of requests beyond the limit of kept samples; no figure includes them.
+    /// Number of requests after the maximum number of samples was reached; no other figure includes these requests.
     pub beyond: u64,
-    /// `[time of the request, latency]`, in ms; the latency is null if there was no answer.
+    /// Time and latency of each request, in JSON `[time, latency]` in ms; the latency is null if there was no good answer.
     #[serde(serialize_with = "pairs")]
     pub samples: Vec<Sample>,
 }
@@ -59,7 +59,7 @@ fn pairs<S: Serializer>(samples: &[Sample], serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Probing {
-    /// Prepares the workload and the probes of a scenario in its network; no probe sends requests yet.
+    /// Prepares the probes of a scenario to run beside its workload; no probe sends requests yet.
     pub fn new(
         bed: &Bed,
         scenario: &Scenario,
@@ -104,7 +104,7 @@ impl Probing {
         })
     }
 
-    /// Adds the probes' recent results, under the metric names that expectations use.
+    /// Adds metrics of each probe's recent requests, under the names that `abort_if` and `on` use.
     pub fn add_recent(&self, metrics: &mut Metrics) {
         let recent = self.running.as_ref().map(|probes| probes.recent(RECENT));
         let declared = self.declared.iter().zip(recent.into_iter().flatten());
@@ -113,7 +113,7 @@ impl Probing {
         }
     }
 
-    /// Ends the probes; returns the workload and the probes' results.
+    /// Ends the probes; returns the workload and each probe's result, in declared order.
     pub fn finish(self) -> Result<(Box<dyn Load>, Vec<ProbeResult>), ExperimentError> {
         let answers = match self.running {
             Some(probes) => probes.finish().map_err(ExperimentError::Probes)?,
@@ -126,7 +126,7 @@ impl Probing {
     }
 }
 
-/// Authority of an endpoint, as an HTTP request writes it.
+/// Host and port of a service, as an HTTP request's `Host` header has them: `s`, `s:8080`.
 fn authority(to: &Endpoint) -> String {
     match to.port {
         80 => to.host.clone(),
@@ -134,7 +134,7 @@ fn authority(to: &Endpoint) -> String {
     }
 }
 
-/// A program and its arguments, as a user writes them.
+/// Formats a program and its arguments as a user writes them.
 fn as_typed(run: &CommandLine) -> String {
     match run {
         CommandLine::Line(line) => line.text().trim().to_owned(),
@@ -177,13 +177,13 @@ impl ProbeResult {
         }
     }
 
-    /// Number of requests without a good answer.
+    /// Number of requests that got no good answer.
     pub fn failures(&self) -> u64 {
         let failed = |sample: &&Sample| sample.latency_ns.is_none();
         self.samples.iter().filter(failed).count() as u64
     }
 
-    /// Remark for readers of the probe's figures, if one is needed.
+    /// Remark on requests after the maximum number of samples; `None` if there were none.
     pub fn remark(&self) -> Option<String> {
         let (name, kept) = (&self.name, self.samples.len());
         let failed = self.failures();
@@ -204,7 +204,7 @@ impl ProbeResult {
         })
     }
 
-    /// Adds the probe's measurements, under the metric names that expectations use.
+    /// Adds metrics of the probe's requests, under the names that `expect` uses.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
         let mut latencies: Vec<u64> = self.samples.iter().filter_map(|s| s.latency_ns).collect();
         latencies.sort_unstable();

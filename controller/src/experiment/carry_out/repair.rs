@@ -1,8 +1,8 @@
-//! Replans a training's gradients when a switch dies or returns.
+//! Replans where a training's gradients are summed, when a switch goes down or returns.
 //!
-//! A switch is down when its session has ended, or when a fault has ended it. Then the gradients are replanned on the remaining
-//! switches. First they receive the new plan and forget their former parts; then the server, which announces the first chunk that
-//! it sums by the new plan; then the workers. In this order no sum has values of two plans (docs/protocol.md, "Another plan").
+//! A switch is down when its session has ended or a fault has killed it. The new plan goes first to the running switches, which
+//! forget their former parts; then to the server, which announces the first chunk that it sums by the new plan; then to the
+//! workers. So no sum mixes values of two plans (docs/protocol.md, "Another plan").
 
 use std::collections::BTreeSet;
 
@@ -17,38 +17,38 @@ use super::workload::Load;
 use crate::experiment::Planned;
 use crate::experiment::fleet::{Fleet, now_ns};
 
-/// One replanning of the gradients. Times are in nanoseconds since 1970, as those of captures.
+/// A new plan of a training's gradients, because switches went down or returned. Times are in nanoseconds since 1970.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Switches that were down.
+    /// Names of the switches that were down then; empty if all had returned.
     pub gone: Vec<String>,
-    /// When the controller noticed that the switches were down.
+    /// When the controller noticed that switches had gone down or returned.
     pub seen_ns: u64,
-    /// When the other switches had received the new plan.
+    /// When all running switches had received the new plan; `None` if planning failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed_ns: Option<u64>,
-    /// When the server had the first sum of the new plan.
+    /// When the server received the first sum by the new plan; `None` if it received none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed_ns: Option<u64>,
-    /// The positions where gradients are summed from then on.
+    /// Names of the switches that sum by the new plan; empty if only the server sums.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sums: Vec<String>,
-    /// Why there is no new plan, if planning failed.
+    /// Why there is no new plan; `None` if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl Repair {
-    /// How long the training waited for the new plan, in nanoseconds; `None` if the training never continued by it.
+    /// Time from `seen_ns` to `resumed_ns`, in nanoseconds; `None` if the server received no sum by the new plan.
     pub fn took_ns(&self) -> Option<u64> {
         Some(self.resumed_ns?.saturating_sub(self.seen_ns))
     }
 }
 
-/// Remark on a run with faults whose gradients were replanned.
+/// Remark of the report on a run with faults whose gradients were replanned.
 pub const REMARK: &str = "gradients were replanned: after that, their frames had other routes and job numbers, so faults that name the old ones may have hit none";
 
-/// Adds the replannings under the metric names that expectations use.
+/// Adds the number of new plans, and the longest time until one was in use, under the names that `expect` uses.
 pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
     let took = || repairs.iter().filter_map(Repair::took_ns);
     let longest = took().max().map(|ns| ns as f64);
@@ -60,21 +60,21 @@ pub fn add_metrics(metrics: &mut Metrics, repairs: &[Repair]) {
     metrics.extend(known.filter_map(|(what, value)| Some((Metric::Training(what), value?))));
 }
 
-/// Maintains the plan of a training while the training runs.
+/// Replans a training's gradients whenever switches go down or return, while the training runs.
 pub struct Repairer {
     scenario: Scenario,
     target: TargetModel,
-    /// Switches whose programs can sum.
+    /// Names of the switches whose P4 programs can sum.
     summing: BTreeSet<String>,
     gone: BTreeSet<String>,
     next_number: u16,
     repairs: Vec<Repair>,
-    /// For each plan that was carried out, the index of its repair.
+    /// For each plan that was installed, in order, the index of its entry in `repairs`.
     carried_out: Vec<usize>,
 }
 
 impl Repairer {
-    /// Creates the repairer of a training that has a plan.
+    /// Creates the repairer of a training; `None` if the scenario has no plan of gradients.
     pub fn new(planned: &Planned, target: TargetModel) -> Option<Repairer> {
         let gradients = planned.scenario.gradients.as_ref()?;
         let switches = planned.plan.switches.iter();
@@ -90,7 +90,7 @@ impl Repairer {
         })
     }
 
-    /// Whether the training can continue without a switch, which holds if its server is not attached to the switch.
+    /// Whether the training can continue without this switch: its server must not be attached to the switch.
     pub fn can_miss(&self, switch: &str) -> bool {
         let Some(Workload::Training(training)) = &self.scenario.workload else {
             return false;
@@ -99,7 +99,7 @@ impl Repairer {
         !links.any(|link| link.peer(&training.server) == Some(switch))
     }
 
-    /// Replans and installs the new plan if switches have died or returned since the last call.
+    /// Installs a new plan if switches have gone down or returned since the last call.
     pub fn poll(&mut self, fleet: &mut Fleet, load: &mut dyn Load) -> Result<(), ExperimentError> {
         self.update_resumed(load);
         let gone = fleet.gone();
@@ -132,14 +132,14 @@ impl Repairer {
         Ok(())
     }
 
-    /// Updates when the training resumed by each plan.
+    /// Updates, for each installed plan, when the server received the first sum by it.
     fn update_resumed(&mut self, load: &dyn Load) {
         for (replan, repair) in self.carried_out.iter().enumerate() {
             self.repairs[*repair].resumed_ns = load.resumed_ns(replan);
         }
     }
 
-    /// Returns all repairs, once the training has finished.
+    /// Returns all replannings in order, once the training has finished.
     pub fn finish(mut self, load: &dyn Load) -> Vec<Repair> {
         self.update_resumed(load);
         self.repairs

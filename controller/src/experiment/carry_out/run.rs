@@ -1,4 +1,4 @@
-//! Runs the workload while the timeline is followed.
+//! Runs the workload, and meanwhile follows the timeline, carries out disruptions and evaluates conditions.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
@@ -23,28 +23,28 @@ use crate::experiment::fleet::connections::Connections;
 use crate::experiment::observe::judging::SoFar;
 use crate::experiment::prepare::{Conditions, Environment, SwitchProcess, Testbed};
 
-/// Actions of the controller, and measurements of the workload and the probes.
+/// Results of the third phase: actions of the controller, and measurements of the workload and its probes.
 #[derive(Default)]
 pub struct CarriedOut {
     /// Wall-clock duration of the workload.
     pub wall: Duration,
-    /// One entry for each new plan of a training's gradients.
+    /// Each replanning of a training's gradients, in order.
     pub repairs: Vec<Repair>,
-    /// Measurements of the workload, with unexpected failures, and all metrics of the run with remarks on them.
+    /// Measurements of the workload, its unexpected failures, and all metrics of the run with remarks on them.
     pub measured: Measured,
-    /// Results of the training, if the workload is one.
+    /// Results of the training, if the workload is a training.
     pub training: Option<TrainingResult>,
     /// Results of the probes, in declared order.
     pub probes: Vec<ProbeResult>,
-    /// Why the run was aborted, if it was. Effects up to the abort are proved nevertheless; the workload has no measurements.
+    /// Why the run was aborted; `None` if it was not. Effects until then are proved, but the workload has no measurements.
     pub aborted: Option<Aborted>,
 }
 
-/// Polling interval while a workload gets ready.
+/// Interval at which announcements are polled while the workload's programs start.
 const POLL: Duration = Duration::from_millis(1);
 
-/// Runs the scenario's workload to its end, or until the run is aborted. Returns also the executions of the faults of programs
-/// and switches. `so_far`: the judge's observations meanwhile.
+/// Runs the scenario's workload to its end, or until the run is aborted. Also returns the executions of faults of programs and
+/// switches. `so_far`: counts of hits that the judge updates during the run.
 pub fn run(
     testbed: &mut Testbed<'_>,
     conditions: Conditions<'_>,
@@ -167,7 +167,7 @@ pub fn run(
     Ok((carried_out, disruptions))
 }
 
-/// Starts the workload in a separate thread: its services may connect before the first step.
+/// Starts the workload's programs in a separate thread, as services may announce RDMA connections before the first step.
 fn start_workload(
     testbed: &mut Testbed<'_>,
     conditions: Conditions<'_>,
@@ -188,8 +188,8 @@ fn start_workload(
     })?)
 }
 
-/// Switches whose processes have ended by themselves since the last call, with the last line that each wrote to its standard
-/// error. Returns an error if the run cannot do without one of them.
+/// Names of the switches whose processes have ended by themselves since the last call, each with the last line of its standard
+/// error. Returns an error if `spares` is false for one of these switches.
 fn lost(
     switches: &mut [SwitchProcess],
     spares: impl Fn(&str) -> bool,
@@ -207,7 +207,7 @@ fn lost(
     Ok(lost)
 }
 
-/// Adds the judge's observations of each fault so far.
+/// Adds metrics of the hits that the judge has found so far, by fault.
 fn add_seen(metrics: &mut Metrics, planned: &Planned, seen: &[Observation]) {
     for (injection, seen) in planned.plan.injections.iter().zip(seen) {
         let values = [

@@ -1,4 +1,4 @@
-//! The timeline: one write per step puts the step's faults in force on every switch, while an activity runs.
+//! Follows a scenario's timeline: one write per step puts the step's faults in force on every switch, while an activity runs.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -7,45 +7,45 @@ use scenario::model::Epoch;
 
 use crate::experiment::fleet::{Fleet, FleetError};
 
-/// Maximum time of one iteration of an activity, if no step is due before.
+/// Maximum time of one iteration of an activity, unless a step is due earlier.
 const ITERATION: Duration = Duration::from_millis(5);
 
-/// An activity that runs while a timeline is followed: a workload of weir, or traffic of other machines.
+/// An activity that runs while a timeline is followed: a scenario's workload, or traffic of machines outside of weir.
 pub trait Activity {
-    /// Why the activity may end early.
+    /// Error that ends the activity early.
     type Error: From<FleetError>;
 
-    /// Begins the activity; the first step is in force.
+    /// Begins the activity, after the first step has been put in force.
     fn begin(&mut self) -> Result<(), Self::Error>;
 
-    /// Runs the activity for `most`, or a little longer; breaks when it has finished.
+    /// Runs the activity for `most`, or a little longer; returns `Break` when the activity has finished.
     fn poll(&mut self, most: Duration) -> Result<ControlFlow<()>, Self::Error>;
 }
 
-/// How the timeline proceeds after an iteration.
+/// Decision, after an iteration of the activity, on how the timeline goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proceed {
     /// The timeline continues.
     GoOn,
-    /// The condition that the timeline waits for holds.
+    /// The condition that the next step waits for holds, so the step begins now.
     Holds,
-    /// The timeline ends.
+    /// The run is aborted: the timeline ends before the activity has finished.
     End,
 }
 
-/// The steps that are still to come.
+/// The steps of a scenario's timeline that are not in force yet.
 #[derive(Debug, Clone)]
 pub struct Timeline {
-    /// Steps that are still to come, latest first.
+    /// Steps that are not in force yet, the last one of the timeline first.
     pending: Vec<Epoch>,
-    /// Time since the start from which the times of the next steps count.
+    /// Time since the activity began from which the times of pending steps count.
     base: Duration,
-    /// Number of conditions that have held.
+    /// Number of steps whose condition has held.
     held: usize,
 }
 
 impl Timeline {
-    /// Creates a timeline of all steps, in ascending order of time.
+    /// Creates a timeline of all steps, given in the order in which they are due.
     pub fn new(epochs: &[Epoch]) -> Timeline {
         Timeline {
             pending: epochs.iter().rev().cloned().collect(),
@@ -54,9 +54,9 @@ impl Timeline {
         }
     }
 
-    /// Follows the timeline until the activity finishes, and returns how long that took. `each_iteration` is called often, with the
-    /// time since the start and the number of the condition that the next step waits for, if any. Its result tells whether the
-    /// condition holds, or ends the timeline. The last step stays in force.
+    /// Follows the timeline until the activity finishes; returns how long that took. `each_iteration` is called every few
+    /// milliseconds with the time since the start and, if the next step waits for a condition, the condition's index (from 0);
+    /// its result says whether the condition holds or the timeline ends. The last step stays in force.
     pub fn follow<A: Activity + ?Sized>(
         mut self,
         fleet: &mut Fleet,
@@ -95,7 +95,7 @@ impl Timeline {
         }
     }
 
-    /// Time until the next step is due.
+    /// Time until the next step is due, at most `ITERATION` (5 ms).
     fn until_next(&self, elapsed: Duration) -> Duration {
         let next = self.pending.last();
         next.map_or(ITERATION, |epoch| {
@@ -104,19 +104,19 @@ impl Timeline {
         })
     }
 
-    /// When an epoch is due, since the start; `None` if it waits for a condition.
+    /// When a step is due, since the activity began; `None` if the step waits for a condition.
     fn due(&self, epoch: &Epoch) -> Option<Duration> {
         let since = Duration::from_nanos(epoch.at_ns);
         epoch.on.is_none().then(|| self.base.saturating_add(since))
     }
 
-    /// Number of the condition that the next epoch waits for.
+    /// Index (from 0) of the condition that the next step waits for; `None` if the next step waits for none.
     fn awaited(&self) -> Option<usize> {
         let next = self.pending.last()?;
         next.on.is_some().then_some(self.held)
     }
 
-    /// Makes the next epoch due now, as its condition holds; the times of later epochs count from here.
+    /// Makes the next step due now, because its condition holds; the times of later steps count from now on.
     fn hold(&mut self, elapsed: Duration) {
         if let Some(next) = self.pending.last_mut().filter(|next| next.on.is_some()) {
             next.on = None;
@@ -125,7 +125,7 @@ impl Timeline {
         }
     }
 
-    /// Puts the latest due step in force; earlier due steps are skipped.
+    /// Puts the latest step that is due in force; earlier steps that are due are skipped.
     fn advance(&mut self, elapsed: Duration, fleet: &mut Fleet) -> Result<(), FleetError> {
         let mut due = None;
         let is_due = |epoch: &Epoch| self.due(epoch).is_some_and(|due| due <= elapsed);

@@ -1,4 +1,4 @@
-//! The results of a training.
+//! The results of a training: accuracy, bytes on links, and a report for each iteration.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use scenario::model::expect::metric::{Metric, Metrics, TrainingMetric};
 
 use super::workload::TrainingReports;
 
-/// The results of a training.
+/// The results of a training, from the reports of its server and workers.
 #[derive(Debug, Clone)]
 pub struct TrainingResult {
-    /// The fraction of held-out samples that the final weights recognise.
+    /// Fraction of the held-out samples that the final weights classify correctly, from 0 to 1.
     pub accuracy: f64,
-    /// The SHA-256 of the server's final weights.
+    /// SHA-256 of the server's final weights, in hexadecimal.
     pub weights_sha256: String,
     /// Ranks of the workers whose final weights differ from the server's.
     pub disagreeing_workers: Vec<u16>,
-    /// Frame bytes without FCS on the server's link, both directions.
+    /// Size of all frames on the server's link without FCS, both directions together, in bytes.
     pub server_link_bytes: u64,
-    /// The part of `server_link_bytes` that retransmissions caused.
+    /// Bytes in `server_link_bytes` that retransmissions caused.
     pub server_link_repeated_bytes: u64,
-    /// Frame bytes that the workers and the server sent.
+    /// Size of all frames that the workers and the server sent, in bytes.
     pub sent_bytes: u64,
-    /// The part of `sent_bytes` that was retransmitted.
+    /// Bytes in `sent_bytes` that were retransmitted.
     pub retransmitted_bytes: u64,
-    /// Number of iterations.
+    /// Number of iterations of the training.
     pub iterations: u32,
-    /// One report for each iteration.
+    /// Report of the server on each iteration.
     pub rounds: Vec<RoundReport>,
 }
 
 impl TrainingResult {
-    /// Derives the results from the agents' reports, and from the count of bytes on the server's link.
+    /// Computes the results from the agents' reports, and from the count of bytes on the server's link.
     pub fn new(
         reports: TrainingReports,
         server_link_bytes: u64,
@@ -67,7 +67,7 @@ impl TrainingResult {
         }
     }
 
-    /// Adds the metrics that no report of an agent has, under the names that expectations use.
+    /// Adds the metrics of the whole training, under the names that `expect` uses; `wall`: duration of the workload.
     pub fn add_metrics(&self, metrics: &mut Metrics, wall: Duration) {
         let values = [
             (

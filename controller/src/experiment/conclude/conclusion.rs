@@ -1,4 +1,4 @@
-//! The results of a run that its evidence proves.
+//! The results that the evidence of a run proves.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use super::faults::FaultResult;
 use super::triggers::TriggerResult;
 use crate::experiment::Planned;
 
-/// The results of a run, from captures and counters.
+/// The results that captures and counters of a run prove.
 #[derive(Debug, Default)]
 pub struct Conclusion {
-    /// Results of the packet faults, in declared order.
+    /// Result of each packet fault, in declared order.
     pub faults: Vec<FaultResult>,
-    /// Results of the faults of programs and switches, in declared order.
+    /// Result of each fault of a program or a switch, in declared order.
     pub disruptions: Vec<DisruptionResult>,
-    /// Results of the triggers, in declared order.
+    /// Result of each trigger, in declared order.
     pub triggers: Vec<TriggerResult>,
-    /// Frame counts by flow name.
+    /// Number of frames sent and received, by flow name.
     pub flows: BTreeMap<String, FlowCount>,
-    /// Throughput of each declared flow over time.
+    /// Name of each declared flow, and its throughput over time.
     pub throughput: Vec<(String, Throughput)>,
-    /// Frames that are not in the evidence. Any of them makes the run unproved.
+    /// Frames that passed but are missing in the evidence; the faults of their switches are then unproved.
     pub losses: Vec<Loss>,
-    /// How RDMA connections recovered from packets that faults took.
+    /// Recovery of RDMA connections from each packet that a fault took.
     pub recoveries: Vec<Recovery>,
-    /// Number of frames that each injection of the plan examined.
+    /// Number of frames of a fault's flows that arrived while the fault was armed, by injection of the plan.
     pub met: Vec<u64>,
 }
 
 impl Conclusion {
-    /// Draws the conclusion from a proof.
+    /// Judges each fault and trigger by the proof, which the frames gave, and by the counts of the switches.
     pub fn from_proof(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
         let scenario = &planned.scenario;
         let faults = scenario.faults.iter();

@@ -1,4 +1,4 @@
-//! The result of a disruption: what was carried out and observed, and which frames a switch let through while it was down.
+//! Judges a fault of a program or a switch: whether it was observed, and whether its switch forwarded frames while down.
 
 use proof::Proof;
 use scenario::model::disruption::{Disruption, Subject};
@@ -10,39 +10,39 @@ use super::evidence::Evidence;
 use crate::experiment::Planned;
 use crate::experiment::carry_out::disruption::DisruptionExecution;
 
-/// The result of a fault of a program or a switch.
+/// The result of a fault that acts on a program or a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DisruptionResult {
-    /// Name of the fault.
+    /// Name of the fault in the scenario.
     pub id: String,
     /// Kind of the fault: `pause`, `kill` …
     pub kind: &'static str,
-    /// Name of the command or switch that it affects.
+    /// Name of the command or switch that the fault acts on.
     pub on: String,
-    /// Host of the command.
+    /// Host of the command; `None` for a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// How often the fault was carried out.
+    /// How often the controller carried out the fault.
     pub fired: u64,
-    /// How often the fault was carried out and observed completely.
+    /// How often the controller carried out the fault and also observed its effect and its end.
     pub observed: u64,
-    /// How often the fault was carried out but something else was observed.
+    /// How often the controller carried out the fault but observed something else.
     pub missed: u64,
-    /// Number of frames that left a switch while it was down, and had not arrived before. `None` for a command, and if the judge
-    /// could not count them.
+    /// Number of frames that left the switch while it was down and did not arrive before. `None` for a command, and if the
+    /// judge could not count such frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collateral: Option<u64>,
-    /// Whether each execution was carried out and observed, and no frame passed meanwhile.
+    /// Whether every execution was observed, and no frame left the switch while it was down.
     pub proved: bool,
-    /// Why the fault is not proved; for a proved fault, other remarks.
+    /// Why the fault is not proved, or remarks on a proved fault; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Each execution.
+    /// Times of each execution of the fault.
     pub times: Vec<DisruptionExecution>,
 }
 
 impl DisruptionResult {
-    /// Judges a disruption by the evidence of the run.
+    /// Judges a fault of a program or a switch by the evidence of the run.
     pub fn judge(
         planned: &Planned,
         disruption: &Disruption,
@@ -131,7 +131,7 @@ impl DisruptionResult {
         against
     }
 
-    /// Other remarks, each once.
+    /// Remarks on skipped or incomplete executions that do not affect the proof, each once.
     fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = Vec::new();
         if self.fired > 0 {

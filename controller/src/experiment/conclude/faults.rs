@@ -1,4 +1,4 @@
-//! Results of a run's packet faults, from captures and counters.
+//! Judges each packet fault of a run: compares the switches' counts with the captures.
 
 use std::time::Duration;
 
@@ -14,66 +14,66 @@ use super::evidence::Evidence;
 use crate::experiment::Planned;
 use proof::{Loss, Observation, Proof, Strays};
 
-/// The result of a fault: the switches' counts and the captures' counts.
+/// The result of a packet fault: its hits as the switches counted them, and as captures show them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FaultResult {
-    /// Name of the fault.
+    /// Name of the fault in the scenario.
     pub id: String,
-    /// The effect's word: `drop`, `delay` ….
+    /// Word for the effect: `drop`, `delay` …
     pub kind: &'static str,
-    /// Number of frames of its flows that reached its switches while it was armed.
+    /// Number of frames of the fault's flows that reached its switches while it was armed.
     pub met: u64,
-    /// Number of frames that it hit, as the switches counted them, without those in `unforwarded`.
+    /// Number of frames that the fault hit, as the switches counted them, without those in `unforwarded`.
     pub fired: u64,
-    /// Number of frames that it had to hit and did hit, from captures on both sides of the switches.
+    /// Number of frames that the fault had to hit and did hit, from captures on both sides of the switches.
     pub observed: u64,
-    /// The part of `observed` that another fault dropped, so that no effect of this fault is visible.
+    /// Number of frames in `observed` that another fault dropped, so that the effect of this fault is not visible.
     pub overridden: u64,
-    /// For a fault with numbered keys: frames that it spared because their key had no cell on the switch.
+    /// For a fault with keys: number of frames that it spared because the switch had no register cell for their key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// Number of frames that it had to hit and that no entry of the switch forwards: nothing shows the fault's effect on them, so
-    /// they count as neither hit nor missed.
+    /// Number of frames that the fault had to hit and that the switch has no forwarding entry for. They cannot leave, so its
+    /// effect on them is unknown: they count as neither hit nor missed.
     #[serde(skip_serializing_if = "is_zero")]
     pub unforwarded: u64,
-    /// Number of frames that it had to hit and did not.
+    /// Number of frames that the fault had to hit and did not hit.
     pub missed: u64,
-    /// Number of frames that it had to spare and hit.
+    /// Number of frames that the fault had to spare and hit.
     pub collateral: u64,
-    /// The part of `met` that arrived while an epoch was being written, judged by the reading that fits.
+    /// Number of frames in `met` that arrived while an epoch was being written: judged as of the epoch, old or new, that fits.
     pub boundary: u64,
-    /// For a delay: frames that it had spared, but that took as long as frames that it hit.
+    /// For a delay: number of frames that the fault had to spare, but that took as long as frames that it hit.
     pub slow: u64,
-    /// For a delay or a rate: the largest lateness of a frame beyond the requested time, in nanoseconds.
+    /// For a delay or a rate: the largest lateness of a frame, beyond the time that the scenario requests, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
-    /// For a delay: the plan's bound of the lateness, in nanoseconds.
+    /// For a delay: the largest lateness that the plan allows, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_bound_ns: Option<u64>,
-    /// For a delay: number of frames that it held longer than the bound.
+    /// For a delay: number of frames whose lateness exceeded `lateness_bound_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
-    /// For a fault that took data of RDMA connections by sequence number: how much of it was retransmitted.
+    /// For a fault that takes RDMA data packets: number of these packets that their sender retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<u64>,
-    /// The longest time until a retransmission, in nanoseconds.
+    /// For a fault that takes RDMA data packets: longest time from a taken packet to its retransmission, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_ns: Option<u64>,
-    /// Time from which on frames are missing, since the workload began; the captures' counts cover only frames before it.
+    /// Time since the workload began from which on captured frames are missing; the captures' counts cover only earlier ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
-    /// Whether the fault erred before that time.
+    /// Whether the fault missed frames or hit wrong ones before `unproved_from_ns`.
     #[serde(skip)]
     pub erred_before: bool,
     /// Whether the run proves that the fault hit all frames that it had to hit, and no other.
     pub proved: bool,
-    /// Why the fault is not proved; for a proved fault, other remarks.
+    /// Why the fault is not proved, or remarks on a proved fault; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl FaultResult {
-    /// Judges a fault by the evidence of the run.
+    /// Judges a packet fault by the evidence of the run.
     pub fn judge(
         planned: &Planned,
         fault: &Fault,
@@ -180,7 +180,7 @@ impl FaultResult {
         result
     }
 
-    /// Marks the result as unproved from a time on, for these reasons: frames are missing from then on.
+    /// Marks the fault as unproved from a time on, because captured frames are missing from then on; `errors` are from before.
     fn give_up<'l>(
         &mut self,
         from_ns: u64,
@@ -243,7 +243,7 @@ impl FaultResult {
         differences
     }
 
-    /// Reasons why the observation fits both a correct and a faulty switch.
+    /// Reasons why the fault is not proved although all counts agree: a faulty switch could have caused the same captures.
     fn indistinct(&self, fault: &Fault, seen: Observation) -> Vec<String> {
         let mut reasons = Vec::new();
         let spared = self.met.saturating_sub(self.observed + self.missed);
@@ -270,23 +270,23 @@ impl FaultResult {
         reasons
     }
 
-    /// For a delay with a bound: whether every frame left within the bound.
+    /// For a delay with a bound: whether every frame left within the bound; `None` for other faults.
     pub fn is_in_time(&self) -> Option<bool> {
         Some(self.latest_ns? <= self.lateness_bound_ns?)
     }
 }
 
-/// The switch's count of an injection's hits, without frames that it does not forward.
+/// Number of hits that the switch counted for an injection, without frames that no table entry forwards.
 fn fired(evidence: &Evidence, proof: &Proof, injection: usize) -> u64 {
     evidence.fired[injection].saturating_sub(proof.observations[injection].unforwarded)
 }
 
-/// Whether a count is 0 and left out of the JSON of a result.
+/// Whether a count is 0: such a count is left out of a result's JSON.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Describes a flow's counter at a switch that differs from captures although the fault's totals agree.
+/// Describes a difference between a switch's count and captures for one flow, which the fault's totals do not show.
 fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<String> {
     let Injection { flow, switch, .. } = injection;
     (fired != observed).then(|| {
@@ -296,7 +296,7 @@ fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<St
     })
 }
 
-/// Describes frames at a switch that no fault explains.
+/// Describes frames that left a switch wrongly, or did not leave it, and that no fault explains.
 fn describe_strays(switch: &str, strays: Strays) -> Vec<String> {
     let Strays {
         unexplained,
@@ -318,7 +318,7 @@ fn describe_strays(switch: &str, strays: Strays) -> Vec<String> {
     reasons
 }
 
-/// Reports a fault that hit nothing: it proves nothing, unless the file expects no hit.
+/// Explains why a fault hit nothing, which proves nothing; `None` if the scenario expects no hit.
 fn idle(
     planned: &Planned,
     fault: &Fault,
@@ -340,7 +340,7 @@ fn idle(
     ))
 }
 
-/// Describes keys that the switch confused, or had no cell for.
+/// Describes frames whose key the switch confused with another key, or had no register cell for.
 fn unkeyed(
     planned: &Planned,
     fault: &Fault,

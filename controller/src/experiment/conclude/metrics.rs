@@ -1,10 +1,10 @@
-//! Metrics of a run that its evidence proves.
+//! Converts the proved results of a run into metrics.
 
 use scenario::model::expect::metric::{FaultMetric, FlowMetric, Metric, Metrics, TriggerMetric};
 
 use super::conclusion::Conclusion;
 
-/// Adds the results of the captures, under the metric names that expectations use.
+/// Adds the counts of faults, triggers and flows to the metrics, under the names that `expect` uses.
 pub fn add_metrics(metrics: &mut Metrics, conclusion: &Conclusion) {
     let mut add = |metric, value: Option<u64>| {
         value.map(|value| metrics.insert(metric, value as f64));

@@ -1,4 +1,4 @@
-//! Fourth phase: disarms the faults, compares the switches' counts with the judged frames, and gathers the results.
+//! Fourth phase of a run: disarms the faults, compares the switches' counts with the judged frames, and gathers the results.
 
 mod conclusion;
 pub mod disruptions;
@@ -29,11 +29,11 @@ pub use metrics::add_metrics;
 pub use run_result::RunResult;
 pub use triggers::TriggerResult;
 
-/// Wait for frames that are in flight when the workload has ended.
+/// How long to wait for frames that are still in flight when the workload has ended, besides delays of faults and links.
 const DRAINING: Duration = Duration::from_millis(250);
 
-/// Disarms all faults, waits for frames in flight, ends the captures, and judges. `disruptions`: executions of the faults of
-/// programs and switches. `before`: load of the machine before the run.
+/// Disarms all faults, waits for frames in flight, ends the captures, and judges the run. `disruptions`: executions of faults
+/// of programs and switches. `before`: processor counts of the machine before the run.
 pub fn conclude(
     mut testbed: Testbed<'_>,
     judging: Judging,
@@ -113,7 +113,7 @@ pub fn conclude(
     })
 }
 
-/// Reports the time from which on the folder keeps no frames, if there is one.
+/// Remark with the time from which on the run's folder keeps no frames; `None` if it keeps frames until the end.
 fn kept_until(evidence: &Evidence) -> Option<String> {
     let (at_ns, why) = evidence.kept.stopped.as_ref()?;
     let after = at_ns.saturating_sub(evidence.start_ns().unwrap_or(*at_ns));
@@ -123,7 +123,7 @@ fn kept_until(evidence: &Evidence) -> Option<String> {
     ))
 }
 
-/// "1 frame", "2 frames".
+/// Formats a number with its noun: "1 frame", "2 frames".
 fn count(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),

@@ -1,4 +1,4 @@
-//! When each step of the timeline came into force, and how far apart the switches were then.
+//! Computes when each step of the timeline came into force, and for how long the switches were in different steps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use serde::Serialize;
 
 use crate::experiment::fleet::EpochWrite;
 
-/// One occasion at which a step was due.
+/// One time at which a step of the timeline was due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepResult {
-    /// Name of the step.
+    /// Name of the step in the scenario.
     pub step: String,
-    /// Number of the step's epoch on the switches.
+    /// Number of the epoch that puts the step in force on the switches.
     pub epoch: u16,
-    /// When the step was due, since the start of the workload; for a step that waited for a condition, when it began.
+    /// When the step was due (or, if it waited for a condition, was written), in nanoseconds since the workload began.
     pub at_ns: u64,
-    /// From the first write's sending to the last one's confirmation; absent if the step was skipped because the next one was due
-    /// before it was written.
+    /// Time from the first switch's write to the last switch's confirmation; `None` if the step was skipped because the next
+    /// step was due before it was written.
     pub write_ns: Option<u64>,
-    /// From the first switch's confirmation to the last one's: in this time the switches were in different steps.
+    /// Time from the first switch's confirmation to the last one's, while switches were in different steps; `None` if skipped.
     pub skew_ns: Option<u64>,
 }
 
-/// When the workload began, in nanoseconds since 1970: when the first step came into force.
+/// When the workload began, in nanoseconds since 1970: when all switches had confirmed epoch 1. `None` if it never began.
 pub fn start_ns(writes: &[EpochWrite]) -> Option<u64> {
     let first = writes.iter().filter(|write| write.epoch == 1);
     first.map(|write| write.confirmed_ns).max()
 }
 
-/// When each epoch began, since the start of the workload: by the timeline, or, after an epoch that waited for a condition, when
-/// it was written. `None` if the epoch never began.
+/// When each epoch began, in nanoseconds since the workload began: by the timeline, or, from the first epoch on that waits for
+/// a condition, when it was written. `None` if the epoch never began.
 pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
     let start = start_ns(writes);
     let mut waits = false;
@@ -47,7 +47,7 @@ pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
     begun.collect()
 }
 
-/// The named steps that were due while the workload ran, in order.
+/// The named steps that were due while the workload ran, in the order of the timeline.
 pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<StepResult> {
     let mut of_epoch: BTreeMap<u16, Vec<&EpochWrite>> = BTreeMap::new();
     for write in writes {
@@ -75,7 +75,7 @@ pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<S
     due.collect()
 }
 
-/// The longest time for which switches were in different steps: over all beginnings and ends of steps.
+/// The longest time for which the switches were in different steps, in nanoseconds, over all epochs.
 pub fn longest_skew_ns(writes: &[EpochWrite]) -> u64 {
     let mut confirmed: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     // Epoch 0 is not a step: it disarms the faults.

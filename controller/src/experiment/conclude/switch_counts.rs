@@ -1,4 +1,4 @@
-//! Counts of the switches that are not counts of faults.
+//! Reads the switches' counts of lost, received, sent and unparsed frames.
 
 use proof::{Loser, Loss};
 use scenario::model::expect::metric::{Metric, Metrics, SwitchMetric};
@@ -9,7 +9,7 @@ use crate::experiment::fleet::FleetError;
 use crate::experiment::prepare::Testbed;
 use crate::target::PortCount;
 
-/// Frames that the switches report as lost.
+/// Frames that the switches report as lost in rings and queues, or as arrived after the lease of the faults.
 pub fn losses(testbed: &mut Testbed<'_>) -> Result<Vec<Loss>, FleetError> {
     let mut losses = Vec::new();
     for switch in &testbed.planned.plan.switches {
@@ -39,7 +39,7 @@ pub fn losses(testbed: &mut Testbed<'_>) -> Result<Vec<Loss>, FleetError> {
     Ok(losses)
 }
 
-/// Packet counts of the switches, as metrics.
+/// Number of received, sent, marked and unparsed frames of each switch, as metrics.
 pub fn metrics(testbed: &mut Testbed<'_>) -> Result<Metrics, FleetError> {
     let mut metrics = Metrics::new();
     for SwitchPlan { name, .. } in &testbed.planned.plan.switches {

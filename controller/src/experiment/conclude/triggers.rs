@@ -1,4 +1,4 @@
-//! Results of a run's triggers, from captures and counters.
+//! Judges the triggers of a run: compares the switches' counts with the captures.
 
 use std::time::Duration;
 
@@ -11,35 +11,35 @@ use super::evidence::Evidence;
 use crate::experiment::Planned;
 use proof::{Loss, Proof};
 
-/// The result of a trigger: the switch's count and the captures' count.
+/// The result of a trigger: how often it fired, as the switch counted it and as captures show it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TriggerResult {
-    /// Name of the trigger.
+    /// Name of the trigger in the scenario.
     pub name: String,
-    /// The switch that has the trigger.
+    /// Name of the switch that evaluates the trigger.
     pub switch: String,
-    /// Description of the trigger's condition, for readers.
+    /// The trigger's condition in words, for readers.
     pub what: String,
-    /// How often the trigger fired, for all keys together, as the switch counted it; `None` if the switch does not count it.
+    /// How often the trigger fired on the switch, for all keys together; `None` if the switch does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<u64>,
-    /// How often the trigger fired by the captures: the captured frames are replayed through the model.
+    /// How often the trigger fired when the captured frames were replayed through the model.
     pub observed: u64,
-    /// For a trigger with a state per key: frames that it would have counted, and whose key had no cell.
+    /// For a trigger with keys: number of frames that it did not count because their key had no register cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// Time from which on frames are missing, since the workload began; `observed` covers only frames before it.
+    /// Time since the workload began from which on captured frames are missing; `observed` covers only earlier frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
-    /// Whether the counts agree.
+    /// Whether the switch's count and that of the captures agree.
     pub proved: bool,
-    /// Why the counts do not agree, or other remarks.
+    /// Why the trigger is not proved, or remarks on a proved trigger; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl TriggerResult {
-    /// Results of all triggers, in declared order.
+    /// Judges all triggers by the evidence of the run; results are in declared order.
     pub fn all(planned: &Planned, proof: &Proof, evidence: &Evidence) -> Vec<TriggerResult> {
         let switches = planned.plan.switches.iter();
         let placed = switches.flat_map(|switch| switch.triggers.iter().map(move |t| (switch, t)));

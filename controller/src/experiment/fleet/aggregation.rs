@@ -1,4 +1,4 @@
-//! Table entries with which a switch sums a job's updates.
+//! Builds the table entries with which a switch of a scenario sums a job's updates.
 
 use p4lang::runtime::TableEntry;
 use scenario::model::Scenario;
@@ -9,8 +9,8 @@ use crate::jobs::contacts::{self, Contact};
 use crate::jobs::entries::{self, Summed};
 use crate::target::Item;
 
-/// Entries that make a switch sum updates of a job: the job, its members by the port that leads to each, and, where the program
-/// checks senders, the hosts that may send for the job.
+/// Table entries that make a switch sum a job: the job's entry, its members with the ports that lead to them, and, if the
+/// program checks senders, the ports that may send for the job.
 pub fn aggregation_entries(
     scenario: &Scenario,
     switch: &SwitchPlan,
@@ -31,7 +31,7 @@ pub fn aggregation_entries(
     told
 }
 
-/// Entries by which a switch recognizes the queue pairs of a job's ranks.
+/// Table entries by which a switch recognizes the RDMA queue pairs of a job's ranks.
 fn contacts(scenario: &Scenario, job: &Job, summing: &Summing, summed: &Summed) -> Vec<TableEntry> {
     let ranks = summing
         .children
@@ -50,7 +50,7 @@ fn contacts(scenario: &Scenario, job: &Job, summing: &Summing, summed: &Summed) 
     contacts::entries(job.number, job.window, &ranks.collect::<Vec<_>>())
 }
 
-/// Items that limit the jobs of a switch to their rates, where jobs have a rate.
+/// Meter configurations that limit the rates of the jobs on a switch; empty if the program does not check senders.
 pub fn rates(scenario: &Scenario, switch: &SwitchPlan) -> Vec<Item> {
     if !switch.guards_jobs {
         return Vec::new();
@@ -62,7 +62,7 @@ pub fn rates(scenario: &Scenario, switch: &SwitchPlan) -> Vec<Item> {
     here.collect()
 }
 
-/// The part of a job that a switch sums, by its ports.
+/// The slots and ports of a job on one switch; `None` if a port is missing in the topology.
 pub(crate) fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Option<Summed> {
     let port_to = |node: &String| Some(scenario.topology.next_hop(&summing.switch, node)?.number);
     let up = match &summing.parent {
@@ -85,7 +85,7 @@ pub(crate) fn summed(scenario: &Scenario, job: &Job, summing: &Summing) -> Optio
     })
 }
 
-/// Number of chunks of one iteration that carry values.
+/// Number of chunks with values in one iteration of the training.
 pub fn chunks_per_iteration() -> usize {
     host_agent::train::PARAMETERS.div_ceil(wire::VALUES_PER_PACKET)
 }

@@ -1,8 +1,8 @@
-//! Computes the changes that replace one plan by another on a switch that keeps forwarding.
+//! Computes how one plan replaces another on a switch that keeps forwarding.
 //!
-//! If both plans need the same program, only entries change. Otherwise the new program takes over entries and counts of the old
-//! one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT): entries that do not fit it are deleted before the change,
-//! and missing entries are written after it. All faults are disarmed meanwhile, so only forwarding entries matter.
+//! If both plans need the same program, only table entries change. Otherwise the new program takes over entries and counts of
+//! the old one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT): table entries that do not fit it are deleted
+//! before, and missing ones are written after the change. All faults are disarmed meanwhile, so only forwarding entries matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,31 +19,31 @@ use serde::Serialize;
 use crate::program::Program;
 use crate::target::{Item, UpdateType};
 
-/// One version of a switch: its plan, program and entries.
+/// A switch's plan, program and table entries, under the old scenario or under the new one.
 #[derive(Clone, Copy)]
 pub struct Version<'a> {
     /// The switch's part of the plan.
     pub planned: &'a SwitchPlan,
-    /// The switch's program.
+    /// The P4 program that the switch runs.
     pub program: &'a Program,
-    /// All entries that the switch holds before the timeline begins.
+    /// All table entries that the switch has before the timeline begins.
     pub entries: &'a [TableEntry],
 }
 
-/// The changes on a switch.
+/// The changes on a switch that replace one plan by another.
 #[derive(Debug, Clone, Serialize)]
 pub struct Change {
     /// Name of the switch.
     pub switch: String,
-    /// Reasons why the switch needs another program; empty if it keeps its program.
+    /// Why the switch needs another P4 program; empty if it keeps its program.
     pub new_program: Vec<String>,
-    /// Number of entries that stay.
+    /// Number of table entries that stay as they are.
     pub kept: usize,
-    /// Number of entries that are written.
+    /// Number of table entries that are inserted.
     pub inserted: usize,
-    /// Number of entries of which only the action changes.
+    /// Number of table entries whose action changes, but whose key stays.
     pub modified: usize,
-    /// Number of entries that are deleted.
+    /// Number of table entries that are deleted.
     pub deleted: usize,
     #[serde(skip)]
     before: Vec<(UpdateType, Item)>,
@@ -58,7 +58,7 @@ fn key_of(entry: &TableEntry) -> EntryKey<'_> {
 }
 
 impl Change {
-    /// Computes the changes from an old version of a switch to a new one.
+    /// Computes the changes from the old plan of a switch to the new one.
     pub fn between(old: Version<'_>, new: Version<'_>) -> Change {
         let new_program = match is_same_program(old.program, new.program) {
             true => Vec::new(),
@@ -82,17 +82,17 @@ impl Change {
         change
     }
 
-    /// Whether only entries change, and the switch keeps its program.
+    /// Whether the switch keeps its P4 program, so that only table entries change.
     pub fn keeps_program(&self) -> bool {
         self.new_program.is_empty()
     }
 
-    /// Updates for the old program, before the change.
+    /// Updates that the controller writes before the switch changes its program.
     pub fn before(&self) -> &[(UpdateType, Item)] {
         &self.before
     }
 
-    /// Updates for the new program (or the kept one), after the change.
+    /// Updates that the controller writes after the switch has changed its program, or all updates if it keeps its program.
     pub fn after(&self) -> &[(UpdateType, Item)] {
         &self.after
     }
@@ -174,7 +174,7 @@ impl Change {
         self.after = written.into_iter().chain(entries).chain(gone).collect();
     }
 
-    /// Handles default actions: one of a table that the new program lacks would prevent that program from taking over.
+    /// Resets default actions of tables that only the old program has: otherwise the new program could not take over.
     fn defaults(&mut self, old: &SwitchPlan, new: &SwitchPlan) {
         let stays = new.faulting();
         for direction in old.faulting() {
@@ -193,7 +193,7 @@ impl Change {
     }
 }
 
-/// Compares two programs as the compiler sees them: comments and file names make no difference.
+/// Whether two programs are the same for the compiler, whatever their comments and `#line` file names are.
 fn is_same_program(old: &Program, new: &Program) -> bool {
     let code = |program: &Program| -> Vec<String> {
         let text = String::from_utf8_lossy(&program.device_config);
@@ -206,7 +206,7 @@ fn is_same_program(old: &Program, new: &Program) -> bool {
     code(old) == code(new)
 }
 
-/// Lists the features that only the new program has, and those that only the old program has.
+/// Describes what differs between two programs: headers, fault units and triggers that only one of them has.
 fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
     let (had, has) = (headers(old.program), headers(new.program));
@@ -243,7 +243,7 @@ fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
     reasons
 }
 
-/// Returns a unit without the parts that are only for human readers.
+/// The specification of a fault unit, without the description for readers.
 fn shape(unit: &UnitSpec) -> UnitSpec {
     UnitSpec {
         about: String::new(),
@@ -251,7 +251,7 @@ fn shape(unit: &UnitSpec) -> UnitSpec {
     }
 }
 
-/// Names of the header types that parser-gen generated in a program.
+/// Names of the header types in the generated part of a program.
 fn headers(program: &Program) -> BTreeSet<String> {
     let generated = program
         .sources
@@ -267,17 +267,17 @@ fn headers(program: &Program) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Register cells that keep their values in other positions, or are cleared.
+/// Register cells that keep their values under the new plan, and registers that are cleared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptRegisters {
-    /// The source and destination of each cell: register name and cell index.
+    /// Cells whose values are copied, each with its old and its new position: register name and cell index.
     pub cells: Vec<((String, u64), (String, u64))>,
-    /// Registers whose cells are all set to 0 before carried values are written.
+    /// Registers whose cells are all set to 0 before the copied values are written.
     pub cleared: Vec<Register>,
 }
 
 impl KeptRegisters {
-    /// Determines which cells of a switch's units are carried over and which registers are cleared.
+    /// Determines the cells and registers of the switch; `over`: which faults continue; `had`: P4Info of the old program.
     pub fn new(over: &Over, plan: &Plan, new: Version<'_>, had: &P4Info) -> KeptRegisters {
         let has = &new.program.p4info;
         let mut carried = KeptRegisters::default();
@@ -327,7 +327,7 @@ impl KeptRegisters {
         carried
     }
 
-    /// The reads to perform before the change.
+    /// Reads of the copied cells, which the controller performs before the change.
     pub fn queries(&self) -> Vec<crate::target::Query> {
         let from = self
             .cells
@@ -339,7 +339,7 @@ impl KeptRegisters {
         from.collect()
     }
 
-    /// The writes to perform after the change. `read` holds the results of the queries, in order.
+    /// Writes of cleared registers and copied cells, to perform after the change. `read`: results of `queries`, in order.
     pub fn writes(&self, read: &[Vec<Value>]) -> Vec<(UpdateType, Item)> {
         let zero = |register: &Register| Item::Register {
             name: register.preamble.name.clone(),
@@ -371,7 +371,7 @@ fn registers(info: &P4Info, direction: Direction, unit: usize) -> impl Iterator<
     registers.filter(move |register| register.preamble.name.starts_with(&prefix))
 }
 
-/// Writes that reset the fault counters: each scenario starts them at 0.
+/// Writes that set all counters of faults to 0, as each scenario counts from 0.
 pub fn cleared_counters(info: &P4Info) -> Vec<(UpdateType, Item)> {
     let of_faults = |name: &str| {
         let lapsed = [Direction::Ingress, Direction::Egress].map(names::lease::lapsed);

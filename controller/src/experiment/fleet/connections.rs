@@ -28,35 +28,35 @@ use scenario::plan::announcement::{Announcement, Stream};
 use super::{Fleet, FleetError, now_ns};
 use crate::target::{Item, UpdateType};
 
-/// Name of the socket in the folder of the run's programs. No command has this name: command names have no dot.
+/// Name of the socket in the folder of the run's programs. No command's folder has this name: command names have no dot.
 const SOCKET: &str = "connections.socket";
-/// Maximum length of a line, in bytes.
+/// Maximum length of an announcement, which is one line of JSON, in bytes.
 const MOST_BYTES: usize = 1024;
-/// Maximum time for a program to send a line.
+/// Maximum time from a program's connection to the end of its announcement.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum number of programs that are served at once; more wait at the socket.
+/// Maximum number of programs that are served at once; further programs wait until the socket accepts them.
 const MOST_VISITORS: usize = 256;
-/// Maximum number of connections in a run, one after another; a repeated announcement counts again.
+/// Maximum number of connections that a run announces to switches; a restarted connection counts again.
 const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
-/// Maximum time of one iteration, so that announcements do not delay steps of the timeline.
+/// Maximum time for announcements in one iteration of a run, so that they do not delay steps of the timeline.
 const MOST_TURN: Duration = Duration::from_millis(2);
-/// Maximum number of remarks in a run.
+/// Maximum number of remarks on failed announcements in a run.
 const MOST_REMARKS: usize = 8;
-/// Number of streams in a connection.
+/// Number of packet streams in a connection: data and READ responses, in both directions.
 const STREAMS: usize = 4;
 
-/// The listener for announcements of RDMA connections.
+/// The socket at which the run's programs announce RDMA connections.
 pub struct Connections {
     path: PathBuf,
     listener: UnixListener,
-    /// Programs with an open connection to the socket; the first one in the queue is served first.
+    /// Programs that have connected to the socket, in the order in which they are served.
     visitors: VecDeque<Visitor>,
     generations: Generations,
-    /// Announcements that could not be delivered to the switches, and why.
+    /// Remarks on announcements that could not be written to all switches.
     remarks: Vec<String>,
 }
 
-/// A program that has connected to the socket.
+/// A program that has connected to the socket, and the part of its line that has arrived.
 struct Visitor {
     stream: UnixStream,
     line: Vec<u8>,
@@ -64,13 +64,13 @@ struct Visitor {
 }
 
 impl Connections {
-    /// Whether any fault needs announcements.
+    /// Whether a fault of the scenario selects by RDMA sequence numbers, and so needs announcements.
     pub fn are_wanted(scenario: &Scenario) -> bool {
         let mut faults = scenario.faults.iter();
         faults.any(|fault| matches!(fault.selection, Selection::Psn(_)))
     }
 
-    /// Listens in a folder that the run's programs can reach.
+    /// Creates the socket in `folder`, which the run's programs can reach.
     pub fn listen(folder: &Path) -> io::Result<Connections> {
         let path = folder.join(SOCKET);
         let listener = UnixListener::bind(&path)?;
@@ -91,12 +91,12 @@ impl Connections {
         &self.path
     }
 
-    /// Remarks for readers of the run's report.
+    /// Remarks on announcements that could not be written to all switches, for readers of the report.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// Reads announcements that have arrived and forwards them to the switches, for at most a moment. Waits for no program.
+    /// Writes announcements that have arrived to the switches, for about 2 ms at most. Does not wait for programs.
     pub fn poll(&mut self, fleet: &mut Fleet) {
         let since = Instant::now();
         while self.visitors.len() < MOST_VISITORS
@@ -132,7 +132,7 @@ impl Connections {
         }
     }
 
-    /// Handles a line, and returns the answer.
+    /// Writes the connection in a program's line to the switches, and returns the answer to the program.
     fn handle(&mut self, line: &str, fleet: &mut Fleet) -> String {
         let opened: Opened = match serde_json::from_str(line) {
             Ok(opened) => opened,
@@ -161,7 +161,7 @@ impl Connections {
     }
 }
 
-/// Streams of a connection: each way data and READ responses, with first numbers. READ responses use the requester's numbers.
+/// Streams of a connection with their first numbers: data and READ responses each way. READ responses use the requester's.
 fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
     let there = |responds| Stream {
         source: opened.local,
@@ -187,11 +187,11 @@ fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
     ]
 }
 
-/// One end of a connection: its address, its queue pair, and its first sequence number.
+/// One end of a connection: IPv4 address, queue pair number, first sequence number.
 type End = (Ipv4Addr, u32, u32);
 
-/// Generations of connections with the same pair of queue pairs. One end or both announce a connection; an end that announces
-/// it again has restarted, with the same sequence numbers if they follow from a seed.
+/// Numbers the generations of connections between the same two queue pairs. Each end may announce a connection once; if an end
+/// announces it again, the connection was restarted, even with the same sequence numbers.
 #[derive(Debug, Default)]
 struct Generations {
     of: BTreeMap<[(Ipv4Addr, u32); 2], Generation>,
@@ -202,12 +202,12 @@ struct Generations {
 struct Generation {
     number: u8,
     ends: [End; 2],
-    /// Which of the two ends have announced the connection.
+    /// Whether each of `ends` has announced this generation.
     by: [bool; 2],
 }
 
 impl Generations {
-    /// Returns the generation of an announced connection, from 1; `None` if the run has had too many connections.
+    /// Returns the generation of an announced connection, from 1; `None` if the run has announced [`MOST_CONNECTIONS`] before.
     fn announced(&mut self, opened: &Opened) -> Option<u8> {
         let own = (opened.local, opened.qp, opened.psn);
         let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
@@ -235,7 +235,7 @@ impl Generations {
     }
 }
 
-/// The result of reading from a visitor.
+/// Result of reading from a program's connection: a whole line, a part of one, or nothing to expect.
 enum Received {
     Line(String),
     More,
@@ -262,7 +262,7 @@ impl Visitor {
         }
     }
 
-    /// Whether the program still waits for the answer.
+    /// Whether the program is still connected, and waits for the answer.
     fn is_there(&mut self) -> bool {
         match self.stream.read(&mut [0; MOST_BYTES]) {
             Ok(len) => len > 0,
@@ -272,8 +272,8 @@ impl Visitor {
 }
 
 impl Fleet {
-    /// Announces streams to every running switch whose faults need them. When this returns, the switches number the packets of
-    /// these streams as announced. An error of one switch does not keep the announcement from the others.
+    /// Writes the first numbers of streams to every running switch whose faults need them. From then on, the switches number
+    /// the packets of these streams accordingly. An error of one switch does not prevent the writes to others.
     pub fn announce(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
         let written = self.each(|device| {
             let mut updates = Vec::new();
@@ -328,13 +328,13 @@ impl Fleet {
         failed
     }
 
-    /// Announcements of RDMA connections to switches.
+    /// Announcements of RDMA connections that the switches have received, in order.
     pub fn announcements(&self) -> &[Announcement] {
         &self.announcements
     }
 }
 
-/// Table and key of an entry, which distinguish it from others.
+/// Text of an entry's table and key, which identify the entry on a switch.
 fn key(entry: &TableEntry) -> String {
     format!("{} {:?}", entry.table, entry.key)
 }

@@ -1,4 +1,4 @@
-//! Counters of the switches.
+//! Reads the counters of the switches: hits of faults, triggers, ports and queues.
 
 #[cfg(feature = "testbed")]
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::experiment::Planned;
 use crate::target::{Item, Query};
 
 impl Fleet {
-    /// Number of packets that met faults whose lease had run out.
+    /// Number of packets that met no fault at a switch, because the lease of the switch's faults had run out.
     pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.device(switch) else {
             return Ok(0);
@@ -25,7 +25,7 @@ impl Fleet {
         Ok(lapsed)
     }
 
-    /// Cells of a counter of a switch.
+    /// Values of all cells of a switch's counter; empty if the switch is down.
     pub fn counter(&mut self, switch: &str, name: &str) -> Result<Vec<CounterValue>, FleetError> {
         let Some(device) = self.running(switch) else {
             return Ok(Vec::new());
@@ -41,17 +41,17 @@ impl Fleet {
         Ok(items.into_iter().map(value).collect())
     }
 
-    /// Count of hits of each injection, in the plan's order.
+    /// Number of hits that the switches counted, by injection of the plan.
     pub fn fired(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
         self.cells(plan, |injection| Some(&injection.counter))
     }
 
-    /// Number of packets that found no cell for their key, by injection.
+    /// Number of packets whose key had no register cell, as the switches counted them, by injection of the plan.
     pub fn keyless(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
         self.cells(plan, |injection| injection.keyless.as_ref())
     }
 
-    /// Each injection's cell of a counter; 0 for an injection without the counter.
+    /// The counter cell of each injection, by injection of the plan; 0 for an injection without the counter.
     fn cells(
         &mut self,
         plan: &Plan,
@@ -67,7 +67,7 @@ impl Fleet {
         plan.injections.iter().map(count).collect()
     }
 
-    /// The switches' counts of each trigger of the scenario, in declared order.
+    /// Counts of each trigger of the scenario on its switch, in declared order.
     pub fn triggers(&mut self, planned: &Planned) -> Result<Vec<TriggerCount>, FleetError> {
         let mut counts = vec![TriggerCount::default(); planned.scenario.triggers.len()];
         for switch in &planned.plan.switches {
@@ -88,7 +88,7 @@ impl Fleet {
         Ok(counts)
     }
 
-    /// Scheduling priority of each switch, if the switch reports it.
+    /// Scheduling priority of each switch that reports it, by the switch's name.
     #[cfg(feature = "testbed")]
     pub fn priorities(&mut self) -> BTreeMap<String, String> {
         let devices = self.devices.iter_mut().filter(|device| !device.is_down);
@@ -100,7 +100,7 @@ impl Fleet {
             .collect()
     }
 
-    /// The counters of a switch's ports.
+    /// Frames and bytes that each port of a switch counted; empty if the switch is down.
     #[cfg(feature = "testbed")]
     pub fn port_counts(
         &mut self,
@@ -112,7 +112,7 @@ impl Fleet {
         Ok(device.target.port_counts()?)
     }
 
-    /// Number of frames that met a full queue within a switch.
+    /// Number of frames that a switch lost because a queue within it was full; 0 if the switch is down.
     #[cfg(feature = "testbed")]
     pub fn queue_losses(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.running(switch) else {

@@ -1,52 +1,52 @@
-//! Log of the writes and announcements that the controller sends to switches, for the judge that judges their frames meanwhile.
+//! Passes the writes, announcements and outages of switches from the controller's thread to the judge's thread.
 
 use std::sync::{Mutex, PoisonError};
 
 use proof::{EpochWrite, Outage};
 use scenario::plan::announcement::Announcement;
 
-/// Log entries that the judge has not taken yet.
+/// Writes, announcements and outages that the judge has not taken yet.
 #[derive(Debug, Default)]
 pub struct JudgeLog(Mutex<Pending>);
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// When the write of a step began that not all switches have confirmed, in nanoseconds since 1970.
+    /// When the controller began to write the present step, in nanoseconds since 1970; `None` if no step is being written.
     writing_ns: Option<u64>,
     writes: Vec<EpochWrite>,
     announcements: Vec<Announcement>,
     outages: Vec<Outage>,
 }
 
-/// Log entries since the judge took the last ones.
+/// Writes, announcements and outages since the judge took the last ones.
 #[derive(Debug)]
 pub struct LogEntries {
-    /// Steps that the switches have confirmed.
+    /// Epochs that the switches have confirmed.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
     pub announcements: Vec<Announcement>,
     /// Outages of switches that began or ended.
     pub outages: Vec<Outage>,
-    /// Every entry sent before this time, in nanoseconds since 1970, is in this value or in an earlier one.
+    /// Time in nanoseconds since 1970: all writes and announcements sent before it are in this value or in an earlier one.
     pub until_ns: u64,
 }
 
 impl JudgeLog {
-    /// Records that the write of a step begins.
+    /// Records that the controller begins to write a step to the switches.
     pub fn begin(&self) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Read under the lock: any entry sent from now on is later.
         untaken.writing_ns = Some(super::now_ns());
     }
 
-    /// Records that the step was written, with its writes on these switches.
+    /// Records that the switches have confirmed the step, with the time of each switch's write.
     pub fn end(&self, writes: &[EpochWrite]) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.writes.extend_from_slice(writes);
         untaken.writing_ns = None;
     }
 
-    /// Records announcements of RDMA connections to a switch.
+    /// Records announcements of RDMA connections that switches have received.
     pub fn announce(&self, announcements: &[Announcement]) {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         untaken.announcements.extend_from_slice(announcements);
@@ -58,7 +58,7 @@ impl JudgeLog {
         untaken.outages.push(outage);
     }
 
-    /// Takes the log entries; they are complete up to `until_ns` if no step is being written.
+    /// Takes all entries; they are complete up to `until_ns`, or up to the start of a step that is being written.
     pub fn take(&self, until_ns: u64) -> LogEntries {
         let mut untaken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until_ns = untaken.writing_ns.unwrap_or(until_ns).min(until_ns);

@@ -1,5 +1,5 @@
-//! Keeps the lease of the faults of one switch: a separate thread refreshes it over a separate session, so no other work of
-//! the controller delays a refresh.
+//! Keeps refreshing the lease of the faults on one switch, in a separate thread over a separate session, so that no other work
+//! of the controller delays a refresh.
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
@@ -11,29 +11,29 @@ use scenario::model::lease::Lease;
 
 use crate::target::{Item, LeaseSession, TargetError, UpdateType};
 
-/// Why a lease cannot be kept.
+/// Why the lease of a switch's faults cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// An error of the switch or its session.
+    /// The switch or its session returned an error.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The keeper's thread did not start.
+    /// The thread that refreshes the lease did not start.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// Builds the updates that set the deadline of a lease, given in ticks of the switch's clock.
+/// Builds the updates that set the deadline of a lease; the argument is the deadline in ticks of the switch's clock.
 type SetDeadline = Box<dyn Fn(u64) -> Vec<(UpdateType, Item)> + Send>;
 
-/// Keeps a lease until it is dropped. The faults then end with the lease.
+/// Keeps refreshing the lease of a switch's faults until it is dropped; the faults end soon after, with their lease.
 pub(super) struct LeaseKeeper {
-    /// The thread ends when this is dropped.
+    /// The thread ends when this sender is dropped.
     running: Option<Sender<Infallible>>,
     thread: Option<JoinHandle<Result<(), TargetError>>>,
 }
 
 impl LeaseKeeper {
-    /// Refreshes the lease, and then starts the thread that keeps it.
+    /// Refreshes the lease once, and then starts the thread that keeps refreshing it.
     pub fn start(
         session: Box<dyn LeaseSession>,
         lease: Lease,
@@ -57,7 +57,7 @@ impl LeaseKeeper {
         })
     }
 
-    /// Returns the error that ended the thread, once. A lease that is no longer refreshed runs out.
+    /// Returns the error that ended the thread, but only once; the lease then runs out.
     pub fn check(&mut self) -> Result<(), TargetError> {
         match self.thread.take_if(|thread| thread.is_finished()) {
             Some(thread) => join(thread),
@@ -65,12 +65,12 @@ impl LeaseKeeper {
         }
     }
 
-    /// Asks the thread to end, and does not wait for it.
+    /// Asks the keeper's thread to end, without waiting until it has ended.
     pub fn begin_end(&mut self) {
         self.running = None;
     }
 
-    /// Ends the thread. Returns the error that ended it before, unless [`LeaseKeeper::check`] has returned it.
+    /// Ends the thread, and returns the error that ended it before, unless [`LeaseKeeper::check`] has returned this error.
     pub fn end(mut self) -> Result<(), TargetError> {
         self.begin_end();
         self.thread.take().map_or(Ok(()), join)
@@ -91,7 +91,7 @@ fn join(thread: JoinHandle<Result<(), TargetError>>) -> Result<(), TargetError> 
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// State of the keeper's thread.
+/// State that the thread owns: its session with the switch, and the lease.
 struct Held {
     session: Box<dyn LeaseSession>,
     lease: Lease,
@@ -99,7 +99,7 @@ struct Held {
 }
 
 impl Held {
-    /// Refreshes the lease at its time, until `ended` has no sender.
+    /// Refreshes the lease every `refresh_ns`, until the sender of `ended` is dropped.
     fn keep(mut self, begun: Instant, ended: &Receiver<Infallible>) -> Result<(), TargetError> {
         let every = Duration::from_nanos(self.lease.refresh_ns);
         let mut begun = begun;
@@ -113,8 +113,8 @@ impl Held {
         }
     }
 
-    /// Asks the switch for its clock first: that time is past when the deadline is written, so a lease never lasts longer than
-    /// the file says.
+    /// Sets the deadline to the switch's clock plus the duration of the lease. The clock is read before the deadline is
+    /// written, so that a lease never lasts longer than the file says.
     fn refresh(&mut self) -> Result<(), TargetError> {
         let deadline = self.session.clock()?.after(self.lease.for_ns);
         self.session.write(&(self.set_deadline)(deadline))

@@ -1,4 +1,4 @@
-//! The switches of an experiment: sessions with them, their programs, their entries.
+//! Sessions with all switches of an experiment: loads their programs, writes their entries, arms faults and reads counters.
 
 pub mod aggregation;
 pub mod change;
@@ -35,25 +35,25 @@ use crate::target::{Item, Target, TargetError, UpdateType};
 #[cfg(feature = "testbed")]
 use crate::target::{P4Runtime, Query};
 
-/// Errors of an experiment's switches.
+/// Errors of the switches of an experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// An error of a switch's program.
+    /// The P4 program of a switch could not be built.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// An error of a session with a switch.
+    /// A session with a switch returned an error.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A running switch that weir cannot attach to.
+    /// Weir cannot attach to a running switch.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// The runtime did not start.
+    /// The asynchronous runtime for the sessions did not start.
     #[error("cannot start a runtime: {0}")]
     Runtime(std::io::Error),
-    /// An error of a lease.
+    /// The lease of a switch's faults could not be kept.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// The switches cannot take another scenario.
+    /// The switches cannot take another scenario; contains the reason.
     #[error("{0}")]
     Replace(String),
 }
@@ -64,22 +64,22 @@ struct Device {
     target: Box<dyn Target>,
     program: Arc<Program>,
     planned: SwitchPlan,
-    /// Entries in the switch's tables, without default actions.
+    /// Table entries that the switch has, without default actions.
     entries: Vec<TableEntry>,
-    /// Announcements of RDMA connections that the switch has received, by table and key.
+    /// Entries for announced RDMA connections that the switch has, by their table and key.
     #[cfg(feature = "testbed")]
     told: BTreeMap<String, TableEntry>,
-    /// Items that limit jobs to their rates.
+    /// Meter configurations that limit jobs to their rates.
     rates: Vec<Item>,
-    /// Whether a fault has ended the switch's process: no request is answered.
+    /// Whether the switch's process has ended, by a fault or by itself: then the controller sends it nothing.
     is_down: bool,
-    /// Refreshes the lease of its faults while they are armed.
+    /// Refreshes the lease of the switch's faults; `None` while no fault is armed.
     lease: Option<LeaseKeeper>,
-    /// Time and reason of a failed refresh of its lease.
+    /// Time and error of a refresh of the lease that failed; `None` if none did.
     lapsed: Option<(Instant, TargetError)>,
 }
 
-/// A dying process closes its sessions first. The run notices its death within this time.
+/// How long after a failed refresh the run may notice that the switch has died: a dying process closes its sessions first.
 const DYING: Duration = Duration::from_millis(300);
 
 impl Device {
@@ -87,7 +87,7 @@ impl Device {
         Ok(self.target.write(&defaults(calls))?)
     }
 
-    /// Keeps the lease of the switch's faults from now on, if it has any: refreshes it once before this returns.
+    /// Refreshes the lease of the switch's faults once, and then keeps refreshing it in a thread; does nothing without faults.
     fn keep_lease(&mut self, lease: Lease, runtime: &Arc<Runtime>) -> Result<(), FleetError> {
         if self.lease.is_some() || self.planned.faulting().is_empty() {
             return Ok(());
@@ -100,7 +100,7 @@ impl Device {
     }
 }
 
-/// Updates that set default actions.
+/// Updates that set the default actions of tables; each call names the table and the action.
 fn defaults(calls: Vec<(String, ActionCall)>) -> Vec<(UpdateType, Item)> {
     let calls = calls.into_iter().map(|(table, action)| {
         let action = Some(action);
@@ -109,7 +109,7 @@ fn defaults(calls: Vec<(String, ActionCall)>) -> Vec<(UpdateType, Item)> {
     calls.collect()
 }
 
-/// Creates a runtime that one thread drives.
+/// Creates an asynchronous runtime with one thread.
 fn new_runtime() -> Result<Arc<Runtime>, FleetError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -118,7 +118,7 @@ fn new_runtime() -> Result<Arc<Runtime>, FleetError> {
     Ok(Arc::new(runtime.map_err(FleetError::Runtime)?))
 }
 
-/// Entries of a switch's tables before the timeline begins.
+/// All table entries that a switch has before the timeline begins.
 fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec<TableEntry> {
     let mut entries: Vec<TableEntry> = program.classify.clone();
     entries.extend(switch.entries.iter().cloned());
@@ -130,7 +130,7 @@ fn entries(planned: &Planned, switch: &SwitchPlan, program: &Program) -> Vec<Tab
     entries
 }
 
-/// All updates that a switch receives before the timeline begins.
+/// Updates that write a switch's multicast groups, clone sessions and table entries before the timeline begins.
 fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> {
     let groups = switch.groups.iter().cloned().map(Item::MulticastGroup);
     let sessions = switch.sessions.iter().cloned().map(Item::CloneSession);
@@ -139,13 +139,13 @@ fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> 
     all.map(|item| (UpdateType::Insert, item)).collect()
 }
 
-/// Updates for cells that exist in any case.
+/// Updates that set items which always exist, such as meter cells.
 fn set(cells: &[Item]) -> Vec<(UpdateType, Item)> {
     let cells = cells.iter().cloned();
     cells.map(|cell| (UpdateType::Modify, cell)).collect()
 }
 
-/// Calls a function for all running switches, each in a separate thread, and waits for all.
+/// Calls `act` for all running switches, each in a separate thread, and waits for all of them.
 fn at_once<T: Send>(
     devices: &mut [Device],
     act: impl Fn(&mut Device) -> Result<T, FleetError> + Sync,
@@ -168,29 +168,29 @@ fn at_once<T: Send>(
     })
 }
 
-/// The switches of an experiment.
+/// The sessions with all switches of an experiment, and the state that the controller has written to them.
 pub struct Fleet {
     devices: Vec<Device>,
     epoch_writes: Vec<EpochWrite>,
-    /// Announcements of RDMA connections that the switches received.
+    /// Announcements of RDMA connections that the switches have received, in order.
     #[cfg(feature = "testbed")]
     announcements: Vec<Announcement>,
-    /// Log of epoch writes and announcements, for the judge of a run in progress.
+    /// Log of writes, announcements and outages, which the judge's thread reads during the run.
     #[cfg(feature = "testbed")]
     pub(super) log: Arc<JudgeLog>,
     lease: Option<Lease>,
-    /// Drives the sessions that refresh leases, and nothing else.
+    /// Runtime of the sessions that refresh leases, which nothing else uses; `None` before the first lease.
     lease_runtime: Option<Arc<Runtime>>,
-    /// The epoch that was put in force last.
+    /// Number of the epoch that was put in force last; 0 if no fault is armed.
     epoch: u16,
-    /// Runtime for sessions with switches that restart.
+    /// Runtime of the new sessions with switches that are restarted.
     #[cfg(feature = "testbed")]
     runtime: Arc<Runtime>,
 }
 
 impl Fleet {
-    /// Attaches to switches that run already, at these addresses: loads each one's program and writes the plan; no fault is
-    /// armed. If the kind of switch supports it, the switch keeps forwarding its former traffic until all is written.
+    /// Attaches to running switches: loads each switch's program and writes the plan without arming faults. `addresses`: by
+    /// switch name. If its kind supports it, a switch forwards its former traffic until all is written.
     pub fn attach(
         planned: &Planned,
         addresses: &BTreeMap<String, String>,
@@ -212,8 +212,8 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Builds each switch's program, has `ready` bring the switch up with it, and writes the plan. `ready` receives the
-    /// switch's name and its device id.
+    /// Builds each switch's program, calls `ready` to start the switch with it, and writes the plan. `ready` receives the
+    /// runtime for the session, the switch's name, its device id and its program.
     pub fn with<E: From<FleetError>>(
         planned: &Planned,
         switches: &Switches,
@@ -270,12 +270,12 @@ impl Fleet {
             .find(|device| device.target.name() == switch)
     }
 
-    /// Finds a switch by name, unless a fault has taken it down.
+    /// The session with a switch, by the switch's name; `None` if the switch is down or unknown.
     fn running(&mut self, switch: &str) -> Option<&mut Device> {
         self.device(switch).filter(|device| !device.is_down)
     }
 
-    /// Calls a function for all running switches at once.
+    /// Calls `act` for all running switches at once, and waits for all of them.
     #[cfg(feature = "testbed")]
     fn each<T: Send>(
         &mut self,
@@ -284,20 +284,20 @@ impl Fleet {
         at_once(&mut self.devices, act)
     }
 
-    /// A switch by name.
+    /// The session with a switch, by the switch's name, even if the switch is down; `None` for an unknown name.
     pub fn target(&mut self, switch: &str) -> Option<&mut dyn Target> {
         self.device(switch)
             .map(|device| &mut *device.target as &mut dyn Target)
     }
 
-    /// The program of a switch.
+    /// The P4 program of a switch; `None` for an unknown name.
     pub fn program(&mut self, switch: &str) -> Option<Arc<Program>> {
         self.device(switch)
             .map(|device| Arc::clone(&device.program))
     }
 
-    /// Puts an epoch in force on every switch, in each pipeline that has faults; 0 disarms. Writes to all switches at once; a
-    /// switch that does not answer does not delay the others. The lease of the faults in force is kept from then on.
+    /// Puts an epoch in force on every switch, in each pipeline that has faults; epoch 0 disarms all faults. Writes to all
+    /// switches at once, so a slow switch delays no other. Also keeps refreshing the lease of the faults, until epoch 0.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
         self.epoch = epoch;
         match epoch {
@@ -337,7 +337,7 @@ impl Fleet {
         }
     }
 
-    /// Disarms all faults, unless they are disarmed already.
+    /// Puts epoch 0 in force, which disarms all faults, unless it is in force already.
     pub fn disarm(&mut self) -> Result<(), FleetError> {
         match self.epoch_writes.last() {
             Some(last) if last.epoch == 0 => Ok(()),
@@ -369,7 +369,7 @@ impl Fleet {
         devices.filter_map(|device| device.lease.as_mut())
     }
 
-    /// Keeps the leases of all running switches from now on: refreshes them once before this returns.
+    /// Refreshes the leases of all running switches once, and then keeps refreshing them in threads.
     fn keep_leases(&mut self) -> Result<(), FleetError> {
         let Some((lease, runtime)) = self.leased()? else {
             return Ok(());
@@ -378,7 +378,7 @@ impl Fleet {
         at_once(&mut self.devices, keep).into_iter().collect()
     }
 
-    /// The lease of the scenario's faults, if they have one, and the runtime of the sessions that refresh it.
+    /// The scenario's lease and the runtime for sessions that refresh it; `None` if the scenario has no lease.
     fn leased(&mut self) -> Result<Option<(Lease, Arc<Runtime>)>, FleetError> {
         let Some(lease) = self.lease else {
             return Ok(None);
@@ -391,7 +391,7 @@ impl Fleet {
         Ok(Some((lease, runtime)))
     }
 
-    /// Stops refreshing the leases. Returns the first error that ended a refresh before, unless it was returned already.
+    /// Stops refreshing the leases. Returns the first error that ended a refresh and was not returned before.
     fn end_leases(&mut self) -> Result<(), FleetError> {
         let mut ended = Ok(());
         for device in &mut self.devices {
@@ -405,12 +405,12 @@ impl Fleet {
         Ok(ended?)
     }
 
-    /// The epoch that is in force on every switch.
+    /// Number of the epoch that is in force on every switch; 0 if no fault is armed.
     pub fn epoch(&self) -> u16 {
         self.epoch
     }
 
-    /// Marks a switch as down because a fault ends its process: the fleet ignores it until [`Fleet::bring_up`].
+    /// Marks a switch as down because its process ends: the fleet sends it nothing until [`Fleet::bring_up`].
     #[cfg(feature = "testbed")]
     pub(super) fn take_down(&mut self, switch: &str) {
         if let Some(device) = self.device(switch) {
@@ -420,8 +420,8 @@ impl Fleet {
         }
     }
 
-    /// Connects to the new process of a switch: writes everything that the former process had received, with the step and the
-    /// lease in force. Returns how many items the switch shows when it is read, and out of how many.
+    /// Connects to the new process of a restarted switch, and writes everything that its former process had, with the epoch and
+    /// the lease in force. Returns how many of the written items the switch shows when it is read, and how many were written.
     #[cfg(feature = "testbed")]
     pub(super) fn bring_up(
         &mut self,
@@ -456,7 +456,7 @@ impl Fleet {
         Ok((shown.count(), updates.len()))
     }
 
-    /// The writes of epochs so far, in the order in which they were sent.
+    /// When each switch confirmed each epoch, in the order in which the epochs were sent.
     pub fn epoch_writes(&self) -> &[EpochWrite] {
         &self.epoch_writes
     }

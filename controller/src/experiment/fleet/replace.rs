@@ -1,4 +1,4 @@
-//! Replaces a scenario by another one on switches that keep forwarding.
+//! Replaces the running scenario by another one on switches that keep forwarding.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::experiment::Planned;
 use crate::program::{Program, build};
 use crate::target::{Item, Kind};
 
-/// Maximum wait for packets that faults hold; a packet that is held longer is lost with its program.
+/// How long at most to wait for packets that faults hold; a packet that is held longer is lost.
 const LONGEST_STAY: Duration = Duration::from_secs(10);
-/// Tolerance for a switch that releases a held packet late.
+/// Additional wait, for a switch that releases a held packet late.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// A scenario that is ready to replace another one: planned, its programs built and checked.
+/// A scenario that is ready to replace the running one: it is planned, and its P4 programs are built.
 pub struct Replacement {
-    /// The scenario.
+    /// The new scenario with its plan.
     pub planned: Planned,
     programs: Vec<Program>,
-    /// Which faults continue, and which do not.
+    /// Which faults of the running scenario continue, and which do not.
     pub over: Over,
-    /// For how long the old scenario's faults hold the packets that they hit.
+    /// How long to wait for packets that the running scenario's faults hold.
     held: Duration,
 }
 
 impl Replacement {
-    /// Prepares `new` to replace `old`; touches no switch.
+    /// Prepares `new` to replace the running scenario `old`; sends nothing to switches. `p4src`: folder with replaced P4 files.
     pub fn prepare(
         old: &Planned,
         new: Planned,
@@ -71,7 +71,7 @@ impl Replacement {
         })
     }
 
-    /// Lists the changes on each switch that `old` was written to.
+    /// The changes on each switch on which `old` runs.
     pub fn changes(&self, old: &Planned, kind: Kind) -> Result<Vec<Change>, FleetError> {
         let mut changes = Vec::new();
         for (planned, program) in self.planned.plan.switches.iter().zip(&self.programs) {
@@ -97,8 +97,8 @@ impl Replacement {
 }
 
 impl Fleet {
-    /// Replaces the scenario that the switches run: disarms all faults, waits for held packets, and changes each switch between
-    /// two frames. No fault is armed afterwards. Returns the changes on each switch.
+    /// Replaces the running scenario: disarms all faults, waits for held packets, and changes each switch between two frames.
+    /// Afterwards no fault is armed. Returns the changes on each switch.
     pub fn replace(&mut self, next: &Replacement) -> Result<Vec<Change>, FleetError> {
         self.disarm()?;
         std::thread::sleep(next.held);

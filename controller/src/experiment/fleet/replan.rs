@@ -1,4 +1,4 @@
-//! Installs another plan of gradients, and other routes, on the switches that are reachable.
+//! Installs a new plan of a training's gradients, with its routes, on the switches that are reachable.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::aggregation::aggregation_entries;
 use super::change::{Change, Version};
 use super::{Device, Fleet, FleetError};
 
-/// Whether all entries of a table belong to a plan for gradients, or to forwarding.
+/// Whether all entries of a table are replaced by a new plan: those of jobs and of forwarding.
 fn is_replaced(table: &str) -> bool {
     let of_jobs = [
         aggregate::JOBS,
@@ -22,7 +22,7 @@ fn is_replaced(table: &str) -> bool {
 }
 
 impl Fleet {
-    /// Switches that a fault has ended, or whose session has ended.
+    /// Names of the switches whose process a fault has ended or whose session has ended.
     pub(in crate::experiment) fn gone(&self) -> BTreeSet<String> {
         let devices = self.devices.iter().filter(|device| !device.is_there());
         devices
@@ -30,8 +30,8 @@ impl Fleet {
             .collect()
     }
 
-    /// Installs on all reachable switches where gradients go and are summed from now on, and all other routes. A switch that dies
-    /// meanwhile is no error: [`Fleet::gone`] lists it the next time.
+    /// Installs the sums and routes of `scenario` on all reachable switches. A switch that dies meanwhile causes no error: the
+    /// next call of [`Fleet::gone`] lists it.
     pub(in crate::experiment) fn install(
         &mut self,
         scenario: &Scenario,

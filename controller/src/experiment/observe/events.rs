@@ -1,4 +1,4 @@
-//! The lines of `events.jsonl`: one for each frame that a fault hit or should have hit.
+//! The lines of `events.jsonl`: one for each frame that a packet fault hit or should have hit.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,89 +10,89 @@ use serde::Serialize;
 use crate::experiment::Planned;
 use proof::{Hit, Outcome};
 
-/// A fault hit a frame, or should have hit it.
+/// A line of `events.jsonl`: a frame that a packet fault hit or should have hit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event<'a> {
-    /// When the frame arrived, in nanoseconds since 1970.
+    /// When the frame arrived at the switch, in nanoseconds since 1970.
     pub at_ns: u64,
     /// Name of the fault.
     pub fault: &'a str,
-    /// Effect of the fault.
+    /// Word for the fault's effect, such as `drop`.
     pub effect: &'static str,
-    /// The flow of the fault that the frame belongs to.
+    /// Name of the fault's flow that the frame belongs to.
     pub flow: &'a str,
-    /// The switch at which the frame arrived.
+    /// Name of the switch at which the frame arrived.
     pub switch: &'a str,
-    /// The port by which the frame arrived.
+    /// Number of the port at which the frame arrived.
     pub port: u32,
-    /// The frame's number among the frames that arrived at the port, from 1.
+    /// Number of the frame among all frames that arrived at the port, from 1.
     pub frame: usize,
-    /// The frame's number, from 1, among the frames of the flow, or of its key in the flow, that the fault examined.
+    /// Number of the frame, from 1, among the frames of the flow, or of its key in the flow, that the fault examined.
     pub ordinal: u64,
-    /// The frame's position in its RDMA connection, if the fault selects by position.
+    /// Position of the frame in its RDMA connection; `None` unless the fault selects by sequence number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaPosition>,
-    /// The epoch of the step that was in force.
+    /// Number of the epoch that was in force when the frame arrived.
     pub epoch: u16,
-    /// Whether the fault acted correctly.
+    /// Whether the fault hit the frame as it had to, missed it, or hit it wrongly.
     pub outcome: Outcome,
-    /// Addresses, ports, and the fields of a RoCEv2 header if the frame has one.
+    /// Addresses, ports and RoCEv2 fields of the frame, by filter name, such as `ip.src`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<&'static str, String>,
-    /// Length of the frame in bytes.
+    /// Length of the frame when it arrived, in bytes.
     pub bytes: u32,
-    /// When copies of the frame left, by port.
+    /// Copies of the frame that left the switch, by port.
     pub left: Vec<Left<'a>>,
-    /// Bytes that had to change, if the effect changes any.
+    /// Bytes that the effect had to change; empty for an effect that changes none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<ChangedBytes>,
-    /// Length in bytes that the frame had to have when it left, if that differs from `bytes`.
+    /// Length in bytes that the frame had to have when it left the switch; `None` if that is `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_to: Option<u32>,
 }
 
-/// Position of a data packet in its RDMA connection; its queue pair and sequence number are among the fields.
+/// Position of a data packet in its RDMA connection. The event's `fields` have the packet's queue pair and sequence number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RdmaPosition {
-    /// The packet's sequence number minus the connection's first one.
+    /// Sequence number of the packet minus the first sequence number of its connection.
     pub relative_psn: u32,
-    /// The round of the connection in which the packet arrived, from 1.
+    /// Round of the connection, from 1: a packet whose sequence number does not follow the previous one begins a new round.
     pub round: u32,
-    /// How the switch knows the first packet: by an announcement, or as the first packet that it saw.
+    /// Where the switch got the connection's first sequence number from.
     pub first: FirstPsn,
 }
 
-/// See [`RdmaPosition::first`].
+/// Where a switch got the first sequence number of an RDMA connection from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstPsn {
-    /// An endpoint that opened the connection announced the number.
+    /// A program at one end of the connection announced the number.
     Told,
-    /// No endpoint announced the number; the switch took that of the first packet.
+    /// No program announced the number: it is that of the first packet that the switch saw.
     Seen,
 }
 
-/// Copies that left by a port.
+/// Copies of a frame that left the switch through one port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Left<'a> {
     /// Number of the port.
     pub port: u32,
-    /// When each copy left, in nanoseconds since 1970.
+    /// When each copy of the frame left through the port, in nanoseconds since 1970.
     pub at_ns: &'a [u64],
 }
 
-/// A run of bytes that had to change.
+/// Consecutive bytes of a frame that a fault had to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedBytes {
-    /// Offset of the first byte in the frame.
+    /// Offset of the first changed byte in the frame, from 0.
     pub at: usize,
-    /// The bytes before the change, in hexadecimal.
+    /// The bytes before the change, in hexadecimal digits.
     pub from: String,
-    /// The bytes after the change, in hexadecimal.
+    /// The bytes after the change, in hexadecimal digits.
     pub to: String,
 }
 
-/// Fields of a frame that an event reports, by names of filters.
+/// Filter names of the fields that an event reports.
 const FIELDS: [&str; 10] = [
     "ip.src",
     "ip.dst",
@@ -106,7 +106,7 @@ const FIELDS: [&str; 10] = [
     "roce.psn",
 ];
 
-/// The events of a run: switch by switch, in the order in which the frames arrived.
+/// The events of a run's hits, in the order of the hits.
 pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
     let library = &planned.scenario.protocols;
     let of_hit = |hit: &'a Hit| {
@@ -151,7 +151,7 @@ pub fn events<'a>(planned: &'a Planned, hits: &'a [Hit]) -> Vec<Event<'a>> {
     hits.iter().filter_map(of_hit).collect()
 }
 
-/// Reported fields of a frame that arrived by a port.
+/// Reported fields of a frame that arrived at a port, with their values, by filter name.
 pub fn fields(library: &Library, frame: &[u8], port: u32) -> BTreeMap<&'static str, String> {
     let values = library.dissect(frame, port);
     let fields = FIELDS.iter().filter_map(|name| {
@@ -172,7 +172,7 @@ fn show(ty: FieldType, value: &Value) -> Option<String> {
     })
 }
 
-/// Runs of bytes that differ between a frame and its rewritten form.
+/// Sequences of bytes that differ between a frame and the form into which the fault had to rewrite it.
 fn changed(before: &[u8], after: &Rewritten) -> Vec<ChangedBytes> {
     let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
     for (at, (from, to)) in before.iter().zip(&after.bytes).enumerate() {

@@ -1,4 +1,4 @@
-//! Frames that faults hit, in the order of their arrival, written to `events.jsonl` during a run.
+//! Writes the hits of packet faults to `events.jsonl` during a run, in the order in which the frames arrived.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,18 +10,18 @@ use proof::{Hit, Outcome};
 use super::events;
 use crate::experiment::Planned;
 
-/// Name of the log in the folder of a run. It has one line for each frame that a fault hit or should have hit, then one for each
-/// fault of a program or a switch that was carried out.
+/// Name of the log of hits in the folder of a run. It has one line for each frame that a fault hit or should have hit, then one
+/// for each execution of a fault of a program or a switch.
 pub const EVENTS: &str = "events.jsonl";
 
-/// Sorts hits by time, switch, port, number and injection. Hits that are certain only at the end of the run come last.
+/// Sorts hits by the time, switch, port and number of their frames. Hits that are decided only at the run's end come last.
 #[derive(Debug, Default)]
 pub struct InOrder {
     waiting: BTreeMap<(u64, String, u32, usize, usize), Hit>,
 }
 
 impl InOrder {
-    /// Adds a hit.
+    /// Adds a hit, which may be of an earlier frame than those before.
     pub fn add(&mut self, hit: Hit) {
         let key = (
             hit.at_ns,
@@ -33,7 +33,7 @@ impl InOrder {
         self.waiting.insert(key, hit);
     }
 
-    /// Takes the hits of frames that arrived before a time. No hit of an earlier frame is added later, except at the end.
+    /// Takes the hits of frames that arrived before `until_ns`. Later, except at the end, no hit of these frames is added.
     pub fn take(&mut self, until_ns: u64) -> Vec<Hit> {
         let later = match until_ns {
             u64::MAX => BTreeMap::new(),
@@ -44,20 +44,20 @@ impl InOrder {
     }
 }
 
-/// Hits of one injection that lie so close together that a reader sees one mark.
+/// Hits of one injection that are so close in time that a drawing shows them as one mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Index into [`scenario::Plan::injections`].
+    /// Index of the injection in [`scenario::Plan::injections`].
     pub injection: usize,
-    /// When the first hit came, in nanoseconds since 1970.
+    /// When the first hit of the mark came, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Number of hits.
+    /// Number of hits that the mark stands for.
     pub hits: u64,
-    /// Number of these hits that were missed or collateral.
+    /// Number of wrong hits among `hits`: missed, or of a frame that the fault had to spare.
     pub wrong: u64,
 }
 
-/// Marks of a run. Their number is bounded, however long the run lasts.
+/// Hits of a run, merged into marks for drawings. Their number is bounded, however long the run lasts.
 #[derive(Debug)]
 pub struct Marks {
     width_ns: u64,
@@ -67,7 +67,7 @@ pub struct Marks {
 impl Marks {
     const MOST: usize = 1 << 14;
 
-    /// Adds a hit.
+    /// Adds a hit to the mark of its injection and time; merges marks if there are too many.
     pub fn add(&mut self, hit: &Hit) {
         let wrong = matches!(hit.outcome, Outcome::Missed | Outcome::Collateral);
         self.insert(Mark {
@@ -95,7 +95,7 @@ impl Marks {
         own.wrong += mark.wrong;
     }
 
-    /// Returns the marks, by injection and time.
+    /// Returns the marks, sorted by injection and time.
     pub fn into_marks(self) -> Vec<Mark> {
         self.marks.into_values().collect()
     }
@@ -110,7 +110,7 @@ impl Default for Marks {
     }
 }
 
-/// The log of a run in progress.
+/// The log of hits of a run in progress, and the marks of these hits.
 pub struct HitLog {
     file: Option<BufWriter<File>>,
     failed: Option<io::Error>,
@@ -119,7 +119,7 @@ pub struct HitLog {
 }
 
 impl HitLog {
-    /// Writes into `folder`, if there is one.
+    /// Creates the log in `folder`; without a folder, hits only become marks.
     pub fn new(folder: Option<&Path>) -> io::Result<HitLog> {
         let file = folder.map(|folder| File::create(folder.join(EVENTS)));
         Ok(HitLog {
@@ -130,7 +130,7 @@ impl HitLog {
         })
     }
 
-    /// Adds a hit.
+    /// Adds a hit, which is written later.
     pub fn add(&mut self, hit: Hit) {
         self.marks.add(&hit);
         if self.file.is_some() {
@@ -138,7 +138,7 @@ impl HitLog {
         }
     }
 
-    /// Writes the hits of frames that arrived before a time.
+    /// Writes the hits of frames that arrived before `until_ns`.
     pub fn write(&mut self, planned: &Planned, until_ns: u64) {
         let Some(file) = &mut self.file else {
             return;
@@ -155,7 +155,7 @@ impl HitLog {
         }
     }
 
-    /// Returns the marks, and the error that ended the log early, if any.
+    /// Returns the marks, and the error after which no more hits were written, if there was one.
     pub fn finish(self) -> (Marks, Option<io::Error>) {
         (self.marks, self.failed)
     }

@@ -1,4 +1,4 @@
-//! The thread that judges the frames at the switches' ports while they pass.
+//! Runs the judge in a separate thread: it decides, while frames pass the switches' ports, which of them faults hit.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,30 +17,30 @@ use super::spool::{Disk, Spool, SpoolError, Spooled};
 use crate::experiment::Planned;
 use crate::experiment::fleet::judge_log::JudgeLog;
 
-/// The judge's observations so far, by injection of the plan.
+/// The judge's counts for each injection of the plan so far; the judge's thread updates them.
 pub type SoFar = Arc<Mutex<Vec<Observation>>>;
 
 /// Messages to the judge's thread.
 enum Message {
     Frames(Spooled),
     Lost(Lost),
-    /// All frames that were stamped before this time have been handed over.
+    /// The recorder has handed over all frames with time stamps before this time, in nanoseconds since 1970.
     Until(u64),
-    /// No frame passes any more; contains the switches' counts.
+    /// No frame passes any more; contains the final counts of the switches.
     End(Box<SwitchCounts>),
 }
 
-/// Counts of a run, as the switches report them.
+/// Final counts that the switches report at the end of a run.
 pub struct SwitchCounts {
-    /// Hits of each injection of the plan.
+    /// Number of hits that the switch counted, by injection of the plan.
     pub fired: Vec<u64>,
-    /// Counts of each trigger of the scenario.
+    /// Counts of each trigger of the scenario, in declared order.
     pub triggers: Vec<proof::TriggerCount>,
-    /// Frames that the switches report as lost.
+    /// Frames that the switches report as lost, in rings, in queues, or after the lease.
     pub losses: Vec<Loss>,
 }
 
-/// The judging of a run in progress.
+/// The judge's thread of a running experiment, and the queue of frames to it.
 pub struct Judging {
     sender: Sender<Message>,
     spool: Arc<Spool>,
@@ -48,20 +48,20 @@ pub struct Judging {
     thread: JoinHandle<JudgedRun>,
 }
 
-/// The result of the judge's thread.
+/// Results of the judge's thread at the end of a run.
 #[derive(Default)]
 pub struct JudgedRun {
-    /// The verdict.
+    /// The verdict on each injection, trigger and flow.
     pub proof: Proof,
-    /// Frames that the folder keeps.
+    /// Counts of the frames that the run's folder keeps.
     pub kept: KeptFrames,
-    /// Times at which faults hit frames.
+    /// Hits over time, merged into marks.
     pub marks: Marks,
 }
 
 impl Judging {
-    /// Starts the judge's thread. `ports`: switch and number of each recorded port, in order. `log`: log of the steps that the
-    /// controller writes. `folder`: receives the kept frames and the log of hits.
+    /// Starts the judge's thread. `ports`: switch and number of each recorded port. `log`: steps, announcements and outages, as
+    /// the controller writes them. `folder`: where kept frames and the log of hits are written; `None` to keep none.
     pub fn begin(
         planned: &Planned,
         ports: &[(String, u32)],
@@ -96,13 +96,13 @@ impl Judging {
         })
     }
 
-    /// The judge's observations so far. They cover frames that passed longer ago than faults may hold them.
+    /// The judge's counts so far. They cover frames that passed so long ago that no fault holds them any more.
     pub fn so_far(&self) -> SoFar {
         Arc::clone(&self.so_far)
     }
 
-    /// Sink for the recorder. If the judge is slower than the traffic, frames wait in the spool; a frame that the spool refuses
-    /// is lost.
+    /// Returns the function that takes frames from the recorder. If the judge is slower than the traffic, frames wait in the
+    /// spool; a frame that the spool refuses counts as lost.
     pub fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
         let (sender, spool) = (self.sender.clone(), Arc::clone(&self.spool));
         move |handed| {
@@ -134,7 +134,7 @@ impl Judging {
         }
     }
 
-    /// Ends the judging after the recorder has handed over all frames; returns the verdict and the frames that were kept.
+    /// Ends the judge's thread, after the recorder has handed over all frames; returns the verdict and counts of kept frames.
     pub fn end(self, counted: SwitchCounts) -> JudgedRun {
         let _ = self.sender.send(Message::End(Box::new(counted)));
         match self.thread.join() {
@@ -144,7 +144,7 @@ impl Judging {
     }
 }
 
-/// State of the judge's thread.
+/// State that the judge's thread owns.
 struct JudgeThread {
     so_far: SoFar,
     planned: Planned,
@@ -157,11 +157,11 @@ struct JudgeThread {
     waiting: Vec<Waiting>,
 }
 
-/// Batches of one port that the judge has not seen.
+/// Batches of frames of one port that the judge has not processed.
 #[derive(Default)]
 struct Waiting {
     batches: VecDeque<Spooled>,
-    /// Number of frames of the first batch that the judge has seen.
+    /// Number of frames of the first batch that the judge has processed.
     seen: usize,
 }
 
@@ -233,7 +233,7 @@ impl JudgeThread {
         JudgedRun::default()
     }
 
-    /// Passes the log's entries to the judge. Returns the time until which they are complete.
+    /// Passes the controller's log to the judge. Returns the time, in nanoseconds since 1970, until which the log is complete.
     fn pass_log(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
@@ -263,7 +263,7 @@ impl JudgeThread {
         });
     }
 
-    /// When the first frame passed that the judge has not seen, in nanoseconds.
+    /// When the first frame passed that the judge has not processed, in nanoseconds since 1970; `None` if no frame waits.
     fn next_ns(&self) -> Option<u64> {
         let firsts = self.waiting.iter().filter_map(|waiting| {
             let first = waiting.batches.front()?;
@@ -275,7 +275,7 @@ impl JudgeThread {
         firsts.min()
     }
 
-    /// Passes the frames before a time to the judge, port by port, and lets it decide.
+    /// Passes the frames before a time to the judge, port by port; it decides on frames that no fault holds any more.
     fn step(&mut self, judge: &mut Judge<'_>, before_ns: u64) {
         for port in 0..self.ports.len() {
             while let Some(batch) = self.waiting[port].batches.pop_front() {

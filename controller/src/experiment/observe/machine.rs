@@ -1,4 +1,4 @@
-//! The machine that an experiment ran on, and its load meanwhile: lateness is judged against this load.
+//! Measures the machine that an experiment runs on, and its load during the run, which may explain late packets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,19 +6,19 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-/// Description of a machine.
+/// Kernel and processors of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Name and release of the kernel, such as `Linux 6.18.5`.
     pub kernel: String,
-    /// Name of the first processor.
+    /// Model name of the first processor.
     pub processor: String,
     /// Number of processors that this process may use.
     pub processors: usize,
 }
 
 impl Machine {
-    /// Describes this machine.
+    /// Describes the machine that this process runs on.
     pub fn here() -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Machine {
@@ -36,20 +36,20 @@ fn processor(cpuinfo: &str) -> &str {
     name.map_or("unknown", |(_, name)| name.trim())
 }
 
-/// Processor time that was used since the machine started, in clock ticks.
+/// Processor time since the machine started, in clock ticks, by use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Ticks {
     busy: u64,
-    /// The part of `busy` that was spent on interrupts; it belongs to no process.
+    /// Ticks in `busy` that were spent on interrupts, which belong to no process.
     interrupts: u64,
     stolen: u64,
     all: u64,
-    /// Ticks of this process, and of its children that have ended and been waited for.
+    /// Ticks of this process, and of its child processes that have ended.
     own: u64,
 }
 
 impl Ticks {
-    /// Reads the current counts.
+    /// Reads the present counts from /proc.
     fn now() -> Ticks {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let own = own(&read("/proc/self/stat")).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Ticks {
         Ticks { own, ..all }
     }
 
-    /// proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice already.
+    /// Parses /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice already.
     fn parse(stat: &str) -> Option<Ticks> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line
@@ -78,26 +78,26 @@ impl Ticks {
     }
 }
 
-/// proc_pid_stat(5): utime, stime, cutime and cstime are fields 14 to 17. The name, field 2, may hold spaces and parentheses.
+/// Sums utime, stime, cutime and cstime, fields 14 to 17 of /proc/self/stat. Field 2 may hold spaces and parentheses.
 fn own(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields = after_name.split_whitespace().skip(11).take(4);
     fields.map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Share of processor time above which other processes are blamed. A quiet machine's own services take a hundredth.
+/// If processes outside the run use at least this share of processor time, a report blames them; on a quiet machine it is 0.01.
 const OTHERS_LEAST: f64 = 0.10;
-/// If the average idle share is larger, no process waits for long.
+/// If the processors were idle for more than this share of the run, no process waited for long.
 const IDLE_MOST: f64 = 0.50;
 
-/// Counts before a run.
+/// Counts of processor time before a run, to which those after the run are compared.
 pub struct Before {
     ticks: Ticks,
     load: f64,
 }
 
 impl Before {
-    /// Reads the current counts.
+    /// Reads the present counts of processor time.
     pub fn read() -> Before {
         Before {
             ticks: Ticks::now(),
@@ -109,24 +109,24 @@ impl Before {
 /// Load of the machine during a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MachineLoad {
-    /// The share of the processors' time that all processes used.
+    /// Share of the processors' time that all processes used, from 0 to 1.
     pub busy_share: f64,
-    /// The share that processes outside the run used.
+    /// Share of the processors' time that processes outside the run used, from 0 to 1.
     pub others_share: f64,
-    /// The share that the hypervisor took for other guests.
+    /// Share of the processors' time that the hypervisor took for other guests, from 0 to 1.
     pub stolen_share: f64,
     /// Average number of runnable processes in the minute before the run.
     pub load_before: f64,
     /// Scheduling priority of each switch: `real-time`, `high` or `ordinary`.
     pub switch_priorities: BTreeMap<String, String>,
-    /// Peak memory of this process, in bytes.
+    /// Peak memory of the `weir` process, in bytes.
     pub peak_memory_bytes: u64,
-    /// Time from the last frame to the judge's verdict, in nanoseconds.
+    /// Time from the end of the recording to the judge's verdict, in nanoseconds.
     pub verdict_after_ns: u64,
 }
 
 impl MachineLoad {
-    /// Computes the load since `before`, read at the beginning.
+    /// Computes the load of the machine since `before` was read.
     pub fn since(before: &Before, switch_priorities: BTreeMap<String, String>) -> MachineLoad {
         let now = Ticks::now();
         let passed = |of: fn(&Ticks) -> u64| of(&now).saturating_sub(of(&before.ticks));
@@ -144,14 +144,14 @@ impl MachineLoad {
         }
     }
 
-    /// Whether processors were scarce because of other processes: then lateness says nothing about the run.
+    /// Whether processors were scarce because of other processes or guests: late packets then say nothing about the faults.
     pub fn is_of_others(&self) -> bool {
         let idle_share = 1.0 - self.busy_share - self.stolen_share;
         self.others_share + self.stolen_share >= OTHERS_LEAST && idle_share < IDLE_MOST
     }
 }
 
-/// Peak memory of this process in bytes. proc_pid_status(5): `VmHWM:     1234 kB`; 0 if the kernel does not report it.
+/// Peak memory of this process in bytes, from `VmHWM:     1234 kB` in proc_pid_status(5); 0 if the kernel does not report it.
 fn peak_memory_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -172,7 +172,7 @@ pub fn date() -> String {
     rfc3339(since.map_or(0, |since| since.as_secs()))
 }
 
-/// Formats seconds since 1970 as a date. Years are counted from March on, so that a leap day is a year's last day.
+/// Formats seconds since 1970 as a UTC time. Years are counted from March on, so that a leap day is a year's last day.
 fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Days since 1 March of year 0; 146,097 days are 400 years.

@@ -1,4 +1,4 @@
-//! Log of the faults' counts, minute by minute, in the folder of a run: for users who watch a long run.
+//! Writes the counts of each fault every minute to the folder of a run, for users who watch a long run.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::experiment::Planned;
 
-/// Name of the log in the folder of a run: one line each minute.
+/// Name of the log of counts in the folder of a run; the log gets one line each minute.
 pub const MINUTES: &str = "minutes.jsonl";
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// Counts of one fault since the run began, over the frames that the judge has decided.
+/// Counts of one fault since the run began, of frames that the judge has decided on.
 #[derive(Debug, Default, Serialize)]
 struct Counts {
     met: u64,
@@ -31,14 +31,14 @@ struct Minute<'p> {
     faults: BTreeMap<&'p str, Counts>,
 }
 
-/// The log of a run in progress. A run of less than a minute has none.
+/// The log of counts of a running experiment. A run of less than a minute writes none.
 pub struct MinuteLog {
     path: Option<PathBuf>,
     next_ns: u64,
 }
 
 impl MinuteLog {
-    /// Writes into `folder`, if there is one.
+    /// Creates the log in `folder` when the first line is due; without a folder, writes nothing.
     pub fn new(folder: Option<&Path>) -> MinuteLog {
         MinuteLog {
             path: folder.map(|folder| folder.join(MINUTES)),
@@ -46,7 +46,7 @@ impl MinuteLog {
         }
     }
 
-    /// Writes a line if a minute has passed. A line that cannot be written is left out; the next line includes its counts.
+    /// Writes a line if a minute has passed. A line that cannot be written is left out: the next line includes its counts.
     pub fn write(&mut self, planned: &Planned, so_far: &[Observation], now_ns: u64) {
         let Some(path) = self.path.as_ref().filter(|_| now_ns >= self.next_ns) else {
             return;

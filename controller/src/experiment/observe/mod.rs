@@ -1,4 +1,4 @@
-//! Second phase: records the frames at the switches' ports and judges them while they pass.
+//! Second phase of a run: records the frames at the switches' ports, and judges them while they pass.
 
 pub mod captures;
 pub mod events;
@@ -20,7 +20,7 @@ use super::prepare::recorded::recorded;
 use super::prepare::{Conditions, Testbed};
 use judging::Judging;
 
-/// Begins to record and to judge.
+/// Starts the recorder of the ports that the run needs, and the judge's thread.
 pub fn start(testbed: &mut Testbed<'_>, conditions: Conditions<'_>) -> Result<Judging, BedError> {
     let planned = testbed.planned;
     let ports = recorded(planned, conditions.record).into_iter();
@@ -38,10 +38,10 @@ pub fn start(testbed: &mut Testbed<'_>, conditions: Conditions<'_>) -> Result<Ju
     Ok(judging)
 }
 
-/// Number of bytes that are kept of each waiting frame: as many as the parsers and filters can examine. A capture of all frames
-/// has all their bytes, and the judge uses all bytes of a frame that a fault changes.
+/// Number of bytes that the recorder keeps of each frame: as many as parsers and filters can examine, or all bytes if
+/// `captures: all` or if a fault changes bytes.
 fn kept_bytes(planned: &Planned) -> u32 {
-    /// This many bytes identify a frame to a reader of a capture.
+    /// Minimum number of bytes, with which a reader of a capture recognizes a frame.
     const LEAST: usize = 128;
     let scenario = &planned.scenario;
     let mut faults = scenario.faults.iter();

@@ -1,4 +1,4 @@
-//! Holds frames that wait for the judge, or for the decision whether they are kept: in memory up to a limit, then on disk.
+//! Stores batches of frames until the judge and the keeper have processed them: in memory up to a limit, then on disk.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use testbeds::capture::Batch;
 
-/// Memory for waiting batches, in bytes.
+/// Maximum size of the batches in memory, in bytes.
 const MEMORY_BYTES: u64 = 16 << 20;
-/// Size of a spool file, in bytes. A file's space returns to the disk when no batch in it waits, so files are short.
+/// Size of a spool file, in bytes. A file's space returns to the disk when no batch in it is needed, so files are short.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// The store of waiting batches. The recording thread, the judging thread and the batches themselves share it.
+/// Stores batches of frames that wait for the judge. The recorder's thread, the judge's thread and the batches share it.
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
@@ -23,7 +23,7 @@ pub struct Spool {
     open: Mutex<Option<Arc<Segment>>>,
 }
 
-/// Account of the disk space that a run uses for frames. Clones share one account.
+/// Counts the disk space that a run uses for frames, up to a limit. All clones count together.
 #[derive(Debug, Clone)]
 pub struct Disk {
     taken: Arc<AtomicU64>,
@@ -31,13 +31,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Creates an account with a limit of `limit` bytes.
+    /// Creates a count with a limit of `limit` bytes.
     pub fn new(limit: u64) -> Disk {
         let taken = Arc::default();
         Disk { taken, limit }
     }
 
-    /// Takes `bytes`, unless the total would exceed the limit.
+    /// Takes `bytes` of disk space; returns false, and takes none, if the total would exceed the limit.
     pub fn take(&self, bytes: u64) -> bool {
         let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.saturating_add(bytes) <= self.limit;
@@ -52,7 +52,7 @@ impl Disk {
     }
 }
 
-/// An unnamed file: the system deletes it when no batch in it waits, however weir ends.
+/// An unnamed spool file: the system deletes it when no batch in it is needed, however weir ends.
 #[derive(Debug)]
 struct Segment {
     file: File,
@@ -66,25 +66,25 @@ impl Drop for Segment {
     }
 }
 
-/// Why a batch cannot be spooled.
+/// Why the spool refuses a batch.
 #[derive(Debug)]
 pub enum SpoolError {
-    /// The disk limit is reached.
+    /// The limit of disk space is reached.
     Full,
-    /// The disk returned an error.
+    /// A spool file could not be created or written.
     Failed(io::Error),
 }
 
-/// A batch that waits in the spool.
+/// A batch of frames in the spool, in memory or on disk.
 #[derive(Debug)]
 pub struct Spooled {
-    /// The port's number in the recorder's list.
+    /// Index of the batch's port in the recorder's list of ports.
     pub port: usize,
-    /// Number of frames.
+    /// Number of frames in the batch.
     pub frames: usize,
-    /// Number of late frames: see [`Batch::late`].
+    /// Number of frames that the recorder got too late: see [`Batch::late`].
     pub late: u64,
-    /// When the first frame passed, in nanoseconds.
+    /// When the first frame of the batch passed the port, in nanoseconds since 1970.
     pub first_ns: u64,
     held: Held,
 }
@@ -109,7 +109,7 @@ impl Drop for Held {
 }
 
 impl Spool {
-    /// Creates a spool that keeps unnamed files in `folder` and charges their size to `disk`.
+    /// Creates a spool whose unnamed files are in `folder`, and whose disk space counts in `disk`.
     pub fn new(folder: PathBuf, disk: Disk) -> Arc<Spool> {
         Arc::new(Spool {
             folder,
@@ -119,7 +119,7 @@ impl Spool {
         })
     }
 
-    /// Puts a batch into the spool.
+    /// Puts a batch into the spool: into memory if it fits, otherwise on disk.
     pub fn put(self: &Arc<Spool>, batch: Batch) -> Result<Spooled, SpoolError> {
         let size = batch.size() as u64;
         let (port, frames, late) = (batch.port, batch.records.len(), batch.late);
@@ -173,7 +173,7 @@ impl Spool {
 }
 
 impl Spooled {
-    /// Calls `look` with the batch; a batch on disk is read first.
+    /// Calls `look` with the batch, which is read first if it is on disk.
     pub fn with<T>(&self, look: impl FnOnce(&Batch) -> T) -> io::Result<T> {
         match &self.held {
             Held::Memory(batch, _) => Ok(look(batch)),
@@ -187,7 +187,7 @@ impl Spooled {
         }
     }
 
-    /// Whether the batch waits on disk.
+    /// Whether the batch is on disk.
     #[cfg(test)]
     fn is_on_disk(&self) -> bool {
         matches!(self.held, Held::Disk { .. })

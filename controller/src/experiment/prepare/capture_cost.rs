@@ -1,4 +1,4 @@
-//! `weir plan` shows which ports a run will capture, and how much memory that takes. Pure but for the size of a page.
+//! Computes for `weir plan` which ports a run will capture, and how much memory the captures take. Reads only the page size.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use testbeds::capture::{LinkSize, page_bytes, ring_bytes};
 use super::recorded::{Reasons, Record, Recorded, recorded};
 use crate::experiment::Planned;
 
-/// Maximum number of names in a line of the text.
+/// Maximum number of faults, triggers or flows that a line of the text names.
 const MOST_NAMES: usize = 4;
 
-/// The ports that a run captures, and the memory of their rings.
+/// The ports that a run of a scenario captures, and the memory of their capture rings.
 #[derive(Debug, Serialize)]
 pub struct Captures {
-    /// The command that captures it.
+    /// The command that captures the ports: `weir run` or `weir between`.
     command: &'static str,
-    /// Memory of all rings in bytes.
+    /// Memory of all capture rings together, in bytes.
     ring_bytes: u64,
-    /// By switch name and port number.
+    /// The captured ports, sorted by switch name and port number.
     ports: Vec<CapturedPort>,
 }
 
-/// A port that is captured.
+/// A port that a run captures.
 #[derive(Debug, Serialize)]
 struct CapturedPort {
     #[serde(flatten)]
     recorded: Recorded,
-    /// Memory of the port's ring in bytes.
+    /// Memory of the port's capture ring in bytes.
     ring_bytes: u64,
 }
 
@@ -104,12 +104,12 @@ impl fmt::Display for Captures {
     }
 }
 
-/// `64.0 MiB`
+/// Formats a size in bytes: `64.0 MiB`.
 fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Why a port is captured. All ports of a switch where faults act are captured for these faults, whatever else passes them.
+/// Describes why a port is captured: for the proof of faults, else for that of triggers, else for the counts of flows.
 fn reason(reasons: &Reasons) -> String {
     let Reasons {
         faults,
@@ -130,7 +130,7 @@ fn reason(reasons: &Reasons) -> String {
     format!("for the counts of {}", names("flow", &flows))
 }
 
-/// `fault a`, `faults a, b`, `faults a, b, c, d and 3 others`.
+/// Formats names with their noun: `fault a`, `faults a, b`, `faults a, b, c, d and 3 others`.
 fn names(what: &str, names: &[&str]) -> String {
     let (first, others) = names.split_at(names.len().min(MOST_NAMES));
     let plural = if names.len() == 1 { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! The conditions under which an experiment is carried out.
+//! The settings of an experiment that do not come from its scenario.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -9,18 +9,18 @@ use testbeds::bed::Wiring;
 use super::recorded::Record;
 use crate::experiment::Switches;
 
-/// The conditions under which an experiment is carried out.
+/// The settings of an experiment that do not come from its scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions<'a> {
-    /// How links are implemented.
+    /// How links are implemented: as veth pairs, or as sockets.
     pub wiring: Wiring,
-    /// Folder with files that replace the built-in P4 text.
+    /// Folder with files that replace the built-in P4 text; `None` to use the built-in text.
     pub p4src: Option<&'a Path>,
-    /// The kind of switches to run.
+    /// Kind of the switches, and the tools that they need.
     pub switches: &'a Switches,
-    /// How much is recorded.
+    /// Which ports of the switches are recorded.
     pub record: Record,
-    /// Folder that also receives the output of each command of a workload.
+    /// Folder of the run, which receives captures, logs and the output of commands; `None` to keep nothing.
     pub out: Option<&'a Path>,
     /// The two existing interfaces of a wire scenario; weir creates no links there.
     pub between: Option<WireEnds<'a>>,
@@ -29,17 +29,17 @@ pub struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Path of the running program itself.
+    /// Path of the running `weir` program itself.
     pub const ITSELF: &'static str = "/proc/self/exe";
 }
 
-/// The two interfaces of a wire, and its duration.
+/// The two interfaces of a wire, and when the wire ends.
 #[derive(Debug, Clone, Copy)]
 pub struct WireEnds<'a> {
     /// The interfaces, in the order of the sides that the scenario names.
     pub interfaces: [&'a str; 2],
-    /// Duration of the wire; `None` until it is stopped.
+    /// Duration of the wire; `None` if it lasts until `stop` is set.
     pub length: Option<Duration>,
-    /// Flag that ends the wire.
+    /// Flag that a signal sets to end the wire.
     pub stop: &'static AtomicBool,
 }

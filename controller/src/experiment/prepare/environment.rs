@@ -1,4 +1,4 @@
-//! The environment of the user's programs, which workloads and probes share: the user that they run as, their folders, the
+//! Prepares the environment of the user's programs in workloads and probes: the user that they run as, their folders, the
 //! hosts' names, and the values of variables.
 
 use std::net::Ipv4Addr;
@@ -19,53 +19,53 @@ use crate::experiment::fleet::connections::Connections;
 /// The shell that runs command lines.
 const SHELL: &str = "/bin/sh";
 
-/// The folders of one program.
+/// The folders of a user's program, as values of variables.
 pub struct ProgramFolders {
-    /// The program's own folder, `{dir}`.
+    /// Folder for files that the program writes, `{dir}`.
     own: PathBuf,
-    /// The folder of the file that declares the program, `{here}`.
+    /// Folder of the YAML file that declares the program, `{here}`.
     here: PathBuf,
 }
 
-/// The environment of the user's programs; it lasts until its last owner drops it.
+/// The environment of the user's programs; its folders are deleted when its last owner drops it.
 #[derive(Default)]
 pub struct Environment {
-    /// The user that programs run as; `None` for the root of the sandbox.
+    /// The user that programs run as; `None` for the sandbox's root.
     pub user: Option<User>,
-    /// Remarks on the environment for readers of a run's figures.
+    /// Remarks on limits of the environment, for readers of the report.
     pub remarks: Vec<String>,
-    /// Name of the scenario's file.
+    /// Path of the scenario's file.
     file: String,
-    /// Addresses of the hosts by name, for `{host.NAME.ip}`.
+    /// Name and IPv4 address of each host, for `{host.NAME.ip}`.
     addresses: Vec<(String, Ipv4Addr)>,
-    /// Folder of the programs' folders; `None` if no program of the user runs.
+    /// Folder that contains the folder of each program; `None` if the scenario has no programs of the user.
     scratch: Option<Scratch>,
-    /// Socket for announcements of RDMA connections, if a fault needs them.
+    /// Path of the socket at which programs announce RDMA connections; `None` if no fault needs that.
     socket: Option<PathBuf>,
 }
 
 /// Why the environment of a scenario's programs cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    /// Programs that are not installed, each with the command or probe that needs it.
+    /// Programs are not installed; contains each with the command or probe that needs it.
     #[error("{}", .0.iter().map(|(whose, missing)| format!("{whose}: {missing}")).collect::<Vec<_>>().join("\n      "))]
     NotInstalled(Vec<(String, Missing)>),
-    /// An error of the network.
+    /// The testbed's network returned an error.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// A folder or a file of weir could not be created.
+    /// A folder or file for the programs could not be created.
     #[error("cannot make {}: {source}", .path.display())]
     Folder {
         /// Path of the folder or file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
 
 impl Environment {
-    /// Prepares the hosts for the programs of a scenario, if it has any. Also returns the listener for announcements of RDMA
-    /// connections, if a fault needs them.
+    /// Prepares the folders and hosts for the programs of a scenario, if it has any. Also returns the listener for
+    /// announcements of RDMA connections, if a fault needs them.
     pub fn prepare(
         bed: &Bed,
         scenario: &Scenario,
@@ -100,7 +100,7 @@ impl Environment {
         Ok((Arc::new(environment), connections))
     }
 
-    /// Prepares the hosts, and determines the user that programs run as.
+    /// Publishes the hosts' names, opens low ports on each host, and determines the user that programs run as.
     fn open(&mut self, bed: &Bed, scratch: &Scratch) -> Result<(), EnvironmentError> {
         if let Err(error) = publish_names(bed.topology(), scratch) {
             self.remarks.push(format!(
@@ -147,13 +147,13 @@ impl Environment {
         }
     }
 
-    /// Folder of a command, `{dir}`.
+    /// Folder of the command of this name, `{dir}`.
     fn folder(&self, name: &str) -> PathBuf {
         let scratch = self.scratch.as_ref();
         scratch.map_or_else(PathBuf::new, |scratch| scratch.path().join(name))
     }
 
-    /// The folders of a program, by its folder's name and by its workload file, if it belongs to one.
+    /// The folders of a program: `name` is the name of its own folder; `file` is its workload file, if it has one.
     pub fn folders_of(&self, name: &str, file: Option<&str>) -> ProgramFolders {
         ProgramFolders {
             own: self.folder(name),
@@ -161,7 +161,7 @@ impl Environment {
         }
     }
 
-    /// Builds the process that starts a program for the n-th time.
+    /// Builds the process that starts a program; `number` counts the program's starts from 1.
     pub fn command(
         &self,
         run: &CommandLine,
@@ -189,7 +189,7 @@ impl Environment {
         command
     }
 
-    /// Replaces the variables in a text by their values.
+    /// Replaces the variables in a text of the scenario by their values; `number` counts the program's starts from 1.
     pub fn expand(&self, template: &Template, folders: &ProgramFolders, number: u32) -> String {
         template.expand(|variable| match variable {
             Variable::Dir => folders.own.display().to_string(),
@@ -205,7 +205,7 @@ impl Environment {
         })
     }
 
-    /// Builds the process of a probe's program for its n-th request.
+    /// Returns a function that builds the process of a probe's program for a request, by the request's number.
     pub fn asker(
         self: &Arc<Self>,
         probe: &Probe,
@@ -217,7 +217,7 @@ impl Environment {
     }
 }
 
-/// The commands of a scenario's workload.
+/// The user's commands that are the scenario's workload; empty for another workload.
 pub fn commands(scenario: &Scenario) -> &[Command] {
     match &scenario.workload {
         Some(Workload::Commands(commands)) => &commands.commands,
@@ -225,7 +225,7 @@ pub fn commands(scenario: &Scenario) -> &[Command] {
     }
 }
 
-/// The programs of a scenario's probes.
+/// The scenario's probes that run a program of the user, each with its command line.
 pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &CommandLine)> {
     scenario.probes.iter().filter_map(|probe| match &probe.ask {
         Ask::Run(run) => Some((probe, run)),
@@ -233,12 +233,12 @@ pub fn programs(scenario: &Scenario) -> impl Iterator<Item = (&Probe, &CommandLi
     })
 }
 
-/// Folder name of a probe's program. It collides with no command's: command names have no `@`.
+/// Name of the folder of a probe's program. No command has this name, as command names have no `@`.
 fn folder_of(probe: &Probe) -> String {
     format!("{}@probe", probe.name)
 }
 
-/// Whether a program on the host can run as another user than the sandbox's root.
+/// Returns an error if a program on the host cannot run as this user, who is not the sandbox's root.
 fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
     let output = CommandOutput::new("", None, Box::new(|_, _| {}));
     let output = output.map_err(|source| ProcessError::Spawn {
@@ -252,7 +252,7 @@ fn is_possible(host: &Host, user: User) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// The folder of a file; the current folder for the standard input.
+/// Absolute path of the folder of a file; the current folder for the standard input.
 pub fn here(file: &str) -> PathBuf {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     std::path::absolute(if folder.as_os_str().is_empty() {

@@ -1,4 +1,4 @@
-//! Checks that the programs of a scenario are installed.
+//! Checks before a run that the programs of its scenario are installed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,7 +10,7 @@ use testbeds::command::{Missing, missing_of_line, missing_of_words};
 
 use super::environment::{self, EnvironmentError};
 
-/// Returns an error that names every program that is not installed. Called before any program starts.
+/// Returns an error that names every program of the scenario that is not installed. Called before any program starts.
 pub fn check_installed(scenario: &Scenario) -> Result<(), EnvironmentError> {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let mut missing = Vec::new();
@@ -39,7 +39,7 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), EnvironmentError> {
     }
 }
 
-/// The program of a command if it is known and not installed.
+/// The program of a command line if it is not installed; `None` also if its path is not known before the run.
 fn missing_of(run: &CommandLine, here: &Path, path: &OsStr) -> Option<Missing> {
     let filled = |template: &Template| template.expand(|_| here.display().to_string());
     match run {
@@ -51,7 +51,7 @@ fn missing_of(run: &CommandLine, here: &Path, path: &OsStr) -> Option<Missing> {
     }
 }
 
-/// Whether a program's path is known. The contents of a run's own folder are not known beforehand.
+/// Whether the path of a program is known before the run: the contents of a program's own folder (`{dir}`) are not.
 fn is_known(template: &Template) -> bool {
     let mut variables = template.variables().iter();
     variables.all(|(_, variable)| *variable == Variable::Here)

@@ -1,4 +1,4 @@
-//! First phase: prepares a network whose switches run the plan's programs, and the environment of the user's programs.
+//! First phase of a run: prepares a network whose switches run the plan's programs, and the environment of the user's programs.
 
 pub mod capture_cost;
 mod conditions;

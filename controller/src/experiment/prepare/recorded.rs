@@ -1,7 +1,7 @@
-//! Selects the ports of its switches that a run records, with the reasons. Pure.
+//! Determines which ports of the switches a run records, and why; reads nothing but the plan.
 //!
-//! A recorded port costs a ring of memory and processor time for each frame, so a run records only what its verdict or its report
-//! needs. A run without faults, restarts and flows records nothing.
+//! A recorded port costs a ring of memory and processor time for each frame, so a run records only what its verdict or its
+//! report needs. A run without faults, restarts and flows records nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +12,19 @@ use serde::Serialize;
 
 use crate::experiment::Planned;
 
-/// How much a run records.
+/// Which ports of the switches a run records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
-    /// The ports that the verdict and the report need: `weir run`.
+    /// The ports that the verdict and the report of `weir run` need.
     Asked,
-    /// The ports that the verdict on faults needs, and none for flows: `weir between`, which may run for days, and `weir demo`.
+    /// Only the ports that the verdict on faults needs: for `weir demo`, and for `weir between`, which may last for days.
     Faults,
     /// All ports of all switches: `captures: all`.
     Everything,
 }
 
 impl Record {
-    /// Selects how much `weir between` records of a scenario.
+    /// Which ports `weir between` records for a scenario.
     pub fn for_between(scenario: &Scenario) -> Record {
         match scenario.captures {
             Captures::All => Record::Everything,
@@ -32,7 +32,7 @@ impl Record {
         }
     }
 
-    /// Selects how much `weir run` records of a scenario.
+    /// Which ports `weir run` records for a scenario.
     pub fn for_run(scenario: &Scenario) -> Record {
         match scenario.captures {
             Captures::All => Record::Everything,
@@ -41,36 +41,36 @@ impl Record {
     }
 }
 
-/// A port that is recorded.
+/// A port that a run records, with the reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recorded {
-    /// The switch of the port.
+    /// Name of the port's switch.
     pub switch: String,
     /// Number of the port.
     pub port: u32,
-    /// Reasons to record the port.
+    /// Why the port is recorded.
     #[serde(flatten)]
     pub reasons: Reasons,
 }
 
-/// Why a port is recorded. All lists are empty if only `captures: all` asks for the port.
+/// Why a port is recorded; all lists are empty if only `captures: all` requests the port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reasons {
-    /// Faults that act on frames at the port's switch. What came to the switch and what left it, by any port, proves them.
+    /// Names of the faults that act at the port's switch: the frames that entered and left the switch, by any port, prove them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// Triggers of the port's switch: the proof counts the frames that turn them.
+    /// Names of the triggers at the port's switch: the proof replays the frames that they count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
-    /// Faults that restart the port's switch. That no frame leaves it while it is down proves them.
+    /// Names of the faults that restart the port's switch: they are proved if no frame leaves the switch while it is down.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub restarts: Vec<String>,
-    /// Flows, by declared name, whose frames enter or leave the network at the port.
+    /// Declared names of the flows whose frames enter or leave the network at the port.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<String>,
 }
 
-/// The ports that a run of a scenario records, by switch name and port number.
+/// The ports that a run of a scenario records, sorted by switch name and port number.
 pub fn recorded(planned: &Planned, record: Record) -> Vec<Recorded> {
     let scenario = &planned.scenario;
     let mut ports: BTreeMap<(String, u32), Reasons> = BTreeMap::new();
@@ -100,7 +100,7 @@ pub fn recorded(planned: &Planned, record: Record) -> Vec<Recorded> {
         .collect()
 }
 
-/// Reasons to record all ports of a switch.
+/// The reasons to record all ports of this switch; all lists are empty if there is none.
 fn of_switch(planned: &Planned, name: &str) -> Reasons {
     let mut reasons = Reasons::default();
     if let Some(switch) = planned.plan.switch(name) {
@@ -119,10 +119,10 @@ fn of_switch(planned: &Planned, name: &str) -> Reasons {
     reasons
 }
 
-/// The ports at which frames of a flow enter the network and leave it. The list is empty for a flow that the judge does not
-/// count because a switch that sums takes its frames in.
+/// The ports (switch and number) at which frames of a flow enter and leave the network. None for a flow that the judge does not
+/// count, because a switch sums its frames.
 ///
-/// The report lists all flows, so that an expectation names a flow, or that it is protected, adds no port.
+/// The report lists all flows anyway, so an expectation on a flow, or its protection, requires no additional port.
 fn ends(scenario: &Scenario, flow: &Flow) -> Vec<(String, u32)> {
     let mut paths = flow.paths.iter();
     if paths.any(|path| path.switches.iter().any(|switch| scenario.sums(switch))) {
@@ -147,10 +147,10 @@ fn ends_of(paths: &[Path]) -> impl Iterator<Item = &str> {
     ends.map(String::as_str)
 }
 
-/// Whether frames of a flow may leave the network towards a host that is not an end of the flow's paths: frames to a group or to
-/// all hosts. The judge counts such a frame as received if it leaves towards any host.
+/// Whether frames of a flow may leave the network to a host that is not an end of the flow's paths: multicast and broadcast
+/// frames. The judge counts such a frame as received if it leaves to any host.
 ///
-/// A flow whose frames all have the IPv4 address of one host goes to this host only.
+/// A flow whose filter requires the IPv4 address of one host as destination leaves to this host only.
 fn may_leave_anywhere(scenario: &Scenario, flow: &Flow) -> bool {
     // The judge does not count such frames of these flows.
     if scenario.topology.wire || flow.on.is_some() {
@@ -163,7 +163,7 @@ fn may_leave_anywhere(scenario: &Scenario, flow: &Flow) -> bool {
     !only.is_some_and(is_one)
 }
 
-/// Adds a name once.
+/// Adds a name to a list that does not contain it.
 fn add(names: &mut Vec<String>, name: &str) {
     if !names.iter().any(|other| other == name) {
         names.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! The switches' processes: starts them where their ports are, waits for them, and watches them.
+//! Starts the switches' processes in their network namespaces, reads their addresses, and ends them.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,22 +20,22 @@ use crate::target::{Kind, P4Runtime, Target};
 const _: () =
     assert!(scenario::model::topology::MOST_MARK_AT as usize == softswitch::ports::MOST_MARK_AT);
 
-/// Timeout for a switch to print its address.
+/// Timeout for a started switch to print its address.
 pub const START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Timeout for a switch that was asked to exit.
+/// Timeout for switches that were asked to exit; then they are killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a switch does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// An error of the session with the switch, or of its program.
+    /// The session with the switch or its P4 program returned an error.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// An error of the network.
+    /// The testbed's network returned an error.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// An error of a process.
+    /// The switch's process could not be started, read or ended.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// The switch ended, or printed no address in time.
@@ -43,24 +43,24 @@ pub enum LaunchError {
     Start {
         /// Name of the switch.
         switch: String,
-        /// The last line of its standard error, or how its process ended.
+        /// The last line of the switch's standard error, or how its process ended.
         reason: String,
     },
-    /// An error of BMv2's start.
+    /// BMv2 did not start.
     #[error(transparent)]
     Bmv2(#[from] StartError),
-    /// BMv2 attaches to interfaces only.
+    /// The kind of switch (BMv2) needs interfaces, but the links are sockets.
     #[error("{0} needs interfaces: use --links veth")]
     Wiring(Kind),
 }
 
-/// A switch's process; ends when this value is dropped.
+/// The running process of a switch, which is killed when this value is dropped.
 pub struct SwitchProcess {
     name: String,
     process: Process,
     /// Whether a fault has ended the process.
     is_down: bool,
-    /// BMv2's files; `None` for the embedded switch.
+    /// Folder with BMv2's files; `None` for the embedded switch.
     bmv2_files: Option<TempDir>,
 }
 
@@ -70,28 +70,28 @@ impl SwitchProcess {
         &self.name
     }
 
-    /// Kills the process on behalf of a fault. [`SwitchProcess::is_gone`] reports when it has ended.
+    /// Kills the process, as a fault requires. [`SwitchProcess::is_gone`] reports when the process has ended.
     pub fn take_down(&mut self) {
         self.is_down = true;
         self.process.strike();
     }
 
-    /// Marks a process as down that has ended by itself and is not needed.
+    /// Marks the process as down: it has ended by itself, and the run continues without it.
     pub fn give_up(&mut self) {
         self.is_down = true;
     }
 
-    /// Whether a fault has ended the process.
+    /// Whether the process is marked as down, by a fault or by [`SwitchProcess::give_up`].
     pub fn is_down(&self) -> bool {
         self.is_down
     }
 
-    /// Whether the process and its group have ended.
+    /// Whether the process and all processes of its group have ended.
     pub fn is_gone(&mut self) -> Result<bool, LaunchError> {
         Ok(self.process.has_died_with_its_group()?)
     }
 
-    /// Starts another process for the switch; its output contains the address that it listens on.
+    /// Starts a new process for the switch, which prints the address that it listens on.
     pub fn start_again(
         &mut self,
         bed: &Bed,
@@ -103,12 +103,12 @@ impl SwitchProcess {
         Ok(())
     }
 
-    /// The address that the switch listens on, if it prints it within the timeout.
+    /// The P4Runtime address that the switch prints; `None` if it does not print it within `timeout`.
     pub fn address(&mut self, timeout: Duration) -> Result<Option<String>, LaunchError> {
         address(&self.name, &mut self.process, timeout)
     }
 
-    /// Name of the switch and the last line of its standard error (or its exit status), if its process has ended by itself.
+    /// Name of the switch, and the last line of its standard error (or its exit status), if its process has ended by itself.
     pub fn ended(&mut self) -> Option<(String, String)> {
         if self.is_down {
             return None;
@@ -119,8 +119,8 @@ impl SwitchProcess {
     }
 }
 
-/// Starts every switch of the bed, loads its program, and writes the plan; no fault is armed. Calls `started` for the process
-/// of each embedded switch, before it connects to the switch.
+/// Starts every switch of the testbed, loads its program, and writes the plan without arming faults. Calls `started` for the
+/// process of each embedded switch, before the controller connects to it.
 pub fn start_all(
     bed: &Bed,
     planned: &Planned,
@@ -177,11 +177,11 @@ pub fn start_all(
     Ok((fleet, processes))
 }
 
-/// The processes of all switches. When they are dropped, the running embedded switches exit together.
+/// The processes of all switches. When this value is dropped, the embedded switches are asked to exit all together.
 pub struct SwitchProcesses(pub Vec<SwitchProcess>);
 
 impl Drop for SwitchProcesses {
-    /// Asks all running embedded switches to exit and waits for them together.
+    /// Asks all embedded switches that run to exit, then waits for all of them.
     fn drop(&mut self) {
         // The kernel closes the ports of a killed process one by one; a switch that exits closes them in parallel. BMv2 is killed.
         let embedded = |switch: &&mut SwitchProcess| switch.bmv2_files.is_none();
@@ -200,7 +200,7 @@ impl Drop for SwitchProcesses {
     }
 }
 
-/// The address in `device 1: P4Runtime at 127.0.0.1:9559, ports …`, which `weir switch` prints once it serves.
+/// Parses the address in the line `device 1: P4Runtime at 127.0.0.1:9559, ports …`, which `weir switch` prints when it serves.
 fn listening(line: &str) -> Option<&str> {
     line.split_once("P4Runtime at ")?.1.split(',').next()
 }
@@ -246,7 +246,7 @@ fn spawn_embedded(
     Ok(bed.spawn_switch(switch, command)?)
 }
 
-/// The address that a switch listens on; `None` if the switch does not print it within the timeout.
+/// Reads the address that a switch prints; `None` if the switch does not print it within `timeout`.
 fn address(
     switch: &str,
     process: &mut Process,

@@ -1,4 +1,4 @@
-//! The testbed of an experiment: a planned scenario's network, with switches that run its programs, and no fault armed.
+//! Builds the testbed of a run: the scenario's network, with switches that run the plan's programs, and no fault armed.
 
 use testbeds::bed::{self, Bed};
 use testbeds::capture::{Filter, Limits};
@@ -10,22 +10,22 @@ use crate::experiment::Planned;
 use crate::experiment::fleet::Fleet;
 use crate::target::Kind;
 
-/// A network with switches that run the plan's programs.
+/// The network of a run, with switches that run the plan's programs.
 pub struct Testbed<'a> {
-    /// The scenario that is carried out, with its plan.
+    /// The scenario of the run, with its plan.
     pub planned: &'a Planned,
     /// Sessions with the switches.
     pub fleet: Fleet,
-    /// Processes of the switches. Dropped after the sessions: a switch that exits would wait for its sessions.
+    /// Processes of the switches. Dropped after the sessions, because a switch that exits waits for its sessions to end.
     pub switches: SwitchProcesses,
-    /// Whether the switches' programs see the same time stamps of frames as the captures.
+    /// Whether the P4 programs of the switches see the same time stamps of frames as the captures.
     pub shares_stamps: bool,
-    /// The network. Dropped last: the switches' ports are in it.
+    /// The network. Dropped last, because the switches' ports are in it.
     pub bed: Bed,
 }
 
 impl<'a> Testbed<'a> {
-    /// Brings up the network and its switches. Calls `started` for each switch's process, before it connects to the switch.
+    /// Builds the network and starts its switches. Calls `started` for each switch's process, before a session with it begins.
     pub fn up(
         planned: &'a Planned,
         conditions: Conditions<'_>,

@@ -1,7 +1,7 @@
-//! Panels over one axis, one under the other, as SVG text: events over time, and comparisons of series.
+//! Draws charts as SVG: panels one below the other over a shared axis, such as events and latencies over time.
 //!
-//! Colors are the page's own, so a drawing is light or dark as its reader's system. Each panel has a title with its content, so
-//! there is no legend to look up. The number of drawn points is bounded: see [`COLUMNS`].
+//! The colors are variables of the HTML page, so a chart is light or dark as its reader's system. Each panel has a title that
+//! names its content, so there is no separate legend. The number of drawn points is bounded: see [`COLUMNS`].
 
 mod scale;
 mod series;
@@ -13,82 +13,82 @@ pub use scale::Unit;
 use scale::{Scale, step, tick};
 pub use series::{Form, Role, Series, bars};
 
-/// Number of columns that have separate points or marks: more would overlap.
+/// Number of columns of a chart: points or marks in the same column are merged, as they would overlap.
 pub const COLUMNS: usize = 700;
 
 // Lengths in the drawing's own units, about one pixel each.
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
-/// Height of a panel's title.
+/// Height of a panel's title, in SVG units.
 const TITLE: f64 = 18.0;
 const GAP: f64 = 8.0;
-/// Height of a line of step names.
+/// Height of a line of step names above the panels, in SVG units.
 const LINE: f64 = 14.0;
-/// Maximum number of such lines.
+/// Maximum number of lines of step names; more names are left out.
 const LINES: usize = 6;
-/// Assumed width of a letter; few letters are wider.
+/// Assumed width of a letter, in SVG units; few letters are wider.
 const LETTER: f64 = 6.6;
 
-/// A range of an axis.
+/// A named range of the chart's axis, such as a step of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span<'a> {
-    /// Name of the range.
+    /// Name of the range, which is drawn above the panels.
     pub name: &'a str,
-    /// Start of the range.
+    /// Start of the range, in the unit of the axis.
     pub from: f64,
-    /// End of the range.
+    /// End of the range, in the unit of the axis.
     pub to: f64,
 }
 
-/// Panels over one axis.
+/// A chart: panels one below the other over a shared horizontal axis.
 pub struct Chart<'a> {
-    /// Description of the drawing, for readers who do not see it.
+    /// Description of the chart for readers who cannot see it (`aria-label`).
     pub label: &'a str,
-    /// Meaning of the axis, and its unit.
+    /// Text below the axis: its meaning and unit.
     pub axis: &'a str,
-    /// The axis begins at 0 and ends here.
+    /// End of the axis, in its unit; the axis begins at 0.
     pub end: f64,
-    /// Named ranges of the axis; a name may occur more than once.
+    /// Ranges of the axis that are shaded in all panels; several ranges may have the same name.
     pub bands: &'a [Span<'a>],
-    /// Times that are marked through all panels.
+    /// Positions on the axis at which a line is drawn through all panels, such as hits of faults.
     pub moments: &'a [f64],
-    /// The panels, from top to bottom.
+    /// The panels of the chart, from top to bottom.
     pub panels: &'a [Panel],
 }
 
-/// A panel of a chart.
+/// A panel of a chart: its title and its content.
 pub struct Panel {
-    /// Title of the panel: `probe page, latency`.
+    /// Title of the panel, such as `probe page, latency`.
     pub title: String,
-    /// Unit of the panel's numbers.
+    /// Unit of the values in the panel.
     pub unit: Unit,
-    /// Content of the panel.
+    /// Values or events that the panel shows.
     pub content: Content,
 }
 
-/// Content of a panel over the axis.
+/// Values or events that a panel shows over the chart's axis.
 pub enum Content {
-    /// Named series, drawn in one of two forms; their unit is in the panel's title.
+    /// Named series of points, drawn as lines or as points.
     Series(Vec<Series>, Form),
-    /// Times of events in seconds; true for a wrong event.
+    /// Times of events in seconds; true if the event is an error.
     Marks(Vec<(f64, bool)>),
-    /// Ranges of time, from start to end.
+    /// Ranges of time, each from its start to its end, in seconds.
     Stretches(Vec<(f64, f64)>),
-    /// Values at times; a time without a value is marked at the top.
+    /// Values at times in seconds; a time without a value is marked at the top of the panel.
     Points(Vec<(f64, Option<f64>)>),
-    /// Values of bins of equal width, from 0 on, before and after the faults.
+    /// Values per interval of equal width, from time 0 on: of packets before the faults (sent) and after the faults (received).
     Bins {
-        /// Width of each bin in seconds.
+        /// Width of each interval in seconds.
         width_s: f64,
-        /// Values of what was sent.
+        /// Values of the packets that were sent, by interval.
         sent: Vec<f64>,
-        /// Values of what was received.
+        /// Values of the packets that were received, by interval.
         received: Vec<f64>,
     },
 }
 
-/// Keeps the highest and the lowest point of each column; keeps all points if there are no more than that.
+/// Keeps of each column the points with the highest and the lowest value, and one without a value; keeps all if they are few.
 pub fn thinned(points: &[(f64, Option<f64>)], end_s: f64) -> Vec<(f64, Option<f64>)> {
     if points.len() <= 2 * COLUMNS {
         return points.to_vec();
@@ -125,7 +125,7 @@ pub fn thinned(points: &[(f64, Option<f64>)], end_s: f64) -> Vec<(f64, Option<f6
 }
 
 impl Chart<'_> {
-    /// Draws the chart.
+    /// Draws the chart as an SVG element.
     pub fn svg(&self) -> String {
         let (names, lines) = self.names();
         let mut y = LINE * (lines as f64) + 4.0;
@@ -153,7 +153,7 @@ impl Chart<'_> {
         LEFT + share * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Draws the steps' names, each once, above its first occurrence; returns also the number of lines.
+    /// Draws the names of the ranges, each once, above its first occurrence; returns the SVG text and the number of lines.
     fn names(&self) -> (String, usize) {
         let mut ends: Vec<f64> = Vec::new();
         let mut text = String::new();
@@ -193,7 +193,7 @@ impl Chart<'_> {
         (text, ends.len())
     }
 
-    /// Shades the steps through all panels. Steps that lie too close together are merged.
+    /// Shades the chart's named ranges through all panels; ranges of one name that almost touch are merged.
     fn bands(&self, svg: &mut String, top: f64, bottom: f64) {
         let mut drawn: Vec<(&str, f64, f64)> = Vec::new();
         for band in self.bands {
@@ -215,7 +215,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The axis, with a line at each mark through all panels.
+    /// Draws the axis below the panels, and a vertical line at each of its ticks through all panels.
     fn axis(&self, svg: &mut String, top: f64, bottom: f64) {
         let step = step(self.end, 12);
         let count = (self.end / step + 1e-9) as usize;
@@ -331,7 +331,7 @@ impl Chart<'_> {
         );
     }
 
-    /// Draws marks; marks in one column are merged.
+    /// Draws a mark for each event; marks in the same column are merged.
     fn marks(&self, svg: &mut String, marks: &[(f64, bool)], top: f64, height: f64) {
         for (wrong, colour) in [(false, "--warn"), (true, "--bad")] {
             let of_kind = marks.iter().filter(|mark| mark.1 == wrong);
@@ -379,7 +379,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws a line over bins, up to the end of the axis.
+    /// Draws values per interval as a line of steps, up to the end of the axis; `None` without values.
     fn stairs(&self, bins: &[f64], width_s: f64, at: impl Fn(f64) -> f64) -> Option<String> {
         let mut line = String::new();
         let shown = bins.iter().enumerate();
@@ -406,7 +406,7 @@ impl Panel {
     }
 }
 
-/// Start of a drawing.
+/// The opening tags of a chart's SVG element; `label` describes the chart for readers who cannot see it.
 fn begin(height: f64, label: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" \
@@ -416,7 +416,7 @@ fn begin(height: f64, label: &str) -> String {
     )
 }
 
-/// Draws the title of a panel above it.
+/// Draws the title of a panel above the panel, with the unit and the names of its series.
 fn title(svg: &mut String, top: f64, text: &str, unit: &str, more: &str) {
     let y = top - 6.0;
     let unit = match unit {

@@ -1,26 +1,26 @@
-//! Axes: their ticks, their units, and the height of a value.
+//! Axes of charts: their ticks, the units of their values, and the height at which a value is drawn.
 
 use crate::report::grouped;
 
-/// Unit of numbers; they are shown in a fitting multiple.
+/// Unit of a panel's values; the panel shows a fitting multiple of it, such as ms for nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     Time,
-    /// Bytes.
+    /// Size in bytes.
     Size,
-    /// Bits per second.
+    /// Bit rate in bits per second.
     Rate,
-    /// Bytes per second.
+    /// Throughput in bytes per second.
     Throughput,
-    /// Packets per second.
+    /// Packet rate in packets per second.
     Packets,
     /// Numbers without a unit.
     Number,
 }
 
 impl Unit {
-    /// The multiple for values up to `most`: its size in the unit, and its name.
+    /// The multiple in which values up to `most` are shown: its size in the unit (1e6), and its name (`ms`).
     pub(super) fn shown(self, most: f64) -> (f64, &'static str) {
         let steps: &[(f64, &str)] = match self {
             Unit::Time => &[(1e3, "µs"), (1e6, "ms"), (1e9, "s")],
@@ -40,16 +40,16 @@ impl Unit {
     }
 }
 
-/// A vertical axis, which maps values to heights.
+/// A vertical axis of a panel, which maps values to heights.
 pub(super) struct Scale {
     low: f64,
     high: f64,
-    /// Distance between ticks; 0 for a logarithmic axis.
+    /// Distance between two ticks; 0 for a logarithmic axis.
     step: f64,
 }
 
 impl Scale {
-    /// A linear axis from 0 to a round number, with at most `steps` steps.
+    /// Creates a linear axis from 0 to a round number of at least `most`, with at most `steps` ticks above 0.
     pub fn linear(most: f64, steps: u32) -> Scale {
         let step = step(most, steps);
         let high = (most / step - 1e-9).ceil().max(1.0) * step;
@@ -60,8 +60,8 @@ impl Scale {
         }
     }
 
-    /// An axis for values of a unit, with the multiple that is shown. It is logarithmic if the highest value is so far from most
-    /// others that these would all lie at the bottom.
+    /// Creates an axis that fits the values; returns also the multiple of the unit in which values are shown, and its name. The
+    /// axis is logarithmic if the highest value is so high that most others would all lie at the bottom.
     pub fn fit(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
         values.sort_by(f64::total_cmp);
         let (Some(least), Some(most)) = (values.first(), values.last()) else {
@@ -79,7 +79,7 @@ impl Scale {
         (Scale::linear(most / of, 4), of, name)
     }
 
-    /// A logarithmic axis from the decade below the least value to the decade above the greatest.
+    /// Creates a logarithmic axis of whole decades around the values.
     pub fn decades(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
             (value.min(low), value.max(high))
@@ -120,7 +120,7 @@ impl Scale {
     }
 }
 
-/// The smallest round step of which at most `count` cover `whole`.
+/// The smallest round distance between ticks with which at most `count` ticks cover `whole`.
 pub(super) fn step(whole: f64, count: u32) -> f64 {
     let least = whole / f64::from(count);
     if least <= 0.0 || !least.is_finite() {
@@ -133,7 +133,7 @@ pub(super) fn step(whole: f64, count: u32) -> f64 {
     fitting.unwrap_or(10.0) * decade
 }
 
-/// Formats a number at an axis: 20, 0.25, 15,000.
+/// Formats the number at a tick: 20, 0.25, 15,000.
 pub(super) fn tick(value: f64) -> String {
     match value {
         value if value >= 10_000.0 => grouped(value.round() as u64),

@@ -1,18 +1,18 @@
-//! Named series over one axis, and bars: comparisons of runs, clients and latencies.
+//! Draws named series of points in a panel, and bar charts: comparisons of runs, clients and latencies.
 
 use std::fmt::Write as _;
 
 use super::scale::{Scale, step, tick};
 use super::{Chart, LEFT, LETTER, LINE, RIGHT, WIDTH, begin, escape, ticks, title};
 
-/// Role of a series, which determines its color; the colors are the page's own, light or dark.
+/// Role of a series in a comparison, which determines its color; the HTML page defines the colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The subject of the figure.
+    /// The series that the figure is about.
     Main,
-    /// The value for comparison.
+    /// A series that the main series is compared with.
     Other,
-    /// The subject under faults.
+    /// The main series, measured under faults.
     Faulted,
 }
 
@@ -26,28 +26,28 @@ impl Role {
     }
 }
 
-/// A named series of points; its name is in the title of its panel.
+/// A named series of points in a panel; the panel's title has the name in the color of the series.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Name of the series in the title.
+    /// Name of the series, as the panel's title shows it.
     pub name: String,
     /// Role of the series, which determines its color.
     pub role: Role,
-    /// The points, as (x, y).
+    /// The points, as (x, y), in the units of the chart's axis and the panel.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How series are drawn.
+/// How the points of series are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As lines, over an axis from 0.
+    /// As lines between the points, over a vertical axis from 0.
     Lines,
-    /// As points, over a logarithmic axis of whole decades. Values of 0 or less have no point.
+    /// As separate points, over a logarithmic vertical axis of whole decades; values of 0 or less are not drawn.
     Points,
 }
 
 impl Chart<'_> {
-    /// Draws series in a panel.
+    /// Draws the series of a panel whose upper edge is at `top`.
     pub(super) fn series(
         &self,
         svg: &mut String,
@@ -91,7 +91,7 @@ impl Chart<'_> {
     }
 }
 
-/// A series' name in its color, for a title.
+/// Name of a series in its color, for the panel's title.
 fn legend(series: &Series) -> String {
     format!(
         "<tspan fill=\"{}\" font-weight=\"600\">{}</tspan>",
@@ -103,7 +103,7 @@ fn legend(series: &Series) -> String {
 const BAR: f64 = 26.0;
 const BETWEEN: f64 = 12.0;
 
-/// A horizontal bar for each name, as SVG text.
+/// Draws a bar chart as an SVG element: a horizontal bar for each (name, role, value).
 pub fn bars<S: AsRef<str>>(label: &str, bars: &[(S, Role, f64)]) -> String {
     let longest = bars.iter().map(|bar| bar.0.as_ref().chars().count()).max();
     let left = (LETTER * longest.unwrap_or(0) as f64 + 16.0).clamp(LEFT, WIDTH / 2.0);

@@ -1,4 +1,4 @@
-//! BMv2's switches: compiles programs with the user's p4c, connects to the switches, and starts them in a testbed.
+//! Compiles programs for BMv2 with the user's p4c, opens sessions with BMv2's switches, and starts them in a testbed.
 
 #[cfg(feature = "testbed")]
 mod start;
@@ -16,32 +16,32 @@ use super::{Kind, P4Runtime, PsaSwitch, Target, TargetError};
 #[cfg(feature = "testbed")]
 pub use start::{Launch, RunningSwitch, StartError, start};
 
-/// Why a BMv2 switch cannot be used.
+/// Why weir cannot attach to a running switch.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// A tool is not installed.
+    /// p4c or BMv2 is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// An error of p4c.
+    /// p4c could not compile the program.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A folder or a file cannot be used.
+    /// A temporary folder or file cannot be used.
     #[error("cannot use {what}: {source}")]
     Io {
-        /// Description of the folder or file.
+        /// The folder or file in words.
         what: &'static str,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The address is not of the form IP:PORT; host names are not resolved for Thrift.
+    /// The address does not have the form IP:PORT (host names are not resolved for Thrift); contains the address.
     #[error("`{0}` is not an address of the form IP:PORT")]
     Address(String),
-    /// An error of the session with the switch.
+    /// The session with the switch returned an error.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
-/// Checks that the tools for a kind of switch are installed, before anything is started.
+/// Checks that BMv2 and p4c are installed, if this kind of switch needs them, before anything is started.
 pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
     let needed: &[Tool] = match kind {
         Kind::Embedded => &[],
@@ -53,7 +53,7 @@ pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
         .try_for_each(|tool| tools.find(*tool).map(drop))
 }
 
-/// Checks, as [`check`] does, the tools for switches that run already.
+/// Checks that p4c is installed, if this kind of switch needs it; for switches that run already.
 pub fn check_compiler(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
     match backend(kind) {
         Some(backend) => tools.find(backend.tool()).map(drop),
@@ -69,7 +69,7 @@ fn backend(kind: Kind) -> Option<Backend> {
     }
 }
 
-/// A program in the form that a kind of switch loads: unchanged for the embedded one, else compiled by p4c.
+/// Converts a program into the form that the switch loads: P4 text for the embedded switch, or p4c's JSON for BMv2.
 pub fn device_config(
     kind: Kind,
     tools: &Tools,
@@ -97,7 +97,7 @@ pub fn device_config(
     std::fs::read(json).map_err(io)
 }
 
-/// Opens a session with a running switch.
+/// Opens a session with a running switch at `address` (IP:PORT).
 pub fn connect(
     kind: Kind,
     runtime: &Arc<Runtime>,

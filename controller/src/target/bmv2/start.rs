@@ -1,4 +1,4 @@
-//! Processes of BMv2's switches: starts them, waits for them, ends them.
+//! Starts the process of a BMv2 switch, waits until it listens, and loads its program.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,81 +22,81 @@ use crate::target::{
 };
 use p4lang::p4info::P4Info;
 
-/// Timeout for a switch to listen.
+/// Timeout for a started switch to accept connections.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
-/// Polling interval.
+/// Interval between checks whether a started switch accepts connections.
 const LOOK: Duration = Duration::from_millis(10);
-/// P4Runtime's registered port, and BMv2's default for Thrift; each device adds its number.
+/// P4Runtime's registered TCP port; a switch listens on this port plus its device id. `THRIFT_PORT`, BMv2's default, likewise.
 const P4RUNTIME_PORT: u16 = 9559;
 const THRIFT_PORT: u16 = 9090;
 
-/// Why a BMv2 switch does not run.
+/// Why a BMv2 switch could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A tool is not installed.
+    /// p4c or BMv2 is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// An error of p4c.
+    /// p4c could not compile the program.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A folder, a file, or the program itself cannot be used.
+    /// A folder, a file, or BMv2's program cannot be used.
     #[error("cannot start {what}: {source}")]
     Io {
-        /// Description of the folder, file or program.
+        /// The folder, file or program in words.
         what: String,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// An error of the process.
+    /// The switch's process could not be started or read.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A `psa_switch` without Thrift cannot be controlled.
+    /// The `psa_switch` was built without Thrift, so weir cannot control it; contains its path.
     #[error("{} was built without Thrift, and cannot be controlled: install a BMv2 with Thrift", .0.display())]
     NoThrift(PathBuf),
-    /// The process ended, or does not listen.
+    /// The switch's process ended, or accepts no connections.
     #[error("{program} of switch {switch} did not start: {reason}")]
     Silent {
         /// Name of the switch.
         switch: String,
-        /// Name of the program, such as `psa_switch`.
+        /// Name of BMv2's program, such as `psa_switch`.
         program: &'static str,
-        /// The last line of its output.
+        /// How the process ended with its last line of output, or that no program listens.
         reason: String,
     },
-    /// An error of the session with the switch.
+    /// The session with the switch returned an error.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
 
-/// The configuration of a switch to start.
+/// Settings with which a BMv2 switch is started.
 pub struct Launch<'a> {
     /// The kind of BMv2 switch.
     pub kind: Kind,
     /// Name of the switch in the topology.
     pub switch: &'a str,
-    /// Number of the device, from 1; it determines the ports on which the switch listens.
+    /// Device id of the switch, from 1; the TCP ports on which the switch listens depend on it.
     pub device_id: u64,
-    /// Number and interface of each port.
+    /// Number and interface name of each port.
     pub ports: Vec<(u32, String)>,
-    /// Names and types that the controller may address.
+    /// P4Info of the program to load.
     pub p4info: &'a P4Info,
-    /// Path and text of each source file.
+    /// Text of each P4 source file of the program, by path.
     pub sources: &'a BTreeMap<String, String>,
-    /// Path of the log file, if a log is wanted.
+    /// Path of the switch's log file; `None` to write no log.
     pub log: Option<PathBuf>,
 }
 
-/// A running switch with its program. Dropping it ends the process and removes its folder.
+/// A running BMv2 switch with its program. When this value is dropped, the process is killed and the folder is deleted.
 pub struct RunningSwitch {
     /// The session with the switch.
     pub target: Box<dyn Target>,
     /// The switch's process.
     pub process: Process,
-    /// Folder with the compiled sources, and the switch's sockets.
+    /// Folder with p4c's output and the switch's sockets.
     pub folder: TempDir,
 }
 
-/// Compiles the program, starts the switch, connects and loads. `spawn` starts the process where the switches' interfaces are.
+/// Compiles the program, starts the switch, and loads the program. `spawn` starts the process where the interfaces are.
 pub fn start(
     tools: &Tools,
     runtime: &Arc<Runtime>,
@@ -163,7 +163,7 @@ pub fn start(
     })
 }
 
-/// Waits until the switch listens, or its process has ended.
+/// Waits until the switch accepts connections; an error if its process ends before, or if it takes too long.
 fn await_listening(
     switch: &str,
     program: &'static str,
@@ -206,7 +206,7 @@ fn await_listening(
     }
 }
 
-/// A target whose port counters are those of its interfaces, as BMv2 has no port counters.
+/// A session with a BMv2 switch that counts at the ports' interfaces, as BMv2 has no port counters.
 struct OnInterfaces {
     target: Box<dyn Target>,
     ports: Vec<(u32, String)>,

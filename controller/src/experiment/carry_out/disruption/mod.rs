@@ -1,8 +1,8 @@
-//! Carries out faults of programs and switches while the timeline is followed, and records what was observed.
+//! Carries out faults of programs and switches while the timeline is followed, and records what the controller observed.
 //!
 //! In each iteration, [`Disruptor::poll`] checks which step is in force: it starts the disruptions that begin with the step and
-//! undoes those that end. Nothing here waits: slow operations (a program that ends, a switch that starts) are polled in the next
-//! iteration. [`DisruptionExecution`] records all of it; a run's folder keeps it, and `DisruptionResult` judges by it.
+//! undoes those that end. It waits for nothing: slow operations (a program that ends, a switch that starts) are polled in the
+//! next iteration. The times are in [`DisruptionExecution`], which a run's folder keeps and `DisruptionResult` judges.
 
 mod switchboard;
 
@@ -19,34 +19,34 @@ use crate::experiment::prepare::LaunchError;
 
 pub use switchboard::Switchboard;
 
-/// One execution of a disruption. Times are in nanoseconds since 1970, as those of captures.
+/// One execution of a fault of a program or a switch. Times are in nanoseconds since 1970, as those of captures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DisruptionExecution {
-    /// Name of the fault.
+    /// Name of the fault in the scenario.
     pub fault: String,
-    /// The epoch with which the execution began.
+    /// Number of the epoch with which the execution began.
     pub epoch: u16,
-    /// When the controller began to carry it out.
+    /// When the controller began to carry out the fault.
     pub asked_ns: u64,
-    /// When the controller observed that it was done.
+    /// When the controller observed that the fault had its effect; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_ns: Option<u64>,
-    /// Number of processes that it affected.
+    /// Number of processes that the fault affected.
     pub processes: u32,
-    /// When the controller began to undo it.
+    /// When the controller began to undo the fault; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo_ns: Option<u64>,
-    /// When the controller observed that it was undone.
+    /// When the controller observed that the fault was undone; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_ns: Option<u64>,
-    /// Why it was not carried out at all.
+    /// Why the execution was skipped; `None` if the fault was carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// Observed state, if it was not the required one.
+    /// State that the controller observed instead of the required one; `None` if it observed the required state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
-    /// Other remarks.
+    /// Remark on an execution that succeeded, for readers; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -61,12 +61,12 @@ impl DisruptionExecution {
         }
     }
 
-    /// Whether the disruption was carried out, and the controller observed all of it.
+    /// Whether the fault was carried out, and the controller observed each state that the fault requires.
     pub fn is_seen(&self) -> bool {
         self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
     }
 
-    /// The outage of a switch that the execution caused, as far as it is known.
+    /// The time in which the execution kept its switch down; `None` for a program, and if the switch did not go down.
     pub fn outage(&self, does: &Does) -> Option<Outage> {
         match does.subject() {
             Subject::Command(_) => None,
@@ -87,7 +87,7 @@ impl DisruptionExecution {
     }
 }
 
-/// The outages of switches that the disruptions of a run caused.
+/// The times in which the faults of a run kept switches down.
 pub fn outages(
     scenario: &Scenario,
     carried: &[DisruptionExecution],
@@ -99,38 +99,38 @@ pub fn outages(
     })
 }
 
-/// Phase of a disruption.
+/// Phase of a fault of a program or a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The disruption is not in force.
+    /// The fault has no effect, or has been undone.
     Idle,
-    /// The disruption is being carried out.
+    /// The controller carries out the fault, and waits for its effect.
     Doing,
-    /// The disruption was carried out, and lasts.
+    /// The fault has its effect, which lasts until the controller undoes it.
     Done,
-    /// The disruption is being undone.
+    /// The controller undoes the fault, and waits for the end of its effect.
     Undoing,
 }
 
 struct Running<'p> {
     disruption: &'p Disruption,
     phase: Phase,
-    /// Whether its step was in force in the last iteration.
+    /// Whether a step with the fault was in force in the last iteration.
     was_in_force: bool,
-    /// Index of the record of its current execution.
+    /// Index of the present execution among all executions of the run.
     entry: usize,
-    /// The outage that the judge received last.
+    /// The outage of the fault's switch that was last reported to the judge; `None` if none was.
     announced: Option<Outage>,
 }
 
-/// Carries out the disruptions of a run.
+/// Carries out the faults of programs and switches during a run, and records each execution.
 pub struct Disruptor<'p> {
     running: Vec<Running<'p>>,
     carried: Vec<DisruptionExecution>,
 }
 
 impl<'p> Disruptor<'p> {
-    /// Creates the disruptor of a scenario, before any disruption.
+    /// Creates the disruptor of a run, before any fault is carried out.
     pub fn new(planned: &'p Planned) -> Disruptor<'p> {
         let disruptions = planned.scenario.disruptions.iter();
         Disruptor {
@@ -147,7 +147,7 @@ impl<'p> Disruptor<'p> {
         }
     }
 
-    /// Starts the disruptions that begin with the step in force, and undoes those that have ended.
+    /// Starts the faults that begin with the step in force (`epoch`), and undoes those whose steps have ended.
     pub fn poll(
         &mut self,
         epoch: u16,
@@ -182,7 +182,7 @@ impl<'p> Disruptor<'p> {
         Ok(())
     }
 
-    /// Ends all disruptions after the run: paused programs go on. Ended programs are not started again.
+    /// Ends all faults after the workload: resumes paused programs, but does not restart ended ones. Returns all executions.
     pub fn finish(mut self, load: &mut dyn Load) -> Vec<DisruptionExecution> {
         for running in &mut self.running {
             let Some(carried) = self.carried.get_mut(running.entry) else {
@@ -195,7 +195,7 @@ impl<'p> Disruptor<'p> {
         self.carried
     }
 
-    /// Adds how often each disruption was carried out so far, under the metric names that expectations use.
+    /// Adds how often each fault was carried out so far, under the metric names that `expect` uses.
     pub fn add_metrics(&self, metrics: &mut Metrics) {
         for running in &self.running {
             let id = &running.disruption.id;
@@ -227,7 +227,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Polls a disruption in progress, and begins to undo a finished one.
+    /// Polls a fault that is being carried out or undone, and begins to undo it when its time is over.
     fn go_on(
         &mut self,
         is_in_force: bool,
@@ -261,7 +261,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Whether a disruption that is in force has to be undone.
+    /// Whether a fault that has its effect has to be undone now.
     fn is_over(&self, is_in_force: bool, carried: &DisruptionExecution) -> bool {
         match &self.disruption.does {
             Does::Restart {

@@ -1,4 +1,4 @@
-//! Takes switches down and brings them up again.
+//! Ends switches' processes and starts them again, for faults that restart a switch.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,22 +9,22 @@ use super::super::workload::OrderProgress;
 use crate::experiment::fleet::Fleet;
 use crate::experiment::prepare::{LaunchError, START_TIMEOUT, SwitchProcess};
 
-/// The resources needed to end and start switches.
+/// Access to the sessions, processes and ports of the switches that faults restart.
 pub struct Switchboard<'a> {
     /// Sessions with the switches.
     pub fleet: &'a mut Fleet,
     /// Processes of the switches.
     pub processes: &'a mut [SwitchProcess],
-    /// The network that has the switches' ports.
+    /// The network to whose links the switches' ports are attached.
     pub bed: &'a Bed,
-    /// Path of the program that the switches run.
+    /// Path of the `weir` program that runs the embedded switches.
     pub weir: &'a Path,
-    /// Switches that have been started and have not printed their address yet, with the time of their start.
+    /// Names of switches that were started and have not printed their address yet, each with the time of its start.
     pub starting: &'a mut Vec<(String, Instant)>,
 }
 
 impl Switchboard<'_> {
-    /// Kills a switch's process; [`Switchboard::progress`] sees it end.
+    /// Kills the process of a switch; [`Switchboard::progress`] reports when it has ended.
     pub(super) fn take_down(&mut self, switch: &str) -> OrderProgress {
         self.fleet.take_down(switch);
         let Some((_, process)) = self.process(switch) else {
@@ -34,7 +34,7 @@ impl Switchboard<'_> {
         OrderProgress::Pending
     }
 
-    /// Starts a switch again; [`Switchboard::progress`] completes the start.
+    /// Starts the process of a switch again; [`Switchboard::progress`] reports when the switch has all its entries.
     pub(super) fn start(&mut self, switch: &str) -> Result<(), LaunchError> {
         let (bed, weir) = (self.bed, self.weir);
         if let Some((device_id, process)) = self.process(switch) {
@@ -44,8 +44,8 @@ impl Switchboard<'_> {
         Ok(())
     }
 
-    /// Whether a switch that has to be down is dead, and whether a started switch has received and shows all its entries. A
-    /// switch that does not come back is not an error of the scenario.
+    /// Progress of the last order to a switch: whether the killed process has ended, or whether the restarted switch shows all
+    /// its entries. A restarted switch that does not show them is a result of the fault, not an error of the run.
     pub(super) fn progress(&mut self, switch: &str) -> Result<OrderProgress, LaunchError> {
         let done = || OrderProgress::Done {
             processes: 1,
@@ -85,7 +85,7 @@ impl Switchboard<'_> {
         })
     }
 
-    /// Process of a switch, and the switch's device id.
+    /// Device id and process of the switch of this name.
     fn process(&mut self, switch: &str) -> Option<(u64, &mut SwitchProcess)> {
         let mut numbered = (1..).zip(self.processes.iter_mut());
         numbered.find(|(_, process)| process.name() == switch)

@@ -1,4 +1,4 @@
-//! Errors of the workloads.
+//! Errors of the workloads of a scenario.
 
 use scenario::units::show_duration;
 use testbeds::bed::BedError;
@@ -11,19 +11,19 @@ use crate::experiment::prepare::EnvironmentError;
 /// Errors of a workload.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// An error of the training.
+    /// The training returned an error.
     #[error(transparent)]
     Training(#[from] TrainingError),
-    /// An error of the Redis workload.
+    /// The Redis workload returned an error.
     #[error(transparent)]
     Redis(#[from] RedisError),
-    /// An error of the user's programs.
+    /// A command of the user failed, or could not start.
     #[error(transparent)]
     Commands(#[from] CommandError),
-    /// An error of the interfaces at the ends of a wire.
+    /// The interfaces at the ends of a wire returned an error.
     #[error(transparent)]
     Link(#[from] NetError),
-    /// A wire scenario without its two interfaces.
+    /// The scenario is a wire, but no interfaces were given for its two ends.
     #[error("a wire connects two existing interfaces: use `weir between IF1 IF2 --scenario FILE`")]
     NoEnds,
 }
@@ -31,16 +31,16 @@ pub enum WorkloadError {
 /// Errors of the training workload.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainingError {
-    /// An error of the network.
+    /// The testbed's network returned an error.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// An error of a process.
+    /// An agent's process could not be started, read or written.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// Agents that ended with an error: their messages, first those of agents that other agents may have depended on.
+    /// Agents ended with an error; contains their messages, those of agents that were killed first.
     #[error("{}", .0.join("\n"))]
     Agents(Vec<String>),
-    /// A host that the topology does not have.
+    /// The topology has no host of this name.
     #[error("the topology has no host {0}")]
     Host(String),
 }
@@ -48,31 +48,31 @@ pub enum TrainingError {
 /// Errors of the Redis workload.
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
-    /// The server did not start.
+    /// The Redis server did not start.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The server ended while clients still used it.
+    /// The Redis server ended while clients still used it.
     #[error("redis-server on {host} ended during the run: {reason}")]
     ServerEnded {
         /// Host of the server.
         host: String,
-        /// Its last words, or how it ended.
+        /// The last line of the server's standard error, or how the server ended.
         reason: String,
     },
-    /// An error of the network.
+    /// The testbed's network returned an error.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// An error of a process.
+    /// A client's process could not be started or read.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A client ended with an error.
+    /// A Redis client ended with an error, or without a report.
     #[error("client {name} on {host}: {reason}")]
     Client {
         /// Name of the client.
         name: String,
         /// Host of the client.
         host: String,
-        /// The client's error message, or how it ended.
+        /// The client's error message, or how its process ended.
         reason: String,
     },
 }
@@ -80,18 +80,18 @@ pub enum RedisError {
 /// Errors of the commands workload.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// An error of the network.
+    /// The testbed's network returned an error.
     #[error(transparent)]
     Bed(#[from] BedError),
-    /// An error of a process.
+    /// A command's process could not be started, watched or ended.
     #[error("command `{name}`: {source}")]
     Process {
         /// Name of the command.
         name: String,
-        /// The error.
+        /// Error of the operation on the process.
         source: ProcessError,
     },
-    /// A file of weir could not be created.
+    /// A folder or file for the programs could not be created.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
     /// A service was not ready in time.
@@ -101,33 +101,33 @@ pub enum CommandError {
         name: String,
         /// Host of the service.
         host: String,
-        /// Timeout, in nanoseconds.
+        /// The time within which the service had to be ready, in nanoseconds.
         within_ns: u64,
-        /// The condition that did not hold, and the service's last lines of output.
+        /// The condition of `ready` that did not hold, and the service's last lines of output.
         what: String,
     },
-    /// A service ended before others could use it, or while drivers still used it.
+    /// A service ended before it was ready, or while drivers still used it.
     #[error("service `{name}` on {host} ended {when}: {how}{hint}")]
     Ended {
         /// Name of the service.
         name: String,
         /// Host of the service.
         host: String,
-        /// `before it was ready`, or `in mid-run`.
+        /// `before it was ready`, or `during the run`.
         when: &'static str,
-        /// The service's exit status and last lines of output.
+        /// The service's exit status, and its last lines of output.
         how: String,
-        /// Possible cause, and advice for the user.
+        /// Possible cause, and what the user should change; may be empty.
         hint: String,
     },
-    /// A metric found more numbers than are kept.
+    /// A metric found more numbers in a command's output than weir keeps.
     #[error("metric `{series}` of command `{name}` has more than {limit} numbers")]
     TooManyNumbers {
         /// Name of the command.
         name: String,
-        /// Name of the series.
+        /// Name of the metric's series of numbers.
         series: String,
-        /// Maximum number of kept numbers.
+        /// Maximum number of numbers that weir keeps of a series.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The idle workload: weir runs no program, only the timeline.
+//! The idle workload: the timeline runs for a given time, while weir runs no program.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ impl Load for Idle {
         })
     }
 
-    /// Position in seconds begun.
+    /// Progress of the workload in seconds, including the one that has just begun.
     fn position(&self) -> Position {
         let total = self.length.as_secs_f64().ceil() as u64;
         Position {

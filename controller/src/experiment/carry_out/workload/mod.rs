@@ -1,4 +1,4 @@
-//! The workloads: programs that run in a scenario's hosts while the timeline is followed. One file each.
+//! Runs the programs of a scenario's workload while the timeline is followed; each kind of workload has its own file.
 
 mod commands;
 mod error;
@@ -29,20 +29,20 @@ pub use error::WorkloadError;
 pub use order::{Order, OrderProgress};
 pub use training::TrainingReports;
 
-/// Progress of a workload.
+/// Progress of a workload, such as 12 of 30 iterations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// Unit of `done` and `total`.
+    /// Unit of `done` and `total`, such as `iterations`.
     pub unit: &'static str,
-    /// Number of units that are done.
+    /// Number of units that are finished.
     pub done: u64,
-    /// Total number of units.
+    /// Number of units of the whole workload.
     pub total: u64,
-    /// Other information, for readers.
+    /// Other information for readers, such as the accuracy of a training; may be empty.
     pub message: String,
 }
 
-/// Formats as `12 of 30 iterations, accuracy 87.0 %`.
+/// Formats the progress: `12 of 30 iterations, accuracy 87.0 %`.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} {}", self.done, self.total, self.unit)?;
@@ -53,75 +53,75 @@ impl fmt::Display for Position {
     }
 }
 
-/// A running workload.
+/// A workload whose programs are prepared or running.
 pub trait Load: Send {
-    /// Begins the workload; the first step of the timeline is in force.
+    /// Begins the workload, after the first step of the timeline has been put in force.
     fn begin(&mut self) -> Result<(), WorkloadError>;
 
-    /// Runs the workload for `most`, or a little longer; breaks when it has finished.
+    /// Runs the workload for `most`, or a little longer; returns `Break` when the workload has finished.
     fn poll(&mut self, most: Duration) -> Result<ControlFlow<()>, WorkloadError>;
 
     /// Progress of the workload.
     fn position(&self) -> Position;
 
-    /// The workload's process in a host.
+    /// The workload's process on a host; `None` if it has none there.
     fn process(&mut self, _host: &str) -> Option<&mut Process> {
         None
     }
 
-    /// Begins to carry out an order of a fault on one of its commands.
+    /// Begins to carry out an order of a fault on a command of the workload.
     fn order(&mut self, command: &str, _order: Order) -> OrderProgress {
         OrderProgress::Absent(format!("it has no command {command}"))
     }
 
-    /// Progress of the last order to a command, while the order is pending.
+    /// Progress of the last order on a command; called as long as the order is pending.
     fn progress(&mut self, command: &str) -> OrderProgress {
         OrderProgress::Absent(format!("it has no command {command}"))
     }
 
-    /// Begins to notify the workload's programs where gradients are summed from now on; switches have the new plan already.
+    /// Begins to notify the server and the workers of a new plan of their gradients, which the switches have received already.
     fn replan(&mut self, _: &Scenario) -> Result<(), WorkloadError> {
         Ok(())
     }
 
-    /// When the first sum by a plan of `replan` arrived, in nanoseconds since 1970; plans are numbered from 0.
+    /// When the server received the first sum by the plan of the n-th `replan` (from 0), in ns since 1970; `None`: not yet.
     fn resumed_ns(&self, _replan: usize) -> Option<u64> {
         None
     }
 
-    /// Returns the measurements, once the workload has finished.
+    /// Ends the workload's programs, once it has finished, and returns the measurements.
     fn finish(self: Box<Self>) -> Result<Measured, WorkloadError>;
 }
 
-/// Numbers that a workload measured, each with its time.
+/// Values that a workload measured at different times, such as the latencies of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timed {
-    /// Name of the source and of the values: `client a, latency`.
+    /// Name of the program and of the values: `client a, latency`.
     pub name: String,
-    /// Measure of the values.
+    /// Measure of the values, which gives their unit.
     pub measure: Measure,
-    /// Time of each value in nanoseconds since 1970, and the value.
+    /// Time in nanoseconds since 1970, and value.
     pub points: Vec<(u64, f64)>,
 }
 
-/// The measurements of a workload.
+/// The measurements of a finished workload.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// The values, under the metric names that expectations use.
+    /// Measured values, under the metric names that `expect` uses.
     pub metrics: Metrics,
-    /// The values over time.
+    /// Measured values over time, for drawings.
     pub timed: Vec<Timed>,
-    /// Reports of a training's agents, if the workload is a training.
+    /// Reports of the server and the workers, if the workload is a training.
     pub training: Option<TrainingReports>,
-    /// Result of each command, if the workload consists of commands.
+    /// Result of each command, if the workload consists of the user's commands; otherwise empty.
     pub commands: Vec<CommandResult>,
-    /// Unexpected failures of the workload itself.
+    /// Failures of the workload's programs that no fault explains; they fail the run.
     pub failures: Vec<String>,
-    /// Remarks that a reader needs to interpret the figures.
+    /// Remarks that a reader needs to interpret the measurements.
     pub remarks: Vec<String>,
 }
 
-/// Starts what a scenario's workload needs before it can begin: servers, services, agents.
+/// Starts the programs that must run before the workload begins: servers, services, agents.
 pub fn start(
     bed: &Bed,
     planned: &Planned,

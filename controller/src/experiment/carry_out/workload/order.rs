@@ -1,45 +1,45 @@
-//! Effects of faults on the programs of a workload.
+//! Orders of faults to programs of a workload, such as to pause, and their progress.
 
 use std::io;
 
 use testbeds::command::Census;
 
-/// An order for a program's processes.
+/// An order of a fault to all processes of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Pause the processes.
+    /// Stop the processes by SIGSTOP until they are resumed.
     Pause,
-    /// Resume the processes.
+    /// Resume the paused processes.
     Resume,
-    /// Kill the processes.
+    /// Kill the processes by SIGKILL.
     Kill {
-        /// Whether the program is not started again.
+        /// Whether the program stays ended; otherwise [`Order::Start`] starts it again.
         for_good: bool,
     },
-    /// Ask the processes to end.
+    /// Send the program its stop signal, and kill it if it does not end in time.
     Stop {
-        /// Whether the program is not started again.
+        /// Whether the program stays ended; otherwise [`Order::Start`] starts it again.
         for_good: bool,
     },
-    /// Start the program again.
+    /// Start the program again, after it was killed or stopped.
     Start,
 }
 
-/// OrderProgress of an order.
+/// Progress of an order to a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderProgress {
-    /// The order was carried out, and the effect was observed.
+    /// The order was carried out, and weir observed its effect on all processes.
     Done {
-        /// Number of processes that the order affected.
+        /// Number of processes that the order affected; 0 if the program did not run at that time.
         processes: u32,
-        /// Other remarks.
+        /// Remark for readers of the report; `None` if there is none.
         remark: Option<String>,
     },
-    /// The order is not finished: poll again.
+    /// The order is not finished yet: poll it again.
     Pending,
-    /// The program has no process to act on, for this reason.
+    /// The order cannot be carried out, as the program does not run; contains the reason.
     Absent(String),
-    /// The order was carried out, but another effect than required was observed.
+    /// The order was carried out, but weir observed another effect than the required one; contains a description.
     Unseen(String),
 }
 
@@ -49,9 +49,9 @@ impl OrderProgress {
         OrderProgress::Done { processes, remark }
     }
 
-    /// Judges an order by the processes in /proc: all had to become `what`.
+    /// Result of an order by a look at its processes in /proc: all of them must be `what`, such as "stopped".
     pub(super) fn from_census(seen: io::Result<Census>, what: &str) -> OrderProgress {
-        /// Maximum number of processes that the message names.
+        /// Maximum number of processes that the description names.
         const NAMED: usize = 4;
         match seen {
             Ok(Census { processes, others }) if others.is_empty() => OrderProgress::done(processes),
@@ -71,7 +71,7 @@ impl OrderProgress {
         }
     }
 
-    /// Reports an order that could not be carried out.
+    /// Result of an order that failed with an error.
     pub(super) fn failed(error: impl std::fmt::Display) -> OrderProgress {
         OrderProgress::Unseen(error.to_string())
     }

@@ -1,4 +1,4 @@
-//! The Redis workload: a real server and clients, each in its host.
+//! The Redis workload: a Redis server, and clients of weir that send requests to it, each on its host.
 
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
@@ -20,10 +20,10 @@ use super::{Load, Measured, Position, Timed, WorkloadError};
 use crate::experiment::percentile::percentile;
 use crate::experiment::process_end::how_it_ended;
 
-/// Maximum time until a server's end is noticed, after a client has lost its connection.
+/// After a client has lost its connection, how long to wait for the end of the server, which may be the cause.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// Maximum number of characters of a server's answer in messages.
+/// Maximum number of characters that a message shows of a server's answer.
 const ANSWER: usize = 120;
 
 struct Client {
@@ -33,7 +33,7 @@ struct Client {
     report: Option<ClientReport>,
 }
 
-/// A running server and its clients.
+/// The running Redis server and its clients.
 pub struct RedisLoad {
     server: Server,
     server_host: String,
@@ -44,7 +44,7 @@ pub struct RedisLoad {
 }
 
 impl RedisLoad {
-    /// Starts the server; the clients do not begin yet.
+    /// Starts the Redis server; the clients start when the workload begins.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
@@ -80,7 +80,7 @@ impl RedisLoad {
         })
     }
 
-    /// Determines the error for a client that ended without a report: the server's end, if it has ended.
+    /// Error for the client at `index`, which ended without a report: the server's end, if the server has ended as well.
     fn blame(&mut self, index: usize) -> Result<RedisError, ProcessError> {
         if let Some(reason) = self.server.ended(AFTERMATH)? {
             return Ok(self.server_ended(reason));
@@ -199,7 +199,7 @@ fn command(weir: &Path, client: &RedisClient, server: SocketAddrV4, limit: Durat
     command
 }
 
-/// Adds the metrics of a client's report: overall and by command.
+/// Adds metrics of a client's requests, of all together and by Redis command.
 fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
     let all = report
         .operations
@@ -219,7 +219,7 @@ fn add_metrics(metrics: &mut Metrics, report: &ClientReport) {
     }
 }
 
-/// Latency of each request over time.
+/// Time and latency of each request of a client.
 fn over_time(report: &ClientReport) -> Timed {
     let operations = report.operations.iter();
     Timed {
@@ -236,8 +236,8 @@ fn over_time(report: &ClientReport) -> Timed {
     }
 }
 
-/// Reports how many of a client's requests the server refused, and its first refusal: their latencies are not those of served
-/// requests.
+/// Remark on a client's requests that the server refused, whose latencies are not those of served requests; `None` if the
+/// server refused none.
 fn refusals(report: &ClientReport) -> Option<String> {
     let mut answers = report
         .operations

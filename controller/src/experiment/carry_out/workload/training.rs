@@ -1,4 +1,4 @@
-//! The training workload: a server and workers as processes of their hosts, watched until all have reported.
+//! The training workload: runs a server and workers as processes on their hosts until all of them have reported their results.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -28,17 +28,17 @@ use crate::experiment::process_end::{how_it_ended, last_words};
 
 /// Timeout for an agent to report that it is ready.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// After one agent has failed, how long to wait for the others, so that each can report what it lacks.
+/// After one agent has failed, how long to wait for the others, whose errors may show the cause.
 const FAREWELL: Duration = Duration::from_secs(25);
 
-/// Reports of the agents.
+/// Reports of a training's server and workers.
 #[derive(Debug, Clone)]
 pub struct TrainingReports {
-    /// Report of the server.
+    /// Final report of the server.
     pub server: ServerReport,
-    /// Reports of the workers, by rank.
+    /// Final report of each worker, by rank.
     pub workers: Vec<WorkerReport>,
-    /// One report for each round.
+    /// Report of the server on each round.
     pub rounds: Vec<RoundReport>,
 }
 
@@ -50,31 +50,31 @@ struct Agent {
 
 struct Failure {
     said: String,
-    /// Whether the agent was killed from outside, and could not report an error.
+    /// Whether a signal killed the agent, so that it could not report an error.
     was_killed: bool,
 }
 
-/// The agents of a job, the server first; all are started and ready.
+/// The processes of a training: the server first, then the workers by rank.
 #[derive(Default)]
 pub struct TrainingLoad {
     agents: Vec<Agent>,
     iterations: u32,
     rounds: Vec<RoundReport>,
     failed_at: Option<Instant>,
-    /// Orders for the workers, by rank, that wait until the server has reported the plan's first chunk; oldest plan first.
+    /// Orders to the workers, by rank, for each new plan whose first chunk the server has not reported yet, oldest first.
     moves: VecDeque<Vec<Move>>,
-    /// For each plan that the server knows, its first chunk and the time of its first sum.
+    /// First chunk of each new plan, and when the server received the first sum by the plan (`None`: not yet).
     replans: Vec<(u32, Option<u64>)>,
 }
 
-/// The new destination of a worker's updates.
+/// Order to a worker to send its updates elsewhere.
 struct Move {
     part: Option<PlaceInPart>,
     via: Mac,
 }
 
 impl TrainingLoad {
-    /// Starts all agents, and waits until each can receive.
+    /// Starts the server and all workers, and waits until each of them can receive frames.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
@@ -176,7 +176,7 @@ impl TrainingLoad {
     }
 }
 
-/// The parts that switches sum, in the form that the server receives.
+/// The parts of the gradients' plan that switches sum, as the server takes them: the number of the part's job and its workers.
 fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     let parts = scenario
         .gradients
@@ -195,7 +195,7 @@ fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     summed.collect()
 }
 
-/// The part and the position to which a plan makes a host's worker send its updates.
+/// Where a plan makes the worker of a host send its updates; `None` if the plan has no such worker.
 fn place(gradients: &Gradients, host: &str) -> Option<Move> {
     let (part, member) = gradients.part_of(host)?;
     let child = part.members.iter().position(|other| other == member)?;
@@ -208,14 +208,14 @@ fn place(gradients: &Gradients, host: &str) -> Option<Move> {
     })
 }
 
-/// The server's replies to orders.
+/// Replies of the server to orders: a plan's first chunk, or the first sum by a plan and its time.
 enum Reply {
     Replanned(u32),
     Resumed(u32, u64),
 }
 
 impl TrainingLoad {
-    /// Handles the server's reply to the oldest plan that workers have not received.
+    /// Sends the workers their orders for the oldest plan that they have not received; `from` is the plan's first chunk.
     fn tell_workers(&mut self, from: u32) {
         self.replans.push((from, None));
         let moves = self.moves.pop_front().unwrap_or_default();
@@ -366,7 +366,7 @@ impl Agent {
         self.report.is_some() || self.failure.is_some()
     }
 
-    /// Sends an order. Reading the agent's output shows whether the agent has ended meanwhile.
+    /// Sends an order to the agent. An error is ignored: reading the agent's output shows whether the agent has ended.
     fn order(&mut self, order: &Order) {
         if let Ok(line) = serde_json::to_string(order)
             && let Err(error) = self.process.write_line(&line)
@@ -375,7 +375,7 @@ impl Agent {
         }
     }
 
-    /// Reads the lines that have arrived.
+    /// Reads the lines that the agent has printed, and waits at most `timeout` for the first one.
     fn read(
         &mut self,
         timeout: Duration,

@@ -1,4 +1,4 @@
-//! A wire between existing machines: its operation, and how one side learns that the other is down.
+//! The activity of a wire between two interfaces: frames of other machines pass. If one side's link is down, so is the other's.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,27 +9,27 @@ use testbeds::net::{Found, NetError, Netlink};
 use super::{Load, Measured, Position, WorkloadError};
 use crate::experiment::prepare::WireEnds;
 
-/// Interval between checks whether both sides are up.
+/// Interval between checks whether both interfaces exist and are up.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
-/// The activity of a wire: packets of other machines pass.
+/// The activity of a wire: it lasts until its duration is over, it is stopped, or an interface disappears.
 pub struct Wire {
-    /// Interface indices: an interface may be renamed.
+    /// Indices of the two interfaces; an index stays when an interface is renamed.
     interfaces: [u32; 2],
     names: [String; 2],
-    /// The side whose interface no longer exists, and since when.
+    /// Side (0 or 1) whose interface no longer exists, and when that was noticed since the start.
     gone: Option<(usize, Duration)>,
     length: Option<Duration>,
     stop: &'static AtomicBool,
     begun: Option<Instant>,
     checked: Option<Instant>,
     netlink: Netlink,
-    /// The side that was taken down because the other has no carrier.
+    /// Side (0 or 1) whose interface weir has set down because the other side has no carrier.
     held_down: Option<usize>,
 }
 
 impl Wire {
-    /// Creates the activity between two interfaces of this namespace.
+    /// Creates the activity of a wire between two interfaces of this network namespace.
     pub fn new(between: WireEnds<'_>) -> Result<Wire, NetError> {
         let netlink = Netlink::open()?;
         let [one, other] = between.interfaces;
@@ -50,9 +50,9 @@ impl Wire {
         self.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
-    /// Signals a cable that is unplugged at one end to the other end: sets our interface there down, and with it, if the
-    /// driver switches its transmitter off, the carrier of the machine connected to it. While the interface is down, the state of
-    /// its own cable is unknown; the interface comes up again when the first cable is back.
+    /// Passes on that the cable at one side is unplugged: sets the interface of the other side down, so that the machine
+    /// connected there loses its carrier, if the driver switches its transmitter off. Sets the interface up again when the
+    /// first side has a carrier again; while it is down, the state of its own cable is unknown.
     fn pass_carrier_on(&mut self, sides: &[(String, Found); 2]) -> Result<(), NetError> {
         let carrier = |side: usize| sides[side].1.carrier;
         let name = |side: usize| sides[side].0.as_str();
@@ -75,7 +75,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Checks, if a check is due, whether both sides exist and are up.
+    /// Checks, if a check is due, whether both interfaces exist and have a carrier.
     fn check(&mut self) -> Result<(), NetError> {
         if self
             .checked
@@ -104,7 +104,7 @@ impl Wire {
         }
     }
 
-    /// State of both interfaces, with their current names; or the side whose interface does not exist.
+    /// Current name and state of both interfaces; `Err` with the side (0 or 1) whose interface does not exist.
     fn sides(&self) -> Result<Result<[(String, Found); 2], usize>, NetError> {
         let [one, other] = self.interfaces;
         Ok(
@@ -149,7 +149,7 @@ impl Load for Wire {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Position in seconds begun; without a duration there is always one more to come.
+    /// Progress in seconds, including the one that has just begun; for a wire without a duration, the total is always one more.
     fn position(&self) -> Position {
         let done = self.elapsed().as_secs();
         let total = self.length.map(|length| length.as_secs_f64().ceil() as u64);

@@ -1,4 +1,4 @@
-//! The evidence that a run left, and what it proves.
+//! The evidence of a run besides the captured frames, and the judgment of evidence and frames.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,35 +15,35 @@ use crate::experiment::carry_out::disruption::{self, DisruptionExecution};
 use crate::experiment::observe::captures::KeptFrames;
 use crate::experiment::observe::hit_log::InOrder;
 
-/// Period before the next frame in which the replay skips no step, in nanoseconds.
+/// The replay skips a period without frames, except the last 600 s before the next frame; in nanoseconds.
 const LONG_NS: u64 = 600_000_000_000;
 
-/// The evidence of a run: everything that proves its faults, beside the frames. It comes from the run, or from the folder that
-/// kept it.
+/// Everything that proves a run's faults, besides the captured frames: counts and logs. It comes from a run that has just
+/// ended, or from a run's folder.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// Counts of the frames that the folder keeps.
+    /// Counts of the captured frames that the run's folder keeps.
     pub kept: KeptFrames,
-    /// The writes of epochs, in the order in which they were sent.
+    /// When each switch confirmed each epoch, in the order in which the epochs were sent.
     pub writes: Vec<EpochWrite>,
-    /// Announcements of RDMA connections to switches.
+    /// Announcements of RDMA connections that the controller sent to switches.
     pub announcements: Vec<Announcement>,
-    /// The switches' count of hits for each injection of the plan.
+    /// Number of hits that the switch counted, by injection of the plan.
     pub fired: Vec<u64>,
-    /// The switches' count of packets whose key had no cell, for each injection of the plan.
+    /// Number of packets whose key had no register cell, as the switch counted them, by injection of the plan.
     pub keyless: Vec<u64>,
-    /// The switches' count of each trigger of the scenario.
+    /// Counts of each trigger of the scenario on its switch, in declared order.
     pub triggers: Vec<TriggerCount>,
-    /// Frames that the switches report as lost.
+    /// Frames that the switches and the recorder report as lost.
     pub losses: Vec<Loss>,
-    /// Faults of programs and switches that the controller carried out.
+    /// Executions of faults of programs and switches.
     pub carried: Vec<DisruptionExecution>,
-    /// Whether the switches' programs and the recordings have the same time stamps of received frames.
+    /// Whether the P4 programs of the switches see the same time stamps of received frames as the captures.
     pub shares_stamps: bool,
 }
 
 impl Evidence {
-    /// Number of judged frames, and number of those that the folder keeps.
+    /// Number of frames that the run judged, and number of these frames that its folder keeps.
     pub fn frames(&self) -> (u64, u64) {
         let ports = self.kept.ports.iter();
         ports.fold((0, 0), |(passed, kept), port| {
@@ -51,14 +51,14 @@ impl Evidence {
         })
     }
 
-    /// When the workload began, in nanoseconds since 1970: its first step came into force then.
+    /// When the workload began, in nanoseconds since 1970: when all switches had confirmed epoch 1. `None` if it never began.
     pub fn start_ns(&self) -> Option<u64> {
         let first = self.writes.iter().filter(|write| write.epoch == 1);
         first.map(|write| write.confirmed_ns).max()
     }
 
-    /// Judges the frames of `ports` (switch and number) again. `frames` have their port's position; they come in the order of time,
-    /// except that a frame may follow a later one of its port. `hit` gets the hits of faults in the order of the log.
+    /// Judges captured frames again. `ports`: switch and number of each port. `frames`: with their ports' indexes in `ports`,
+    /// by time, except that a frame may follow a later one of its port. `hit` receives hits in the order of the log.
     ///
     /// # Errors
     ///

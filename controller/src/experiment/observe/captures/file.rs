@@ -1,5 +1,5 @@
-//! `SWITCH.pcapng`: frames that passed the ports of a switch, one interface per port, with a comment on each hit frame.
-//! Times are in nanoseconds. <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html>
+//! Writes and reads `SWITCH.pcapng`: frames that passed the ports of a switch, one interface per port, with a comment on each
+//! hit frame. Times are in nanoseconds. <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-02.html>
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,12 +16,12 @@ use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
 use proof::{Sight, Way};
 use testbeds::capture::Frame;
 
-/// Resolution of time stamps in the form of `if_tsresol`: the negative power of ten, in seconds.
+/// Resolution of time stamps as pcapng's `if_tsresol` has it: 9 means 10⁻⁹ seconds.
 const NANOSECONDS: u8 = 9;
-/// Directions of a packet, in the two lowest bits of `epb_flags`.
+/// Value of the two lowest bits of `epb_flags` for a frame that arrived at the switch; the next constant is for one that left.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
-/// Upper bound of the length of a block and its options, without the frame and the comments, in bytes.
+/// Upper bound of a pcapng block's size without the frame and its comments, in bytes.
 const BLOCK_BYTES: usize = 64;
 
 /// Name of the capture file of a switch.
@@ -29,15 +29,15 @@ pub fn file_name(switch: &str) -> String {
     format!("{switch}.pcapng")
 }
 
-/// A capture file that is being written.
+/// Writes the capture file of a switch.
 pub struct Writer(PcapNgWriter<BufWriter<File>>);
 
-/// Time, direction and length of a frame.
+/// Time, direction and length of a captured frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Head {
-    /// When it passed, in nanoseconds since 1970.
+    /// When the frame passed the port, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Direction in which the frame passed.
+    /// Whether the frame entered or left the switch.
     pub way: Way,
     /// Length of the frame on the link, in bytes without FCS.
     pub wire_len: u32,
@@ -53,19 +53,19 @@ impl From<&Sight<'_>> for Head {
     }
 }
 
-/// A frame in the form in which it is written.
+/// A frame with its comments, as the capture file contains them.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<'f> {
-    /// Time, direction and length.
+    /// Time, direction and length of the frame.
     pub head: Head,
-    /// The kept first bytes of the frame.
+    /// The first bytes of the frame, as many as are kept.
     pub bytes: &'f [u8],
     /// One comment for each fault that hit the frame, or should have hit it.
     pub comments: &'f [String],
 }
 
 impl Written<'_> {
-    /// Upper bound of the frame's size in the file, in bytes.
+    /// Upper bound of the frame's size in the capture file, in bytes.
     pub fn size(&self) -> u64 {
         let comments = self.comments.iter().map(|comment| comment.len() + 8);
         (BLOCK_BYTES + self.bytes.len() + comments.sum::<usize>()) as u64
@@ -73,7 +73,7 @@ impl Written<'_> {
 }
 
 impl Writer {
-    /// Creates the file of a switch with the ports `ports`, in this order.
+    /// Creates the capture file of a switch; each of `ports` becomes an interface, in this order.
     pub fn create(path: &Path, switch: &str, ports: &[u32]) -> io::Result<Writer> {
         let file = BufWriter::new(File::create(path)?);
         let mut pcapng = PcapNgWriter::new(file).map_err(io::Error::other)?;
@@ -93,7 +93,7 @@ impl Writer {
         Ok(Writer(pcapng))
     }
 
-    /// Adds a frame that passed a port; `port` is the port's position in the file.
+    /// Writes a frame that passed a port; `port` is the index of the port's interface in the file.
     pub fn write(&mut self, port: usize, frame: &Written<'_>) -> io::Result<()> {
         let comments = frame.comments.iter();
         let comments = comments.map(|text| EnhancedPacketOption::Comment(text.as_str().into()));
@@ -118,29 +118,29 @@ impl Writer {
     }
 }
 
-/// Why a capture cannot be read.
+/// Why a capture file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// An error of the file system.
+    /// The file system returned an error.
     #[error("cannot read {}: {source}", path.display())]
     File {
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file's content is invalid.
+    /// The content of the capture file is invalid.
     #[error("{}: {reason}", path.display())]
     Content {
         /// Path of the file.
         path: PathBuf,
-        /// The defect in the content.
+        /// Why the content is invalid.
         reason: String,
     },
 }
 
-/// Iterates over the frames of a switch's capture in the order of the file; each has its port's position in the file. Frames of a
-/// port keep their order, and a frame's time, or that of an earlier frame of its port if that is later, never decreases.
+/// Iterates over the frames in a switch's capture file, each with the index of its port's interface. Frames of one port are in
+/// order, and a frame's time, or that of an earlier frame of its port if that is later, never decreases.
 pub struct Reader {
     path: PathBuf,
     pcapng: PcapNgReader<BufReader<File>>,
@@ -150,7 +150,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the capture of a switch with `ports` ports. A file that `is_cut` may end within a frame.
+    /// Opens the capture file of a switch with `ports` ports. `is_cut`: the file may end within a frame.
     pub fn open(
         folder: &Path,
         switch: &str,

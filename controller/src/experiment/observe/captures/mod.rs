@@ -1,7 +1,7 @@
-//! Selects the frames of a run that its folder keeps, and writes them while the run goes on.
+//! Selects the captured frames that a run's folder keeps, and writes them while the run goes on.
 //!
-//! A frame waits until the judge has decided whether a fault hit it. Then it is written, with a comment if a fault hit it, or
-//! discarded.
+//! A frame waits until the judge has decided whether a fault hit it. Then the frame is written, with a comment if a fault hit
+//! it, or discarded.
 
 pub mod file;
 
@@ -18,84 +18,84 @@ use self::file::{Head, Writer, Written};
 use super::spool::{Disk, Spooled};
 use crate::experiment::Planned;
 
-/// Number of frames that are kept before a hit frame, and number that are kept after it.
+/// Number of frames between the same hosts that are kept before a hit frame, and the same number after it.
 const AROUND: usize = 8;
-/// Maximum number of pairs of hosts per port whose last frames are remembered.
+/// Maximum number of pairs of hosts, per port, whose latest frames are remembered.
 const MOST_PAIRS: usize = 4_096;
-/// Period whose frames are selected and written together, in nanoseconds.
+/// Frames of a period of this length are selected and written together, in nanoseconds.
 const WRITTEN_AT_ONCE_NS: u64 = 1_000_000_000;
-/// Length of the addresses at the start of a frame, in bytes.
+/// Length of the two MAC addresses at the start of a frame, in bytes.
 const ADDRESSES: usize = 12;
 
-/// Number of frames of a port in the folder.
+/// Number of frames that a run's folder keeps of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPort {
-    /// The switch.
+    /// Name of the port's switch.
     pub switch: String,
-    /// The port's number.
+    /// Number of the port.
     pub port: u32,
-    /// Frames that passed and were judged.
+    /// Number of frames that passed the port and were judged.
     pub passed: u64,
-    /// The part of `passed` that is in the capture.
+    /// Number of the port's frames that are in the capture file.
     pub kept: u64,
 }
 
 /// Counts of the frames that a run's folder keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptFrames {
-    /// Counts by port, in the order of switches and port numbers.
+    /// Counts of each recorded port, sorted by switch and port number.
     pub ports: Vec<KeptPort>,
-    /// Time from which on nothing is kept, in nanoseconds since 1970, and the reason.
+    /// Time from which on no frames are kept, in nanoseconds since 1970, and the reason; `None` if frames are kept to the end.
     pub stopped: Option<(u64, String)>,
-    /// Why the log of hits ends early, if it does.
+    /// Why the log of hits ends early; `None` if it is complete.
     pub log_ends: Option<String>,
 }
 
-/// Selects frames and writes them to the folder.
+/// Selects frames that faults hit and frames around them, and writes them to the run's folder.
 pub struct Keeper {
     captures: Captures,
     disk: Disk,
     ports: Vec<Port>,
-    /// The files, by switch.
+    /// The capture files, one per switch.
     files: Vec<Writer>,
-    /// Fault and flow of each injection, for comments.
+    /// Fault with its effect, and flow, by injection: texts for comments.
     injections: Vec<(String, String)>,
     stopped: Option<(u64, String)>,
     selection: Selection,
 }
 
-/// A port whose frames are kept.
+/// A port of which frames are kept.
 struct Port {
     kept: KeptPort,
-    /// Position of the switch among the files, and of the port in the file.
+    /// Index of the switch's file among the files, and index of the port's interface in this file.
     place: (usize, usize),
-    /// How long its link holds frames in each direction.
+    /// How long the port's link holds frames that arrive, and frames that leave, in nanoseconds.
     latency_ns: (u64, u64),
     held: VecDeque<Spooled>,
-    /// Number of frames of the first batch that have been processed.
+    /// Number of frames of the first batch that have been selected or discarded.
     done: usize,
-    /// Number of processed frames that came in.
+    /// Number of processed frames, of all batches, that arrived at the switch.
     came: u64,
-    /// Time of the last processed frame: the key by which frames are sorted never decreases.
+    /// Latest time of a frame so far, by which frames of all ports are sorted; it never decreases.
     key_ns: u64,
-    /// Effects of faults on frames, by the frame's number among those that came in.
+    /// Comments on hit frames, by the frame's number (from 1) among those that arrived at the port.
     hits: HashMap<u64, Vec<String>>,
-    /// Times at which copies of hit frames left, one entry for each copy.
+    /// Times at which copies of hit frames left through the port, one entry for each copy.
     left: Vec<u64>,
-    /// Frames between two hosts, by their addresses; and the pair of the last frame, as the next frame often has the same pair.
+    /// Index in `around` of each pair of hosts, by their addresses; `last_pair` is the pair of the latest frame.
     pairs: HashMap<[u8; ADDRESSES], usize>,
     around: Vec<Around>,
     last_pair: ([u8; ADDRESSES], usize),
 }
 
-/// The last frames between two hosts that were not kept, and how many of the next frames are kept.
+/// The latest frames between two hosts that were not kept, and how many of their next frames are to be kept.
 #[derive(Default)]
 struct Around {
     before: VecDeque<(Head, Vec<u8>)>,
     after: usize,
 }
 
-/// Frames to write next, and their bytes in sequence.
+/// Frames that are written next, and their bytes one after another.
 #[derive(Default)]
 struct Selection {
     frames: Vec<Selected>,
@@ -103,7 +103,7 @@ struct Selection {
 }
 
 struct Selected {
-    /// Key that sorts the frames of all ports; frames of one port keep their order.
+    /// Time by which the frames of all ports are sorted; frames of one port keep their order.
     key_ns: u64,
     port: usize,
     head: Head,
@@ -126,7 +126,7 @@ impl Selection {
 }
 
 impl Keeper {
-    /// Keeps frames of the sorted ports (switch and number) in `folder`; keeps none without a folder.
+    /// Creates the keeper of frames at `ports` (switch and number, sorted); without `folder`, it keeps no frames.
     pub fn new(
         planned: &Planned,
         ports: &[(String, u32)],
@@ -195,7 +195,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Takes a batch that the judge has seen.
+    /// Takes a batch of frames that the judge has processed.
     pub fn take(&mut self, batch: Spooled) {
         let port = &mut self.ports[batch.port];
         port.kept.passed += batch.frames as u64;
@@ -204,7 +204,7 @@ impl Keeper {
         }
     }
 
-    /// Records that a fault hit a frame, or should have hit it.
+    /// Records that a fault hit a frame or should have hit it, so that the frame is kept with a comment.
     pub fn hit(&mut self, hit: &Hit) {
         if self.files.is_empty() || self.stopped.is_some() {
             return;
@@ -254,7 +254,7 @@ impl Keeper {
         format!("{fault}{was}, {flow} #{}{place}", hit.ordinal)
     }
 
-    /// Writes the kept frames that passed before a time; it is known which of them faults hit.
+    /// Writes the kept frames that passed before `until_ns`; the judge has decided on all of these frames.
     pub fn advance(&mut self, until_ns: u64) {
         if self.files.is_empty() {
             return;
@@ -280,7 +280,7 @@ impl Keeper {
         }
     }
 
-    /// Selects from the frames of a port that passed before a time.
+    /// Selects frames of a port that passed before `until_ns`.
     fn select(&mut self, index: usize, until_ns: u64) -> io::Result<()> {
         let (captures, port) = (self.captures, &mut self.ports[index]);
         port.left.sort_unstable();
@@ -306,7 +306,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes the selected frames.
+    /// Writes the selected frames in the order of time, as long as the disk limit allows.
     fn write(&mut self) {
         let Selection { mut frames, bytes } = std::mem::take(&mut self.selection);
         frames.sort_by_key(|frame| frame.key_ns);
@@ -332,7 +332,7 @@ impl Keeper {
         }
     }
 
-    /// Stops keeping frames.
+    /// Stops keeping frames, from `at_ns` on.
     fn stop(&mut self, at_ns: u64, why: String) {
         self.stopped.get_or_insert((at_ns, why));
         for port in &mut self.ports {
@@ -342,7 +342,7 @@ impl Keeper {
         }
     }
 
-    /// Writes the remaining frames; no frame is undecided any more.
+    /// Writes the remaining frames, after the judge has decided on all frames.
     pub fn finish(mut self) -> KeptFrames {
         self.advance(u64::MAX);
         // Hits that were certain only at the end.
@@ -363,7 +363,7 @@ impl Keeper {
 }
 
 impl Port {
-    /// Selects a frame or remembers it; it is known whether a fault hit it.
+    /// Selects a frame if it was hit or is close to a hit frame; otherwise remembers it, in case that a later frame was hit.
     fn pass(&mut self, captures: Captures, index: usize, sight: &Sight<'_>, to: &mut Selection) {
         let head = Head::from(sight);
         self.key_ns = self.key_ns.max(sight.at_ns);
@@ -397,7 +397,7 @@ impl Port {
 }
 
 impl Port {
-    /// Position of a pair of hosts in the list.
+    /// Index of a pair of hosts in `around`, where the pair is added if it is new.
     fn around(&mut self, pair: [u8; ADDRESSES]) -> usize {
         if self.last_pair.1 < self.around.len() && self.last_pair.0 == pair {
             return self.last_pair.1;
@@ -429,7 +429,7 @@ impl Around {
     }
 }
 
-/// The addresses of the two hosts of a frame, the same for both directions.
+/// The two MAC addresses of a frame, sorted, so that both directions between two hosts have the same pair.
 fn pair(frame: &[u8]) -> [u8; ADDRESSES] {
     let mut pair = [0; ADDRESSES];
     if let Some((to, from)) = frame.get(..ADDRESSES).map(|both| both.split_at(6)) {

@@ -1,4 +1,4 @@
-//! A driver: a program that a separate thread runs repeatedly, so that no other work delays the next run.
+//! Runs a driver: a separate thread starts its program again and again, so that no other work of weir delays the next run.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,22 +13,22 @@ use super::super::{Order, OrderProgress};
 use super::{Prepared, service};
 use crate::experiment::fleet::now_ns;
 
-/// Results of a driver's runs.
+/// Results of the finished runs of a driver.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Runs {
-    /// When each run began, in nanoseconds since 1970.
+    /// When each run of the driver's program began, in nanoseconds since 1970.
     pub began_ns: Vec<u64>,
-    /// How long each run took, in ns.
+    /// How long each run took, in nanoseconds.
     pub durations_ns: Vec<f64>,
-    /// The first exit code that was not 0; 0 if there was none.
+    /// The first exit code that was not 0; 0 if all runs ended with 0.
     pub exit: i32,
-    /// Number of runs with another exit code than 0.
+    /// Number of runs whose exit code was not 0.
     pub failures: u64,
-    /// Number of runs that a fault ended; the other fields do not include them.
+    /// Number of runs that a fault ended; the other fields do not count them.
     pub ended_by_faults: u64,
 }
 
-/// A running driver.
+/// A driver whose thread runs its program.
 pub(super) struct Driver {
     prepared: Arc<Prepared>,
     shared: Arc<Shared>,
@@ -46,20 +46,20 @@ struct State {
     runs: Runs,
     running: Option<Handle>,
     is_stopped: bool,
-    /// Whether a fault prevents further runs.
+    /// Whether a fault prevents that the program is started again.
     is_held: bool,
-    /// Whether a fault ended the current run.
+    /// Whether a fault ends the present run, which then counts as ended by a fault.
     is_ended_by_fault: bool,
-    /// Deadline for the current run to end, and its processes, while a fault stops it.
+    /// While a fault stops the present run: when the run is killed if it has not ended, and its processes.
     stopping: Option<(Instant, Option<Remains>)>,
-    /// Number of times that the driver was started.
+    /// Number of times that the driver's program was started.
     starts: u64,
-    /// Value of `starts` when a fault ended a run that is to be repeated.
+    /// Value of `starts` when a fault ended a run, which is repeated unless the fault is for good; `None` if no run was ended.
     starts_before: Option<u64>,
 }
 
 impl Driver {
-    /// Starts the driver's thread.
+    /// Starts the thread that runs the driver's program as often as `repeat` says.
     pub fn start(prepared: Arc<Prepared>, repeat: Repeat) -> Driver {
         let shared = Arc::new(Shared::default());
         let (own, runs) = (Arc::clone(&shared), Arc::clone(&prepared));
@@ -71,7 +71,7 @@ impl Driver {
         }
     }
 
-    /// Whether the driver has finished; an error if its program could not be started.
+    /// Whether all runs of the driver are finished; an error if its program could not be started.
     pub fn has_ended(&mut self) -> Result<bool, ProcessError> {
         if self
             .thread
@@ -87,12 +87,12 @@ impl Driver {
         }
     }
 
-    /// Whether the driver has finished, with or without an error.
+    /// Whether all runs of the driver are finished, with or without an error.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Begins to carry out an order of a fault. Between two runs the driver has no process, and the next run is prevented.
+    /// Begins to carry out an order of a fault. Between two runs, without a process, only the next run is prevented.
     pub fn order(&mut self, order: Order) -> OrderProgress {
         if self.is_over() {
             return OrderProgress::Absent("it had ended by itself".to_owned());
@@ -142,7 +142,7 @@ impl Driver {
         progress
     }
 
-    /// OrderProgress of a stop or a start.
+    /// Progress of the last order to stop or to start the driver.
     pub fn progress(&mut self) -> OrderProgress {
         let is_over = self.is_over();
         let mut state = self.shared.lock();
@@ -175,7 +175,7 @@ impl Driver {
         service::ended(remains, remark)
     }
 
-    /// Results of the runs so far.
+    /// Results of the runs that have finished so far.
     pub fn runs(&self) -> Runs {
         self.shared.lock().runs.clone()
     }
@@ -199,13 +199,13 @@ impl Drop for Driver {
 }
 
 impl State {
-    /// Prevents further runs because of a fault: until the next start, or for good.
+    /// Prevents that the program is started again: until [`Order::Start`], or `for_good`.
     fn holds(&mut self, for_good: bool) {
         self.is_held = true;
         self.is_stopped = for_good;
     }
 
-    /// Records whether the order ends a run in progress.
+    /// Records whether the order of a fault ends a run (`in_run`), or came between two runs.
     fn ends_run(&mut self, in_run: bool) {
         self.is_ended_by_fault = in_run;
         self.starts_before = in_run.then_some(self.starts);
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the pause; returns whether the driver is to stop.
+    /// Waits between two runs; returns whether the driver must not run again.
     fn pauses(&self, state: MutexGuard<'_, State>, pause: Duration) -> bool {
         if pause.is_zero() {
             return state.is_stopped;

@@ -1,4 +1,4 @@
-//! Results of commands: metrics, failures, and the ends of their outputs.
+//! Gathers the results of the user's commands: metrics, failures, and the last part of each output.
 
 use scenario::model::expect::Measure;
 use scenario::model::expect::metric::{CommandMetric, DURATION, Metric, Statistic};
@@ -12,54 +12,54 @@ use super::watch::MAX_NUMBERS;
 use super::{CommandsLoad, Prepared, service};
 use crate::experiment::percentile::percentile;
 
-/// Number of output lines that explain a driver's failure.
+/// Number of last output lines that the message on a driver's failure shows.
 const LAST_WORDS: usize = 2;
 
-/// The result of a command.
+/// The result of a command of the workload.
 #[derive(Debug, Clone, Serialize)]
 pub struct CommandResult {
     /// Name of the command.
     pub name: String,
     /// Host of the command.
     pub host: String,
-    /// Whether it is a service.
+    /// Whether the command is a service; otherwise it is a driver.
     pub service: bool,
-    /// Number of runs.
+    /// Number of finished runs of the command.
     pub runs: u64,
-    /// Number of runs with another exit code than 0.
+    /// Number of runs whose exit code was not 0.
     pub failures: u64,
-    /// Number of runs that a fault ended; the other figures do not include them.
+    /// Number of runs that a fault ended; no other field includes these runs.
     pub ended_by_faults: u64,
-    /// Exit code: the first one that is not 0. `None` for a service that was stopped.
+    /// The first exit code that is not 0, or 0 if there is none; `None` for a service that weir stopped.
     pub exit: Option<i32>,
-    /// The command's series of numbers, durations first.
+    /// The durations of the runs, and the numbers that metrics found in the output.
     pub series: Vec<SeriesResult>,
-    /// StreamTail part of its standard output.
+    /// Last part of the standard output.
     pub stdout: StreamKept,
-    /// StreamTail part of its standard error.
+    /// Last part of the standard error.
     pub stderr: StreamKept,
 }
 
-/// A series of numbers: in ns, bytes, bits per second, or without a unit.
+/// Numbers of a metric in a command's output, or durations of the command's runs: in ns, bytes, bit/s, or without a unit.
 #[derive(Debug, Clone, Serialize)]
 pub struct SeriesResult {
-    /// Name of the series.
+    /// Name of the metric, or `duration`.
     pub name: String,
-    /// Measure of the numbers.
+    /// Measure of the numbers, which gives their unit.
     pub measure: Measure,
-    /// The last number.
+    /// The last number that was found; `None` if there is none.
     pub last: Option<f64>,
-    /// Each statistic by its word; an empty series has only the count.
+    /// Statistics of the numbers, each with its value; without numbers, only their count (0).
     #[serde(serialize_with = "by_word")]
     pub statistics: Vec<(Statistic, f64)>,
 }
 
-/// The end of an output.
+/// Last part of the standard output or standard error of a command.
 #[derive(Debug, Clone, Serialize)]
 pub struct StreamKept {
-    /// The end of the output.
+    /// Last part of the output, as text.
     pub tail: String,
-    /// Number of bytes that were written.
+    /// Number of bytes that the command wrote in total.
     pub bytes: u64,
 }
 
@@ -70,7 +70,7 @@ fn by_word<S: serde::Serializer>(
     serializer.collect_map(statistics.iter().map(|(what, value)| (what.word(), value)))
 }
 
-/// Stops the services, and gathers all results.
+/// Stops the services, and gathers the results of all commands.
 pub(super) fn finish(mut job: CommandsLoad) -> Result<Measured, CommandError> {
     let mut measured = Measured::default();
     // In reverse order: a service may use services that were started before it.
@@ -185,7 +185,7 @@ fn result(
     })
 }
 
-/// Reports text that a command's metrics matched and that is not a number: figures lack these values.
+/// Messages on text that a command's metrics matched but that is not a number: the series lack these values.
 fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
     let name = prepared.name().to_owned();
     let unread = prepared.watch.unread().into_iter();
@@ -201,7 +201,7 @@ fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
     })
 }
 
-/// Values over time of a command: how long its runs took, and numbers in its output.
+/// Values of a command over time: durations of its runs, and numbers in its output.
 fn over_time(prepared: &Prepared, runs: &Runs) -> Vec<Timed> {
     let name = |series: &str| format!("command {}, {series}", prepared.name());
     let began = runs.began_ns.iter().copied();
@@ -244,7 +244,7 @@ impl Measured {
     }
 }
 
-/// The statistics of a series; only the count of an empty series.
+/// Statistics of numbers; without numbers, only their count (0).
 pub(crate) fn statistics(numbers: &[f64]) -> Vec<(Statistic, f64)> {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);

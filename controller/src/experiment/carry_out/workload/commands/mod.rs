@@ -1,4 +1,4 @@
-//! The workload of the user's own programs: services first, then drivers, until these have ended.
+//! The workload of the user's own programs: weir starts the services, then the drivers, and waits until these finish.
 
 mod driver;
 mod measure;
@@ -29,7 +29,7 @@ use watch::Watch;
 pub(crate) use measure::statistics;
 pub use measure::{CommandResult, SeriesResult, StreamKept};
 
-/// A command with everything needed to start it.
+/// A command of the workload, with its host, environment and folders, ready to be started.
 pub(super) struct Prepared {
     command: Command,
     host: Host,
@@ -39,7 +39,7 @@ pub(super) struct Prepared {
     environment: Arc<Environment>,
     output: Arc<CommandOutput>,
     watch: Watch,
-    /// The job that has the command's host as a rank.
+    /// The scenario's job that has the command's host as a rank; its variables are set for the command.
     of_job: Option<scenario::model::job::Job>,
     /// Whether `expect` contains the command's exit code.
     end_is_expected: bool,
@@ -50,7 +50,7 @@ impl Prepared {
         &self.command.name
     }
 
-    /// Starts the command for the n-th time.
+    /// Starts the command's program; `number` counts the runs from 1.
     fn start(&self, number: u32) -> Result<Program, ProcessError> {
         let run = &self.command.run;
         let mut command = self.environment.command(run, &self.folders, number);
@@ -66,7 +66,7 @@ impl Prepared {
         Program::start(&self.host, command, self.user, &self.output)
     }
 
-    /// The folder in which the command starts, unless it is the caller's.
+    /// The folder in which the command starts, relative to that of `weir`; empty if the command does not name one.
     fn folder(&self) -> PathBuf {
         let dir = self.command.dir.as_ref();
         dir.map_or_else(PathBuf::new, |dir| self.expand(dir, 1).into())
@@ -84,13 +84,13 @@ impl Prepared {
     }
 }
 
-/// A running command.
+/// A command of the workload, found by its name: a service or a driver.
 enum Named<'j> {
     Service(&'j mut Service),
     Driver(&'j mut Driver),
 }
 
-/// The services, which are ready, and the drivers.
+/// The workload of the user's programs: services that are ready, and drivers.
 pub struct CommandsLoad {
     // Dropped in this order: drivers use services.
     drivers: Vec<(Arc<Prepared>, Option<Driver>)>,
@@ -98,7 +98,7 @@ pub struct CommandsLoad {
 }
 
 impl CommandsLoad {
-    /// Starts the services, one after the other; the drivers do not start yet.
+    /// Starts the services one after the other, each when the one before is ready; the drivers start later.
     pub fn start(
         bed: &Bed,
         scenario: &Scenario,
@@ -183,7 +183,7 @@ impl Load for CommandsLoad {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Position in runs of drivers, if their number is known.
+    /// Progress in finished drivers; the message names the drivers that still run.
     fn position(&self) -> Position {
         let mut waiting = Vec::new();
         let mut done = 0;

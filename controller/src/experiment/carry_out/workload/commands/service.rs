@@ -1,4 +1,4 @@
-//! A service: started and ready before the timeline begins, watched, and stopped when the last driver has ended.
+//! Runs a service: a program that is ready before the timeline begins, and is stopped when the last driver has finished.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -17,43 +17,43 @@ pub(super) use testbeds::command::describe_exit as describe;
 use super::super::error::CommandError;
 use super::Prepared;
 
-/// Polling interval for a service to be ready.
+/// Interval between checks whether a service is ready.
 const POLL: Duration = Duration::from_millis(5);
-/// How long drivers may continue after a service has ended: one that serves one client ends a little before the client.
+/// How long drivers may run after a service has ended: one that serves a single client ends a little before the client.
 const AFTERMATH: Duration = Duration::from_millis(200);
-/// A service that ends within this time after a probe found it ready may have ended because of the probe.
+/// If a service ends this soon after weir's check found it ready, the check may have been the cause.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// Number of output lines that explain a service's end.
+/// Number of last output lines that the message on a service's end shows.
 const LAST_WORDS: usize = 3;
 
-/// Remark on a program that a fault had to kill.
+/// Remark on a program that a fault asked to end, and that weir then had to kill.
 pub(super) const DISOBEYED: &str = "it did not end after its stop signal, and was killed";
 
-/// The effect of a fault on a service.
+/// State of a service that faults act on.
 #[derive(Debug)]
 enum Faulted {
-    /// No fault has an effect on the service, or the effect was undone.
+    /// No fault acts on the service, or the fault was undone.
     No,
-    /// The service has to end before the deadline.
+    /// A fault stops the service, which has to end before the deadline.
     Stopping {
         deadline: Instant,
         remains: Option<Remains>,
     },
-    /// The service has ended.
+    /// A fault has ended the service.
     Down,
-    /// The service has to be ready before the deadline.
+    /// The service was started again, and has to be ready before the deadline.
     Starting { deadline: Instant },
 }
 
-/// A running service.
+/// A service of the workload, and its present process.
 pub(super) struct Service {
     pub prepared: Arc<Prepared>,
     program: Program,
-    /// Exit code of a preparation that ended as it should, or of a service that ended by itself, as it may.
+    /// Exit code of a preparation that succeeded, or of a service that ended by itself; `None` while it runs.
     pub exit: Option<i32>,
-    /// When weir noticed that the service had ended.
+    /// When weir noticed that the service had ended by itself; `None` if it runs.
     ended: Option<Instant>,
-    /// When the service was first found ready.
+    /// When the service was found ready for the first time.
     ready_at: Option<Instant>,
     faulted: Faulted,
     /// Number of times that a fault ended the service.
@@ -63,7 +63,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts a service, and waits until it is ready.
+    /// Starts a service, and waits until `ready` holds.
     pub fn start(prepared: Arc<Prepared>, ready: &Ready) -> Result<Service, CommandError> {
         let program = prepared.start(1).map_err(|error| prepared.failed(error))?;
         let mut service = Service {
@@ -164,7 +164,7 @@ impl Service {
         }
     }
 
-    /// Returns an error if the service ended unexpectedly while it was still needed.
+    /// Returns an error if the service has ended by itself while it was still needed.
     pub fn check(&mut self) -> Result<(), CommandError> {
         // The effect of a fault is not a failure of the service.
         if self.exit.is_some() || !matches!(self.faulted, Faulted::No) {
@@ -195,8 +195,8 @@ impl Service {
         }
     }
 
-    /// Hint for a service that ended by itself as soon as it was ready: the probe of `ready: {tcp: …}` may have been the only
-    /// connection that it serves.
+    /// Hint for a service that ended as soon as it was ready: the check of `ready: {tcp: …}` may have been the only connection
+    /// that it serves. `None` if that is not the case.
     pub fn after_its_probe(&self) -> Option<String> {
         let ready = self.prepared.command.ready.as_ref()?;
         let When::Tcp(port) = ready.when else {
@@ -211,7 +211,7 @@ impl Service {
         })
     }
 
-    /// States that weir connected to the service by `ready: {tcp: …}`, and what to write if that takes the place of a client.
+    /// Message that `ready: {tcp: …}` has connected to the service, and how to avoid that; `None` for other checks.
     pub fn was_probed(&self) -> Option<String> {
         let ready = self.prepared.command.ready.as_ref()?;
         let (When::Tcp(port), Some(_)) = (&ready.when, self.ready_at) else {
@@ -223,7 +223,7 @@ impl Service {
         ))
     }
 
-    /// Begins to carry out an order of a fault.
+    /// Begins to carry out an order of a fault on the service.
     pub fn order(&mut self, order: Order) -> OrderProgress {
         let is_down = matches!(self.faulted, Faulted::Down);
         let is_starting = matches!(self.faulted, Faulted::Starting { .. });
@@ -256,7 +256,7 @@ impl Service {
         }
     }
 
-    /// OrderProgress of a stop or a start.
+    /// Progress of the last order to stop or to start the service.
     pub fn progress(&mut self) -> OrderProgress {
         match &mut self.faulted {
             Faulted::Stopping { deadline, remains } => {
@@ -289,7 +289,7 @@ impl Service {
         }
     }
 
-    /// Records that a fault has ended the service.
+    /// Records that a fault has ended the service, and returns `progress`.
     fn is_down(&mut self, progress: OrderProgress) -> OrderProgress {
         self.faulted = Faulted::Down;
         self.ended_by_faults += 1;
@@ -319,7 +319,7 @@ impl Service {
         OrderProgress::Pending
     }
 
-    /// Polls a restarted service. If it does not come back, that is the fault's result, and does not end the run.
+    /// Progress of a restart. If the service is not ready in time, that is a result of the fault, and does not end the run.
     fn is_ready_again(&mut self, is_late: bool) -> OrderProgress {
         let Some(ready) = self.prepared.command.ready.clone() else {
             return OrderProgress::done(1);
@@ -359,7 +359,7 @@ impl Service {
         }
     }
 
-    /// Asks the service to end, if it still runs; returns false if it had to be killed.
+    /// Asks the service to end, if it still runs; returns false if weir had to kill it.
     pub fn stop(&mut self) -> Result<bool, CommandError> {
         if self.exit.is_some() || matches!(self.faulted, Faulted::Down) {
             return Ok(true);
@@ -383,7 +383,7 @@ impl Service {
     }
 }
 
-/// Applies an action to all processes of a program and judges their state; a program that has ended has no processes.
+/// Applies `act` to all processes of a program and checks that all are `what`; `None`: the program has no processes.
 pub(super) fn of_handle(
     handle: Option<&Handle>,
     act: impl FnOnce(&Handle) -> io::Result<Option<Census>>,
@@ -393,7 +393,7 @@ pub(super) fn of_handle(
     OrderProgress::from_census(seen.map(Option::unwrap_or_default), what)
 }
 
-/// Judges a program that was asked to end and has ended: whether any of its processes is left.
+/// Result of an order to stop a program whose first process has ended: whether any other of its processes is left.
 pub(super) fn ended(remains: Option<Remains>, remark: Option<String>) -> OrderProgress {
     let seen = remains.map_or(Ok(Census::default()), Remains::end);
     match OrderProgress::from_census(seen, "gone") {

@@ -1,4 +1,4 @@
-//! Reads the output of a command: for the line that reports that it is ready, and for numbers.
+//! Reads a command's output while it runs: finds the line that shows that it is ready, and the numbers of its metrics.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,14 +8,14 @@ use testbeds::command::Stream;
 
 use crate::experiment::fleet::now_ns;
 
-/// Maximum number of numbers in a series.
+/// Maximum number of numbers that weir keeps of a series.
 pub(super) const MAX_NUMBERS: usize = 1_000_000;
-/// Maximum number of shown characters of a match that is not a number.
+/// Maximum number of characters that a message shows of a match that is not a number.
 const MAX_SHOWN: usize = 40;
-/// Maximum size of a standard output that is parsed as one JSON document, in bytes.
+/// Maximum size of a command's standard output that is parsed as one JSON document, in bytes.
 const DOCUMENT_BYTES: usize = 4 << 20;
 
-/// The results of reading so far.
+/// Readiness and numbers that were found in a command's output so far; clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Watch(Arc<Mutex<State>>);
 
@@ -24,7 +24,7 @@ struct State {
     ready: Option<Regex>,
     is_ready: bool,
     series: Vec<Watched>,
-    /// The standard output of the current run, if a metric reads it as a whole.
+    /// Standard output of the present run so far; `None` unless a metric reads the output as JSON.
     document: Option<String>,
 }
 
@@ -32,12 +32,12 @@ struct State {
 struct Watched {
     declared: Series,
     regex: Option<Regex>,
-    /// The numbers, in the unit of the measure.
+    /// The numbers that were found, in ns, bytes, bit/s, or without a unit.
     numbers: Vec<f64>,
-    /// When each number was written, in nanoseconds since 1970.
+    /// When the command printed each number, in nanoseconds since 1970.
     written_ns: Vec<u64>,
     beyond: bool,
-    /// Number of matches of its regex that are not numbers; `first_unread` is the first of them.
+    /// Number of matches of the series' regular expression that are not numbers; `first_unread` is the first of these matches.
     unread: u64,
     first_unread: String,
 }
@@ -72,7 +72,7 @@ impl Watch {
         })))
     }
 
-    /// Processes a line of output.
+    /// Searches a line of the command's output.
     pub fn line(&self, stream: Stream, line: &str) {
         let mut state = self.lock();
         if !state.is_ready
@@ -104,12 +104,12 @@ impl Watch {
         }
     }
 
-    /// Resets the ready state at a restart: the line of the former process does not count any more.
+    /// Forgets that the command is ready, because it is restarted.
     pub fn starts_again(&self) {
         self.lock().is_ready = false;
     }
 
-    /// Ends a run: its standard output is complete.
+    /// Marks the end of a run: its standard output is complete, and is searched as JSON if a metric needs that.
     pub fn run_is_over(&self) {
         let mut state = self.lock();
         let Some(document) = state.document.as_mut().map(std::mem::take) else {
@@ -134,12 +134,12 @@ impl Watch {
         }
     }
 
-    /// Whether the line that reports readiness was read.
+    /// Whether the command has printed the line that shows that it is ready.
     pub fn is_ready(&self) -> bool {
         self.lock().is_ready
     }
 
-    /// The numbers of each series; an error with a series' name if it has too many.
+    /// Each series with its numbers; an error with the name of a series that has more than [`MAX_NUMBERS`].
     pub fn numbers(&self) -> Result<Vec<(Series, Vec<f64>)>, String> {
         let state = self.lock();
         let numbers = state.series.iter().map(|watched| match watched.beyond {
@@ -149,7 +149,7 @@ impl Watch {
         numbers.collect()
     }
 
-    /// Matches that are not numbers, by series: their count, and the first one.
+    /// For each series with matches that are not numbers: its name, the number of such matches, and the first one.
     pub fn unread(&self) -> Vec<(String, u64, String)> {
         let state = self.lock();
         let missed = state.series.iter().filter(|watched| watched.unread > 0);
@@ -160,7 +160,7 @@ impl Watch {
         missed.collect()
     }
 
-    /// The kept numbers of each series, with their times.
+    /// Each series with its numbers, and the time of each in nanoseconds since 1970.
     pub fn over_time(&self) -> Vec<(Series, Vec<(u64, f64)>)> {
         let state = self.lock();
         let series = state.series.iter().map(|watched| {
