@@ -1,4 +1,4 @@
-//! The results of a stateful ALU's comparators: see [`crate::arch::tna::externs::predicate`].
+//! The predicate of a stateful ALU, interpreted: see [`crate::arch::tna::externs::predicate`].
 
 use crate::arch::tna::externs::predicate::comparisons;
 use crate::reference::bits::Bits;
