@@ -13,13 +13,13 @@ use p4lang::ir::{Const, FieldType, Program, Type};
 pub enum Value {
     /// A scalar.
     Bits(Bits),
-    /// A scalar field of TNA's intrinsic metadata with its own validity, and that validity.
+    /// A scalar field of TNA's intrinsic metadata with a validity of its own: its validity, its bits.
     Own(bool, Bits),
-    /// A `varbit`: its maximum width, and its current bits.
+    /// A `varbit`: its maximum width in bits, and its current bits.
     Varbit(u32, Bits),
-    /// Struct or tuple.
+    /// A struct or tuple: its fields, in order.
     Struct(Vec<Value>),
-    /// A header. The fields of an invalid header are undefined.
+    /// A header. The fields of an invalid header may hold any value.
     Header {
         /// Whether the header is valid.
         valid: bool,
@@ -27,13 +27,13 @@ pub enum Value {
     },
     /// A header union: its members, of which at most one is valid.
     Union(Vec<Value>),
-    /// Header stack.
+    /// A header stack.
     Stack {
         next: u32,
-        /// Elements: headers or unions.
+        /// Elements of the stack: headers or unions.
         elements: Vec<Value>,
     },
-    /// A value of a type without run-time values.
+    /// A value of a type without run-time values, such as an extern object.
     Nothing,
 }
 
@@ -133,7 +133,7 @@ impl Value {
         }
     }
 
-    /// Assigns a value; a field with its own validity becomes valid.
+    /// Assigns a value to this variable or field; a field with a validity of its own becomes valid.
     pub fn assign(&mut self, value: Value) {
         match (&mut *self, value) {
             (Value::Own(valid, bits), Value::Bits(value)) => (*valid, *bits) = (true, value),
@@ -141,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Sets fields that are invalid by their own validity to 0.
+    /// Sets to 0 the fields that are invalid by their own validity.
     pub fn clear_invalid_fields(&mut self) {
         match self {
             Value::Own(false, bits) => *bits = Bits::new(bits.width, 0u8),
@@ -150,7 +150,7 @@ impl Value {
         }
     }
 
-    /// The bits of a scalar; empty for other values.
+    /// The bits of a scalar; no bits for other values.
     pub fn bits(&self) -> Bits {
         match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => bits.clone(),
@@ -203,7 +203,7 @@ impl Value {
         }
     }
 
-    /// All bits in order, most significant first: the value in packets, hashes and checksums.
+    /// All bits of the value in order, most significant first, as in packets, hashes and checksums.
     pub fn flat(&self) -> Bits {
         let fields: &[Value] = match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => {
