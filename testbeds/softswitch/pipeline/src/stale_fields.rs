@@ -1,5 +1,4 @@
-//! Makes table keys and hashed data use 0 for fields of invalid headers, where these keep their values
-//! ([`InvalidFields::Kept`]).
+//! Makes table keys and hashes use 0 for fields of invalid headers, where these keep values ([`InvalidFields::Kept`]).
 //!
 //! BMv2 looks up 0 for such a field. So a key or argument that is a field of a header becomes `h.isValid() ? h.f : 0`,
 //! once, before the program is compiled. A field that is 0 in every invalid header stays unchanged: its headers never

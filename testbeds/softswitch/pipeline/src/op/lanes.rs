@@ -1,5 +1,4 @@
-//! Executes the same instructions for many consecutive values; the compiler found them repeated value by value
-//! (`compile::roll`).
+//! Executes the same instructions for many consecutive values, for which the compiler found them repeated (`compile::roll`).
 //!
 //! A lane is one of those values. An operand is a run of slots with one slot per lane, or one slot that all lanes read;
 //! jumps depend on values that all lanes share, so that all take the same path. This module knows nothing of sums or

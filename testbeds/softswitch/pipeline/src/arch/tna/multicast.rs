@@ -1,5 +1,4 @@
-//! The traffic manager: unicast, two multicast trees and a copy to the CPU, each independent of the others; and mirror
-//! sessions.
+//! The traffic manager: makes unicast, multicast (by two trees), CPU and mirrored copies, independently of each other.
 //!
 //! A tree has two levels. Its nodes (L1) have a replication id and optionally an exclusion id (XID); a packet whose
 //! `level1_exclusion_id` equals it skips the node. A node's ports and LAGs (L2) are skipped if the packet's `rid` is the

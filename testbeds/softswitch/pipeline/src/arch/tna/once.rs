@@ -1,5 +1,4 @@
-//! Finds the registers that a path through the program may execute a second time, although a stateful ALU works once per
-//! packet.
+//! Finds the registers that a path through the program may execute twice, although a stateful ALU works once per packet.
 //!
 //! The analysis follows paths, not values: branches exclude each other, everything else may happen. Conflicts are counted
 //! at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses those that are certain.

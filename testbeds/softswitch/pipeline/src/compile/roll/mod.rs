@@ -26,9 +26,8 @@ const LEAST: usize = 4;
 /// Maximum length of a repeated sequence, in instructions.
 const LONGEST: usize = 64;
 
-/// Rolls up all repetitions of instructions whose result cannot differ. Positions stay: the original instructions remain,
-/// unreachable. `dead`: positions in order, each with a slot; after the position, no instruction reads the previous values from
-/// that slot on.
+/// Rolls up all repetitions of instructions whose result cannot differ. The original instructions remain, unreachable. `dead`:
+/// positions in order, each with a slot; after the position, no instruction reads the previous values from that slot on.
 pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;

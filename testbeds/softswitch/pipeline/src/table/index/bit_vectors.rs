@@ -1,5 +1,4 @@
-//! Finds the entry for a key among some thousand with masks, ranges and priorities by bit vectors (Lakshman and Stiliadis
-//! 1998).
+//! Finds the entry for a key among some thousand with masks, ranges, priorities: bit vectors (Lakshman, Stiliadis 1998).
 //!
 //! An entry has a position; a block has 512 positions. For each four bits of the key and each of their 16 values, a block has a
 //! row of 512 bits: the positions whose entries accept the value. ANDing the rows that a key selects leaves the matching
