@@ -46,10 +46,10 @@ impl Default for RecirculationLink {
 /// The executor of a program's blocks. All executors give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Executor {
-    /// A register machine, for traffic.
+    /// The register machine that runs compiled code, for traffic.
     #[default]
     Fast,
-    /// A direct interpreter of p4lang's IR, for comparison.
+    /// The interpreter that runs p4lang's IR directly, for comparison.
     Reference,
     /// Both executors, block by block from the same state: for tests. The register machine's results count, and
     /// [`crate::Switch::take_differences`] returns how the interpreter's results differ.
@@ -59,7 +59,7 @@ pub enum Executor {
 /// Configuration of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Seed of all `Random` externs.
+    /// Seed of the numbers of all `Random` externs.
     pub seed: u64,
     /// Properties of the link that carries packets from the recirculation port back to ingress.
     pub recirculation: RecirculationLink,

@@ -9,13 +9,13 @@ use thiserror::Error;
 /// The reason why a program cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// The architecture is not supported.
+    /// The program's architecture, named here, is not supported.
     #[error("architecture {0} is not supported; use psa, v1model, tna or t2na")]
     Architecture(String),
     /// The program's package lacks a block, or a block lacks a parameter that the architecture requires.
     #[error("the program does not match the architecture: {0}")]
     Shape(String),
-    /// The program uses the language or an extern in a way that is not supported.
+    /// The program uses a language construct or an extern that is not supported.
     #[error("not supported yet: {what}")]
     Unsupported {
         /// Description of the unsupported construct.
@@ -34,11 +34,11 @@ pub enum LoadError {
     /// A table entry written in the source does not fit its table.
     #[error("table {table}: {error}")]
     Entry {
-        /// The table's name.
+        /// Name of the table.
         table: String,
         /// The reason why the entry does not fit.
         error: TableError,
-        /// Position of the entry in the source.
+        /// Position of the table entry in the source.
         span: Span,
     },
 }
@@ -180,7 +180,7 @@ pub enum ProfileError {
     /// A group names the member with this number twice.
     #[error("member {0} is given twice")]
     MemberTwice(u32),
-    /// A group's maximum size can only be set on creation.
+    /// The write changes a group's maximum size, which can only be set on creation.
     #[error("a group's max_size cannot be changed")]
     MaxSize,
     /// A selector has either members and groups or entries with one-shot action sets; the write would mix them.

@@ -36,12 +36,12 @@ pub struct T3 {
 #[repr(u8)]
 pub enum Op {
     Jump(Target),
-    /// Jumps if `c` is not zero.
+    /// Jumps to `to` if slot `c` is not zero.
     JumpIf {
         c: Slot,
         to: Target,
     },
-    /// Jumps if `c` is zero.
+    /// Jumps to `to` if slot `c` is zero.
     JumpIfNot {
         c: Slot,
         to: Target,
@@ -64,7 +64,7 @@ pub enum Op {
         to: Target,
         cost: u32,
     },
-    /// Counts a failed `assert` if `c` is zero.
+    /// Counts a failed `assert` if slot `c` is zero.
     Assert {
         c: Slot,
     },
@@ -119,7 +119,7 @@ pub enum Op {
     Xor(T3),
     Shl(T3),
     Shr(T3),
-    /// Arithmetic shift to the right.
+    /// Arithmetic shift of `a` to the right by `b` bits.
     Sar(T3),
     Eq(T3),
     Ne(T3),
@@ -166,7 +166,7 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `a ++ b`, with `b` of `wb` bits; at most 64 bits in total.
+    /// Sets `d` to `a ++ b`, where `b` has `wb` bits; at most 64 bits in total.
     Concat {
         wb: u8,
         d: Slot,

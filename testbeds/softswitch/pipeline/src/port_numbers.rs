@@ -1,4 +1,4 @@
-//! Valid port numbers of the architectures.
+//! Port numbers with a meaning, and checks of port numbers, for each architecture.
 
 use p4lang::ir::Arch;
 use std::ops::RangeInclusive;

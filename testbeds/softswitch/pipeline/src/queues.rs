@@ -31,7 +31,7 @@ pub enum Scheduler {
 pub struct EgressQueues {
     /// Maximum number of packets that wait in one class of one port; the switch drops and counts packets beyond it.
     pub depth: usize,
-    /// Scheduler of every port.
+    /// Rule by which every port chooses among its classes of service.
     pub scheduler: Scheduler,
     /// Rate of ports without an entry in `port_rates_bps`, in bits of frames per second, without FCS and preamble;
     /// `None`: unlimited.
@@ -234,7 +234,7 @@ impl Queues {
         self.next().map(|(free_ns, _)| free_ns)
     }
 
-    /// Number of packets that wait for any port.
+    /// Number of packets that wait in the queues of all ports.
     pub(crate) fn waiting(&self) -> usize {
         self.ports.values().map(|port| port.waiting).sum()
     }
@@ -297,7 +297,7 @@ impl Port {
     }
 }
 
-/// Time in nanoseconds that a link takes to send a packet.
+/// Time in nanoseconds that a link of this rate takes to send a packet of this many bytes.
 pub(crate) fn sending_ns(bytes: usize, rate_bps: u64) -> u64 {
     let bits = bytes as u128 * 8;
     u64::try_from((bits * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)))).unwrap_or(u64::MAX)

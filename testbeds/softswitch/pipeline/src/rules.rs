@@ -27,7 +27,7 @@ impl InvalidFields {
     }
 }
 
-/// The rules of an architecture.
+/// The rules by which an architecture differs from the others, for generic code.
 #[derive(Debug)]
 pub struct Rules {
     /// Number of copies of the cells of registers, counters and meters: one for each pipe, and the initial one of unused pipes.

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// Maximum number of digest messages held for the control plane (fewer if long); the switch counts and loses messages beyond.
 const DIGEST_LIMIT: usize = 4096;
 
-/// A digest message.
+/// A message from the data plane to the control plane by a `Digest` extern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestMessage {
     /// Fully qualified name of the `Digest` extern.
@@ -42,7 +42,7 @@ pub struct State {
     /// Digest messages for the control plane.
     pub digests: Digests,
     pub checksums: Vec<checksum::ChecksumUnit>,
-    /// Buffer for data to be hashed.
+    /// Buffer that is reused for data to be hashed.
     pub scratch: Vec<u8>,
     /// Requests of the deparser for further packets, by kind: see [`capture`].
     pub captures: [capture::Capture; capture::KINDS],

@@ -69,7 +69,7 @@ impl DropReason {
 /// Packet and error counts of a switch since the program was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets handed to the switch.
+    /// Number of packets that the caller handed to the switch.
     pub received: u64,
     /// Packets made by the switch: clones and mirrors, copies of a multicast beyond the first, generated ones. The sum of
     /// received and made equals the sum of transmitted, dropped and waiting ([`crate::Switch::waiting`]).
@@ -82,7 +82,7 @@ pub struct Stats {
     pub parser_errors: u64,
     /// Number of block runs that exceeded the step limit.
     pub out_of_steps: u64,
-    /// Failed calls of `assert`.
+    /// Number of failed calls of `assert`.
     pub failed_assertions: u64,
     /// TNA: executions of a register beyond the first in a pass, which no stateful ALU can do.
     pub register_conflicts: u64,

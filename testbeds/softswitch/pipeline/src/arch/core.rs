@@ -25,7 +25,7 @@ pub(crate) struct Core {
     pub replication: Replication,
     pub stats: Stats,
     pub trace: Vec<u32>,
-    /// The executor that currently runs blocks.
+    /// The executor that currently runs the program's blocks.
     pub executor: Executor,
     /// The interpreter that runs blocks instead of the register machine, or beside it; `None` if only the machine runs.
     pub reference: Option<Box<Reference>>,

@@ -50,7 +50,7 @@ pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     }
 }
 
-/// Replaces reads of copies by reads of their sources.
+/// The forwards pass: replaces reads of copies by reads of their sources.
 fn forwards(code: &mut Code, kept: &[bool], landed: &[bool]) {
     let mut copies: Vec<(Slot, Slot)> = Vec::new();
     for at in 0..code.ops.len() {

@@ -298,8 +298,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The ranges of slots that decide whether two values of this type are equal: all but the `nextIndex` of stacks and
-    /// the validity of fields, which are not part of the value.
+    /// Appends the ranges of slots that decide whether two values of this type are equal: all but the `nextIndex` of stacks and
+    /// the validity of metadata fields, which are not part of the value.
     pub(crate) fn compared(
         &mut self,
         ty: &Type,

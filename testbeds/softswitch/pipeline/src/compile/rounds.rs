@@ -1,4 +1,4 @@
-//! The cost of a loop iteration or parser state, in steps: one, and more if it moves much data.
+//! Computes the cost of a loop iteration or parser state in steps: one step, and more if it moves much data.
 //!
 //! Steps bound the time of a packet. If each iteration cost one step only, iterations that copy arrays of a megabyte
 //! would last for seconds. The cost is known at compile time, so that counting costs nothing at run time.
@@ -8,8 +8,7 @@ use super::{Compiler, Result};
 use crate::op::{Code, Op, Target};
 use p4lang::source::Span;
 
-/// Number of words that the instructions of an iteration read or write per additional step. Hundreds of plain
-/// instructions have fewer.
+/// Number of words that an iteration's instructions must read or write for each additional step that the iteration takes.
 const WORDS: u64 = 1024;
 
 /// The loop iterations and parser states met during compilation.

@@ -6,7 +6,7 @@ use crate::op::bindings::Gates;
 use hashbrown::HashSet;
 use p4lang::ir::ActionId;
 
-/// State of a TNA program during compilation.
+/// State that is kept while a TNA program is compiled.
 #[derive(Debug, Default)]
 pub struct TofinoContext {
     /// Whether the program reads the ingress parser's error, so that such an error does not drop the packet.
@@ -30,7 +30,7 @@ impl TofinoContext {
     }
 }
 
-/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+/// A call of `subtract_all_and_deposit` that is compiled at the parser's end.
 #[derive(Debug, Clone)]
 pub(crate) struct ResidualPlan {
     pub(crate) unit: u32,

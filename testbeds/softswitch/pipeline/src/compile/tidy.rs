@@ -101,7 +101,7 @@ fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
     }
 }
 
-/// Joins copies between adjacent slots, or zeroes of adjacent slots, into one instruction.
+/// Joins copies between adjacent slots, or zeroings of adjacent slots, into one instruction.
 fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option<Slot>) {
     let mut at = 0;
     while at < code.ops.len() {

@@ -1,4 +1,4 @@
-//! Arithmetic of `bit<W>` and `int<W>` up to 64 bits (P4_16 8.6, 8.7).
+//! Arithmetic on values of `bit<W>` and `int<W>` up to 64 bits, for the fast executor (P4_16 8.6, 8.7).
 
 use crate::bits::mask;
 

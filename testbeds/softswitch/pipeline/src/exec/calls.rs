@@ -1,4 +1,4 @@
-//! Instructions that access more than the frame: the packet, tables, externs.
+//! Executes instructions that access more than the frame: the packet, tables, externs.
 //!
 //! They are separate from the loop over plain instructions, which is faster for being small; the most frequent ones have
 //! functions of their own (`apply`, `packet`).

@@ -1,4 +1,4 @@
-//! Extraction and emission of headers, and hashes over them.
+//! Executes extraction and emission of headers, and hashes over data and payload.
 
 use super::fields::{self, read_fields, write_fields};
 use super::{Machine, room};

@@ -1,4 +1,4 @@
-//! Values beyond 64 bits: words of 64 bits, the least significant first, in adjacent slots (P4_16 8.6 to 8.11).
+//! Operations on values beyond 64 bits: words of 64 bits, the least significant first, in adjacent slots (P4_16 8.6 to 8.11).
 
 use crate::bits::{MAX_BITS, limbs};
 use crate::op::{Slot, WideOp, WidePlan};
@@ -119,7 +119,7 @@ fn signed(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     }
 }
 
-/// A value of up to [`MAX_BITS`] bits on the stack.
+/// A value of up to [`MAX_BITS`] bits, in 64-bit words, the least significant first.
 #[derive(Clone)]
 struct WideValue([u64; LIMBS]);
 

@@ -9,7 +9,7 @@ pub struct CounterValue {
     pub bytes: u64,
 }
 
-/// The quantities that a counter counts (`PSA_CounterType_t`).
+/// The quantities that a counter counts: packets, bytes or both (`PSA_CounterType_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterKind {
     /// Whether the counter counts packets: `PACKETS`, `PACKETS_AND_BYTES`.
@@ -43,10 +43,10 @@ impl CounterValue {
     }
 }
 
-/// An indexed counter.
+/// An indexed counter of the program, with its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
-    /// Fully qualified name.
+    /// Fully qualified name of the counter.
     pub name: String,
     /// The quantities that the counter counts: packets, bytes or both.
     pub kind: CounterKind,

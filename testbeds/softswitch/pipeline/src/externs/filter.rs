@@ -43,7 +43,7 @@ struct FilterCell {
 /// Position of a direct filter's cells in the entries of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectCells {
-    /// Index into the state's tables.
+    /// Index of the table in the state.
     pub table: u32,
     /// Index of the first of the cell's [`CELL_WORDS`] words in the data that the table keeps for each entry.
     pub offset: u32,
@@ -55,7 +55,7 @@ pub const CELL_WORDS: usize = 8;
 /// A low-pass filter or random early detection, with its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Fully qualified name.
+    /// Fully qualified name of the filter.
     pub name: String,
     kind: FilterKind,
     cells: Vec<FilterCell>,
@@ -155,7 +155,7 @@ impl Filter {
     }
 }
 
-/// The words of a cell with this configuration and without samples.
+/// The words of a direct filter's cell with this configuration and without samples.
 pub fn cell_words(config: Option<FilterConfig>, now_ns: u64) -> [u64; CELL_WORDS] {
     let cell = FilterCell {
         config,

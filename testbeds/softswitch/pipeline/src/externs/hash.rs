@@ -12,11 +12,11 @@ pub enum Algorithm {
     First8,
     /// The exclusive or of the data's 16-bit words.
     Xor16,
-    /// CRC-32 of IEEE 802.3.
+    /// The hash is the CRC-32 of IEEE 802.3.
     Crc32,
-    /// CRC-16/ARC, as BMv2 computes it.
+    /// The hash is the CRC-16/ARC, as BMv2 computes it.
     Crc16,
-    /// The Internet checksum.
+    /// The hash is the Internet checksum of the data.
     OnesComplement16,
     /// The exclusive or of the data's bytes.
     Xor8,

@@ -7,7 +7,7 @@
 /// A math unit, as its constructor configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MathUnit {
-    /// Whether the exponent is negated.
+    /// Whether the exponent is negated, to approximate an inverse.
     pub invert: bool,
     /// Factor by which the exponent is multiplied, as a shift: −1, 0, 1 halve, keep, double it.
     pub shift: i8,

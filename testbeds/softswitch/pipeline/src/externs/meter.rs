@@ -36,10 +36,10 @@ pub struct MeterCell {
     updated_ns: u64,
 }
 
-/// An indexed meter.
+/// An indexed meter of the program, with its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
-    /// Fully qualified name.
+    /// Fully qualified name of the meter.
     pub name: String,
     /// Whether the meter measures bytes rather than packets.
     pub bytes: bool,
@@ -51,7 +51,7 @@ pub struct Meter {
 const SCALE: u128 = 1_000_000_000;
 
 impl Meter {
-    /// Creates a meter with unconfigured cells.
+    /// Creates a meter with `size` unconfigured cells.
     pub fn new(name: String, bytes: bool, colours: [u64; 3], size: usize) -> Meter {
         Meter {
             name,
@@ -76,7 +76,7 @@ impl Meter {
         &mut self.cells
     }
 
-    /// Copies the cells of another meter of the same size.
+    /// Copies the cells of another meter, which has the same size.
     pub fn take_cells(&mut self, other: &Meter) {
         self.cells.clone_from(&other.cells);
     }

@@ -156,9 +156,9 @@ impl Bank {
 /// A register as the control plane sees it.
 #[derive(Debug, Clone)]
 pub struct Info {
-    /// Fully qualified name.
+    /// Fully qualified name of the register.
     pub name: String,
-    /// Number of cells.
+    /// Number of cells of the register.
     pub size: u64,
     /// Index of the register's bank.
     pub bank: u32,
@@ -169,7 +169,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Number of words of a cell.
+    /// Number of 64-bit words of a cell.
     pub fn words(&self) -> u32 {
         self.widths.iter().map(|w| limbs(*w)).sum()
     }

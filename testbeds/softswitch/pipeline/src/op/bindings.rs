@@ -37,7 +37,7 @@ pub struct BoundBlock {
     pub left: Option<ParserResults>,
 }
 
-/// Results of a parser for later blocks, besides its parameters.
+/// Slots of a parser's results for later blocks, besides its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct ParserResults {
     /// Slot of the parser's error, written after `cleared`.
@@ -102,7 +102,7 @@ pub struct RegisterPlan {
     pub words: u32,
 }
 
-/// The compiled form of an extern instance.
+/// The compiled form of an extern object: its kind, and its position in the state.
 #[derive(Debug, Clone, Copy)]
 pub enum Object {
     /// A register: index into [`Bindings::registers`].

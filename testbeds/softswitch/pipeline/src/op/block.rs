@@ -1,4 +1,4 @@
-//! Inputs and results of a block's run, for every executor.
+//! Inputs and results of the run of a block, in any executor.
 
 /// Inputs of a block, other than its parameters, which are in the frame.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub struct Layout {
     pub varbit: Option<usize>,
     /// Plan to move the fields, if there is no varbit field.
     pub codec: Codec,
-    /// Whether the codec's loads suffice to read the value: a header of whole bytes that is not tiny.
+    /// Whether the codec's loads suffice to read the value: a header of at least 8 whole bytes, without fields that need more.
     pub plain: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Coalesced(pub Vec<(Slot, u32)>);
 /// An operation on values of more than 64 bits: operands are first slot and width in bits.
 #[derive(Debug, Clone, Copy)]
 pub struct WidePlan {
-    /// The operation.
+    /// The operation to apply.
     pub op: WideOp,
     /// First slot and width in bits of the destination.
     pub d: (Slot, u32),
@@ -156,11 +156,11 @@ pub struct HashPlan {
     pub w: u8,
     /// Slots of `base` and `max`, for base + hash mod max; `None`: the hash itself.
     pub bounds: Option<(Slot, Slot)>,
-    /// Whether bits that do not fill bytes are padded on the left (PSA, as on BMv2) or on the right.
+    /// Whether data of an incomplete byte is padded on the left (PSA, as on BMv2) instead of the right.
     pub pad_left: bool,
-    /// Whether the payload after the parser's position is hashed too.
+    /// Whether the packet's payload, after the parser's position, is hashed too.
     pub payload: bool,
-    /// Whether the hash is just the Internet checksum of the fields.
+    /// Whether the hash equals the Internet checksum of the fields, which is faster.
     pub is_sum: bool,
 }
 
@@ -181,11 +181,11 @@ impl HashPlan {
 /// A parser state, table or action, as a trace records it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// A parser state: names of parser and state.
+    /// The names of a parser and of its state that the packet entered.
     State(String, String),
-    /// A table's name.
+    /// The name of a table that was applied.
     Table(String),
-    /// An action's name.
+    /// The name of an action that ran.
     Action(String),
 }
 
@@ -207,9 +207,9 @@ pub struct Code {
     pub lanes: Vec<Lanes>,
     /// Constants: the values of the frame's first slots, which are never written.
     pub constants: Vec<u64>,
-    /// Number of slots of the frame.
+    /// Number of slots of the frame, including constants.
     pub frame: u32,
-    /// Plans for [`Op::Wide`].
+    /// Plans of the operations for [`Op::Wide`].
     pub wide: Vec<WidePlan>,
     /// Elements of header stacks, for the instructions that access them.
     pub elements: Vec<Element>,
@@ -220,14 +220,14 @@ pub struct Code {
     /// Table applications for [`Op::Apply`].
     pub applies: Vec<Apply>,
     pub registers: Vec<RegisterPlan>,
-    /// Plans for [`Op::Hash`].
+    /// Plans of the hashes for [`Op::Hash`].
     pub hashes: Vec<HashPlan>,
     /// For [`Op::InValueSet`]: index of the value set in the state, and slots and widths in bits of the key.
     pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
     pub maths: Vec<crate::externs::math::MathUnit>,
     /// For [`Op::Digest`]: number of the digest, and index of the message's layout.
     pub digests: Vec<(u32, u32)>,
-    /// Marks for [`Op::Trace`].
+    /// States, tables and actions that [`Op::Trace`] records.
     pub marks: Vec<Mark>,
 }
 

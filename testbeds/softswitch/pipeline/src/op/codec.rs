@@ -19,7 +19,7 @@ pub struct LayoutField {
 /// The plan to move the fields of one layout without a varbit between slots and bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Codec {
-    /// Length of the value in bytes, the last one padded.
+    /// Length of the value in bytes, including the padded last byte.
     bytes: usize,
     loads: Vec<Load>,
     runs: Vec<FieldRun>,

@@ -123,7 +123,7 @@ impl LaneOp {
 /// A sequence of instructions that is executed for `n` lanes.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
-    /// Number of lanes.
+    /// Number of lanes: of repetitions that the loop replaces.
     pub n: u32,
     /// Instructions of the body, in order.
     pub ops: Vec<LaneOp>,

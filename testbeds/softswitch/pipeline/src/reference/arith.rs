@@ -92,7 +92,7 @@ fn saturated(n: BigInt, width: u32, signed: bool) -> BigInt {
     n.clamp(low, high)
 }
 
-/// `<<` and `>>` (P4_16 8.6, 8.7): bits beyond the width are lost, `>>` of `int<W>` copies the sign.
+/// Applies `<<` or `>>` (P4_16 8.6, 8.7): bits beyond the width are lost, `>>` of `int<W>` copies the sign.
 fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     let w = a.width;
     // Distances beyond the width count as the width.
@@ -112,7 +112,7 @@ fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     tainted(shifted, &[b])
 }
 
-/// A cast between scalars: cut, or extended by the sign if the source is `int<W>`.
+/// Casts a scalar to another width: cuts it, or extends it by zeroes, by its sign if `signed` (`int<W>`).
 pub fn cast(a: &Bits, width: u32, signed: bool) -> Bits {
     if width <= a.width {
         let cut = |n: &BigUint| n & ones(width);

@@ -5,7 +5,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 /// A bit string of known width: `bool` (1), `bit<W>`, `int<W>` in two's complement, `error` and enums (32).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bits {
-    /// Width in bits.
+    /// Width of the bit string in bits.
     pub width: u32,
     /// The value as a number below 2^width.
     pub value: BigUint,

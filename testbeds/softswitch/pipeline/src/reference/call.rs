@@ -12,7 +12,7 @@ use p4lang::ir::{ActionId, Arg, Args, ControlId, FunctionId, Param, ParserId, Ty
 
 /// An evaluated argument of a call.
 pub(crate) struct Passed {
-    /// Initial value of the parameter.
+    /// Value of the parameter when the body starts.
     pub value: Value,
     /// L-value to which the parameter is copied out after the call; `None` for an `in` parameter.
     pub to: Option<VarPath>,
@@ -80,7 +80,7 @@ impl<'p> Interpreter<'_, 'p> {
         returned(result)
     }
 
-    /// Evaluates an argument for a parameter of this type.
+    /// Evaluates an argument of a call for a parameter of this type.
     pub(crate) fn pass(&mut self, arg: &'p Arg, ty: &Type) -> Result<Passed> {
         Ok(match arg {
             Arg::In(e) => Passed {

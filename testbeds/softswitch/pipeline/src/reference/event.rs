@@ -8,7 +8,7 @@ use p4lang::source::Location;
 pub struct Event {
     /// File, line and column of the step; `None` for a step of the architecture.
     pub at: Option<Location>,
-    /// The step.
+    /// The kind of the step, with its data.
     pub kind: EventKind,
 }
 
@@ -23,7 +23,7 @@ pub struct EventField {
     pub width: u32,
 }
 
-/// An action with its arguments.
+/// An action with its arguments, as a traced step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventAction {
     /// Fully qualified name of the action.
@@ -32,12 +32,12 @@ pub struct EventAction {
     pub params: Vec<EventField>,
 }
 
-/// The kind of a step.
+/// The kind of a traced step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventKind {
     /// A packet arrived at the switch.
     Received {
-        /// Ingress port.
+        /// Number of the ingress port.
         port: u32,
         /// Bytes of the packet as it arrived.
         bytes: Vec<u8>,
@@ -51,12 +51,12 @@ pub enum EventKind {
     State {
         /// Name of the parser.
         parser: String,
-        /// Name of the state.
+        /// Name of the parser state.
         state: String,
     },
     /// A parser extracted a header.
     Extract {
-        /// Name of the header.
+        /// Name of the extracted header.
         header: String,
         /// Position of the header's first bit in the packet, in bits.
         offset_bits: usize,
@@ -70,12 +70,12 @@ pub enum EventKind {
     },
     /// The condition of an `if` was evaluated.
     Branch {
-        /// First line of the condition's text.
+        /// First line of the condition's text in the source.
         text: String,
         /// Whether the condition held.
         taken: bool,
     },
-    /// A table was applied.
+    /// A table was applied: looked up with a key.
     Table {
         /// Fully qualified name of the table.
         table: String,
@@ -94,16 +94,16 @@ pub enum EventKind {
         object: String,
         /// Name of the method or function.
         method: String,
-        /// Values of the `in` arguments.
+        /// Values of the `in` arguments of the call.
         args: Vec<EventField>,
         /// Fields of the call's result.
         result: Vec<EventField>,
     },
     /// A deparser wrote a valid header.
     Emit {
-        /// Name of the header.
+        /// Name of the written header.
         header: String,
-        /// Bytes of the header.
+        /// Bytes of the written header.
         bytes: Vec<u8>,
     },
     /// The program logged a message (`log_msg`).
@@ -125,7 +125,7 @@ pub enum EventKind {
     },
     /// The switch queued a packet for transmission.
     Transmit {
-        /// Egress port.
+        /// Number of the egress port.
         port: u32,
         /// Bytes of the sent packet.
         bytes: Vec<u8>,

@@ -14,7 +14,7 @@ use p4lang::ir::{
 };
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Runs a parser from `start` to `accept`.
+    /// Runs a parser from its `start` state until it accepts or rejects the packet.
     pub(crate) fn parser_body(&mut self, parser: &'p Parser) -> Result<()> {
         self.block(&parser.init)?;
         let mut current = parser.states.first();

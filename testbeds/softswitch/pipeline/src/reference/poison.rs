@@ -14,7 +14,7 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Marks undefined bits and fills them from this seed.
+    /// Creates a source that marks undefined bits and fills them with a pattern from this seed.
     pub fn poison(seed: u64) -> Fill {
         Fill {
             pattern: Some(seed),

@@ -7,7 +7,7 @@ use super::var_path::VarPath;
 use p4lang::ir::Method;
 use p4lang::source::Span;
 
-/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+/// A call of `subtract_all_and_deposit` whose result is computed at the parser's end.
 #[derive(Debug)]
 pub(crate) struct Residual<'p> {
     /// Name of the checksum object, for the trace.

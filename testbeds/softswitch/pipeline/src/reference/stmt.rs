@@ -189,7 +189,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `push_front` and `pop_front` (8.18): moves the elements and `nextIndex`; new elements are invalid.
+    /// Interprets `push_front` and `pop_front` (8.18): moves the elements and `nextIndex`; new elements are invalid.
     fn shift(&mut self, var: p4lang::ir::VarId, steps: &[PathStep], n: u32, push: bool) {
         self.change(var, steps, |stack, fill| {
             let Value::Stack { next, elements } = stack else {

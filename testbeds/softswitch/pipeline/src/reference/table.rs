@@ -1,5 +1,4 @@
-//! Tables (P4_16 14.2): evaluates the keys, searches the entries one by one, and runs the entry's action or the default
-//! action.
+//! Interprets tables (P4_16 14.2): evaluates keys, compares the entries one by one, runs the entry's or the default action.
 
 use super::bits::{Bits, ones};
 use super::frame::{from_words, to_words};

@@ -1,4 +1,4 @@
-//! Run-time values of the types in P4_16 section 7.
+//! Values of P4's types (P4_16 section 7) while the interpreter runs.
 
 use super::arith;
 use super::bits::Bits;
@@ -11,7 +11,7 @@ use p4lang::ir::{Const, FieldType, Program, Type};
 /// A value of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A scalar.
+    /// A scalar: `bool`, `bit<W>`, `int<W>`, `error` or an enum.
     Bits(Bits),
     /// A scalar field of TNA's intrinsic metadata with a validity of its own: its validity, its bits.
     Own(bool, Bits),
@@ -37,7 +37,7 @@ pub enum Value {
     Nothing,
 }
 
-/// Width of a scalar, in bits.
+/// Width of a scalar type, in bits.
 pub fn width(ty: &Type) -> u32 {
     match ty {
         Type::Bool => 1,
@@ -84,7 +84,7 @@ impl Value {
         }
     }
 
-    /// A constant of this type.
+    /// Converts a constant to a value of this type.
     pub fn constant(program: &Program, ty: &Type, value: &Const) -> Value {
         match value {
             Const::Bits { value, .. } => Value::Bits(Bits::new(width(ty), value.clone())),
@@ -106,7 +106,7 @@ impl Value {
         }
     }
 
-    /// A struct, tuple or valid header with these fields, or a stack with these elements and `nextIndex` 0 (8.20.1).
+    /// Creates a struct, tuple or valid header with these fields, or a stack with these elements and `nextIndex` 0 (8.20.1).
     pub fn composed(program: &Program, ty: &Type, fields: Vec<Value>) -> Value {
         match ty {
             Type::Struct(id) if program.types[id.index()].kind == StructKind::Header => {
@@ -167,8 +167,8 @@ impl Value {
         }
     }
 
-    /// `==` (P4_16 8.17: headers are equal if both are invalid, or both valid with equal fields; 8.18: stacks, element by
-    /// element; 8.20: unions, if no member or the same one is valid, and equal). Returns a `bool`.
+    /// Compares two values by `==` (P4_16 8.17: headers are equal if both are invalid, or both valid with equal fields; 8.18:
+    /// stacks, element by element; 8.20: unions, if no member or the same one is valid, and equal). Returns a `bool`.
     pub fn equal(&self, other: &Value) -> Bits {
         let all = |a: &[Value], b: &[Value]| {
             let mut both = Bits::bool(a.len() == b.len());

@@ -17,7 +17,7 @@ pub enum PathStep {
     Slice(u32, u32),
 }
 
-/// A resolved l-value.
+/// A resolved l-value: a variable, and the path to a part of its value.
 #[derive(Debug, Clone)]
 pub struct VarPath {
     /// Variable of the current parser, control or function.

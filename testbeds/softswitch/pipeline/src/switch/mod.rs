@@ -28,9 +28,9 @@ const GENERATED_LIMIT: usize = 256;
 /// A packet to be sent. Returning its buffer with [`Switch::recycle`] avoids allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
-    /// Egress port.
+    /// Number of the egress port.
     pub port: u32,
-    /// The frame without FCS.
+    /// Bytes of the frame, without FCS.
     pub bytes: Vec<u8>,
 }
 
@@ -99,7 +99,8 @@ impl Switch {
         }
     }
 
-    /// Processes packets that are due to leave the recirculation link and the egress queues, and finds idle entries.
+    /// Processes packets that are due to leave the recirculation link and the egress queues, makes generated packets, and finds
+    /// idle entries.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.expire(now_ns);
         for _ in 0..GENERATED_LIMIT {
@@ -177,7 +178,7 @@ impl Switch {
             .map(|(port, bytes)| Transmit { port, bytes })
     }
 
-    /// Takes back the buffer of a sent packet.
+    /// Takes back the buffer of a sent packet for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         self.core.recycle(bytes);
     }
@@ -187,7 +188,7 @@ impl Switch {
         self.core.state.digests.waiting.pop_front()
     }
 
-    /// Number of digest messages lost because they were not fetched.
+    /// Number of digest messages lost because the caller did not fetch them in time.
     pub fn digests_lost(&self) -> u64 {
         self.core.state.digests.lost
     }
@@ -202,7 +203,7 @@ impl Switch {
         self.core.recirculating()
     }
 
-    /// Number of waiting packets: on the recirculation link and in the egress queues.
+    /// Number of packets that wait on the recirculation link or in the egress queues.
     pub fn waiting(&self) -> usize {
         self.core.recirculating() + self.core.queues.waiting()
     }

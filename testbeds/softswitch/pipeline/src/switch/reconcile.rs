@@ -1,4 +1,5 @@
-//! Lets a program take over the state of another one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT).
+//! Lets a switch take over the state of a switch with another program (P4Runtime specification 1.4, section 14,
+//! RECONCILE_AND_COMMIT).
 //!
 //! State written by the control plane is kept or refused: entries with their counters and meters, default actions,
 //! members, groups, value sets, multicast groups, clone sessions, notes; a Tofino's packet generator continues. State
@@ -46,7 +47,7 @@ pub enum ReconcileError {
     Generator {
         /// Number of the application's pipe.
         pipe: u32,
-        /// Number of the application.
+        /// Number of the application within the pipe.
         app: u32,
     },
 }

@@ -156,7 +156,7 @@ impl Switch {
         set.map_err(|_| ExternError::NotFound)
     }
 
-    /// TNA: configures a cell of an `Lpf` or `Wred` in all pipes.
+    /// TNA: configures a cell of an indexed `Lpf` or `Wred` in all pipes.
     pub fn filter_configure(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Actions bound to parameters: by name for the control plane, as slots for the data plane.
+//! Actions bound to parameters, and their conversion: by name for the control plane, as slots for the data plane.
 
 use super::spec::{ActionSpec, Spec};
 use crate::bits::limbs;

@@ -206,7 +206,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes an entry's action; returns the previous entry.
+    /// Changes the action of a table entry; returns the previous entry.
     pub fn modify(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
         let (key, row) = self.changeable(entry)?;
         let action = self.bind(&entry.action, false)?;
@@ -256,7 +256,7 @@ impl Table {
         }
     }
 
-    /// Restores a removed or changed entry.
+    /// Restores an entry that was removed or changed.
     pub fn restore(&mut self, removed: Removed) {
         if let Some(row) = self.rows.find_like(&removed.row) {
             self.take(row);

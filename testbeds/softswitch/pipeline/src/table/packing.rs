@@ -1,5 +1,5 @@
-//! Keys as dense words: a bit string with exact fields first, an LPM field last, the rest in declared order; the first
-//! bit is the most significant of word 0.
+//! Packs keys into dense 64-bit words: a bit string with exact fields first, an LPM field last, the rest in declared order; the
+//! first bit is the most significant of word 0.
 //!
 //! A 5-tuple takes five slots in the frame and two words here, so that hashing, masking and comparing cost less than
 //! half. With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
@@ -10,7 +10,7 @@ use crate::bits::mask;
 use p4lang::runtime::Value;
 use std::cmp::Ordering;
 
-/// Maximum number of words of a key.
+/// Maximum number of 64-bit words of a packed key.
 pub const MAX_WORDS: usize = 64;
 
 /// A run of bits of one slot that is copied to one word of a packed key.

@@ -102,7 +102,7 @@ impl Rows {
         self.row(row)[0] as u32 as i32
     }
 
-    /// The data of a row other than key and parameters.
+    /// The head of a row: its data other than key and parameters.
     pub fn head(&self, row: Index) -> Head {
         let head = self.row(row)[0];
         let number = || self.params(row).first().map_or(0, |n| *n as u32);

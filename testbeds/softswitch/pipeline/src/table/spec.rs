@@ -4,16 +4,16 @@ use super::key::FieldSpec;
 use crate::bits::limbs;
 use crate::externs::counter::CounterKind;
 
-/// An action that a table offers.
+/// The declaration of an action that a table offers.
 #[derive(Debug, Clone)]
 pub struct ActionSpec {
     /// Fully qualified name of the action.
     pub name: String,
     /// Parameters that the control plane sets: name and width in bits.
     pub params: Vec<(String, u32)>,
-    /// Whether the action is `@defaultonly`.
+    /// Whether the action is `@defaultonly`: entries may not use it.
     pub default_only: bool,
-    /// Whether the action is `@tableonly`.
+    /// Whether the action is `@tableonly`: it may not be the default action.
     pub table_only: bool,
     /// Whether entries with the action count in the table's direct counter.
     pub counts: bool,

@@ -12,7 +12,7 @@ pub struct ValueSet {
     pub name: String,
     /// Declarations of the fields of a member.
     pub fields: Vec<FieldSpec>,
-    /// Maximum number of members.
+    /// Maximum number of members of the value set.
     pub size: u64,
     /// Members, in order of insertion: each a match for each field.
     pub members: Vec<Vec<FieldKey>>,

@@ -30,7 +30,7 @@ pub struct EntryWrite {
     pub key: Vec<FieldKey>,
     /// Priority of the entry, as in [`p4lang::runtime::TableEntry::priority`].
     pub priority: i32,
-    /// The entry's action.
+    /// The action of the entry.
     pub action: EntryAction,
     /// Configuration of the direct meter; `None`: all packets are green.
     pub meter: Option<MeterConfig>,
@@ -51,7 +51,7 @@ pub struct EntryState {
     pub key: Vec<FieldKey>,
     /// Priority of the entry as written.
     pub priority: i32,
-    /// The entry's action; never [`EntryAction::Keep`].
+    /// The action of the entry; never [`EntryAction::Keep`].
     pub action: EntryAction,
     /// Whether the entry comes from the source and cannot be changed.
     pub is_const: bool,
@@ -367,12 +367,12 @@ impl Table {
         }
     }
 
-    /// Whether the control plane has written the default action.
+    /// Whether the control plane has written the table's default action.
     pub fn default_written(&self) -> bool {
         self.default_written
     }
 
-    /// The default action with its parameters as slots.
+    /// The table's default action with its parameters as slots.
     pub fn default_bound(&self) -> &Bound {
         &self.default
     }

@@ -25,7 +25,7 @@ use layout::{Egress, PsaIngress};
 use p4lang::ir::{PackageArg, Program};
 use pipe::PsaBlocks;
 
-/// Values of `PSA_PacketPath_t`.
+/// The program's values of the members of `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Paths {
     normal: u64,

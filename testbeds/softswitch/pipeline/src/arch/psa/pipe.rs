@@ -56,7 +56,7 @@ impl Pipe {
 /// The slots and the type of a block's parameter.
 pub(super) type TypedRegion<'p> = (Region, &'p Type);
 
-/// The laid-out parameters of a pipeline's blocks, before the blocks are compiled.
+/// Slots and types of the parameters of a pipeline's blocks, before the blocks are compiled.
 pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
     of: (ParserId, ControlId, ControlId),
     /// Parameters of the parser after the packet: headers, user metadata, intrinsic metadata, and metadata of the

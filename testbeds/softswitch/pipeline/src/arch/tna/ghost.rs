@@ -1,4 +1,4 @@
-//! The ghost control of a Tofino 2, which receives queue lengths from the traffic manager.
+//! Compiles the ghost control of a Tofino 2, and passes it queue lengths from the traffic manager.
 
 use crate::arch::region::{Binder, MetaField, Region};
 use crate::compile::Compiler;
@@ -18,14 +18,14 @@ pub(super) struct Ghost {
     pipe_id: MetaField,
 }
 
-/// The traffic manager's report about a queue.
+/// The traffic manager's report of a queue's length to ghost controls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
     /// Number of the pipe that contains the queue.
     pub(super) pipe: u32,
     /// Number of the queue within the pipe.
     pub(super) queue: u64,
-    /// Length of the queue, in cells.
+    /// Length of the queue, in cells of 80 bytes.
     pub(super) cells: u64,
 }
 

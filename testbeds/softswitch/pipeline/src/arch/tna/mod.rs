@@ -53,7 +53,7 @@ pub(crate) fn port_metadata_bytes(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 24 } else { 8 }
 }
 
-/// Maximum length of the data that a resubmitted packet carries, in bytes.
+/// Maximum length of the data that a program may attach to a resubmitted packet, in bytes.
 pub(crate) fn resubmit_limit(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 16 } else { 8 }
 }
@@ -74,7 +74,7 @@ pub(crate) struct Tna {
     tofino2: bool,
 }
 
-/// A packet that enters ingress.
+/// A packet that enters ingress from a port, the generator or a resubmission.
 struct Arrival<'a> {
     port: u32,
     /// For a resubmitted packet: the data that the first pass attached.

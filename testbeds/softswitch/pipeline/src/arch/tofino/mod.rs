@@ -1,5 +1,5 @@
-//! A Tofino without its program: port metadata, loopbacks, mirror sessions, multicast trees, pruning, the cells of each
-//! pipe, the packet generator. Batches of control plane writes do not include them.
+//! The settings and parts of a Tofino besides its program: port metadata, loopbacks, mirror sessions, multicast trees, pruning,
+//! the cells of each pipe, the packet generator. Batches of control plane writes do not include changes of these.
 
 pub(crate) mod packet_generator;
 mod pipes;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of multicast trees, and of mirror sessions.
 pub(crate) const LIMIT: usize = 65_536;
 
-/// The destinations of a mirror session's copies.
+/// A mirror session: the destinations of a mirrored packet's copies, and their queueing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MirrorSession {
     /// Port of a unicast copy; `None`: no unicast copy.
@@ -35,7 +35,7 @@ pub struct MirrorSession {
     pub cos: u8,
     /// Color of the copies, as in `MeterColor_t`: 0 green, 1 or 2 yellow, 3 red.
     pub colour: u8,
-    /// Maximum length of a copy in bytes, including its mirror header; `None`: no limit.
+    /// Maximum length of a mirrored copy in bytes, including its mirror header; `None`: no limit.
     pub max_length: Option<u16>,
 }
 

@@ -23,12 +23,12 @@ const RUNS: usize = 1024;
 pub enum Trigger {
     /// The application starts once, after a delay from when it was set.
     OneShot {
-        /// Delay in nanoseconds.
+        /// Delay of the start in nanoseconds.
         after_ns: u64,
     },
     /// The application starts periodically.
     Periodic {
-        /// Period in nanoseconds; at least 1.
+        /// Time between starts in nanoseconds; at least 1.
         period_ns: u64,
     },
     /// The application starts when one of these ports goes down, once for each port; afterwards it must be set again.
@@ -48,7 +48,7 @@ pub enum Trigger {
     Deparser,
 }
 
-/// An application of the packet generator.
+/// An application of the packet generator: a trigger, and the packets that it makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratorApp {
     /// The condition that starts the application.
@@ -66,7 +66,7 @@ pub struct GeneratorApp {
     pub batch_gap_ns: u64,
     /// Gap between packets of a batch, in nanoseconds.
     pub packet_gap_ns: u64,
-    /// Ingress port of the packets within the pipe: usually 68.
+    /// Number of the generated packets' ingress port within the pipe: usually 68.
     pub port: u32,
 }
 

@@ -282,7 +282,7 @@ impl V1model {
         core.recycle_image(image);
     }
 
-    /// Runs egress for the packet in the frame, at once or when its port is free.
+    /// Runs egress for a replica of the packet in the frame, at once or when its port is free.
     fn to_egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
         let x = &self.layout;
         let class = x.standard.priority.get(&core.frame);
@@ -309,7 +309,7 @@ impl V1model {
         }
     }
 
-    /// Runs egress for a packet that has waited for its port.
+    /// Runs egress for a packet that has waited for its port in an egress queue.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         let [cursor, length, truncate, image @ ..] = &job.meta[..] else {
             return;
@@ -330,7 +330,7 @@ impl V1model {
         self.egress(core, now_ns, replica, packet, waited);
     }
 
-    /// Runs egress for the packet in the frame.
+    /// Runs egress for the packet whose headers and metadata are in the frame.
     fn egress(
         &self,
         core: &mut Core,

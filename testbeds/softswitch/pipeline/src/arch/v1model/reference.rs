@@ -205,7 +205,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.hash(algorithm, data, None, with_payload, width)
     }
 
-    /// Stores the value + 1, so that 0 means no request.
+    /// Stores the value + 1 in the slot, where 0 means that nothing is requested.
     fn request(&mut self, slot: Slot, value: u64) {
         self.frame[slot as usize] = value.wrapping_add(1);
     }
@@ -217,7 +217,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `mark_to_drop()` without an argument marks the packet's own metadata, whatever name its callers use.
+    /// Interprets `mark_to_drop()` without an argument: it marks the packet's own metadata, whatever name its callers use.
     fn drop_everywhere(&mut self) {
         for env in &mut self.envs {
             for (value, var) in env.vars.iter_mut().zip(env.declared) {

@@ -70,7 +70,7 @@ fn dead_from(dead: &[(Target, Slot)], at: Target) -> Slot {
     here.map(|(_, slot)| *slot).min().unwrap_or(Slot::MAX)
 }
 
-/// The operation of an instruction, without its operands.
+/// The operation of an instruction that lanes support, without its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Jump,
@@ -171,7 +171,7 @@ pub(super) struct BodyOp {
     pub shape: Shape,
     pub d: Increment,
     pub read: [Increment; 2],
-    /// Jump target, relative to the body's start.
+    /// Jump target as an index from the body's start; only for jumps.
     pub to: u32,
 }
 

@@ -25,7 +25,7 @@ fn compact(ops: &[LaneOp]) -> Vec<LaneOp> {
     kept
 }
 
-/// Replaces a jump to the last few instructions by a copy of them and a jump to the end.
+/// Replaces each jump to the last few instructions by a copy of these and a jump to the end.
 fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     let end = ops.len() as u32;
     let mut longer = Vec::new();

@@ -124,7 +124,7 @@ impl Switch {
         Ok(self.core.state.cells.counters[counter].cells.len() as u64)
     }
 
-    /// Reads a cell of an indexed counter.
+    /// Reads the value of an indexed counter's cell.
     pub fn counter_read(&self, name: &str, index: u64) -> Result<CounterValue, ExternError> {
         let (counter, index) = self.counter_cell(name, index)?;
         Ok(self.counted(counter, index))
@@ -213,12 +213,12 @@ impl Switch {
         Ok(self.core.state.cells.meters[self.meter_index(name)?].size())
     }
 
-    /// The configuration of a meter cell; `None`: all packets are green.
+    /// The configuration of an indexed meter's cell; `None`: all packets are green.
     pub fn meter_config(&self, name: &str, index: u64) -> Result<Option<MeterConfig>, ExternError> {
         Ok(self.meter_cell(name, index)?.config())
     }
 
-    /// Counts of packets that a meter cell has marked green, yellow and red.
+    /// Packets and bytes that a meter's cell has marked green, yellow and red.
     pub fn meter_counts(&self, name: &str, index: u64) -> Result<[CounterValue; 3], ExternError> {
         Ok(self.meter_cell(name, index)?.counts())
     }

@@ -14,7 +14,7 @@ const IDLE_CHECKS: u32 = 1024;
 /// Maximum number of idle entries held for the control plane; the switch counts and loses entries beyond it.
 const IDLE_LIMIT: usize = 4096;
 
-/// A reference to an entry of a table.
+/// A reference to a table's default entry, or to an entry by priority and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryRef {
     /// The default entry, which applies if no entry matches.

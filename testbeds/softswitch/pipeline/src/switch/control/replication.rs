@@ -70,7 +70,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All multicast groups by id.
+    /// All multicast groups, in the order of their ids.
     pub fn multicast_groups(&self) -> Vec<MulticastGroup> {
         self.core.replication.groups()
     }
@@ -97,7 +97,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All clone sessions by id.
+    /// All clone sessions, in the order of their ids.
     pub fn clone_sessions(&self) -> Vec<CloneSession> {
         self.core.replication.sessions()
     }

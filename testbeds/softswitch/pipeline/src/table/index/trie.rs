@@ -1,4 +1,5 @@
-//! Longest prefix match: a trie with four bits per node, in which paths without a branch are omitted.
+//! Finds the entry with the longest matching prefix by a trie with four bits per node, in which paths without a branch are
+//! omitted.
 //!
 //! A prefix of L bits is in the node of depth ⌊(L − 1) / 4⌋ · 4, in all slots that it covers there and that no longer
 //! prefix of the same node occupies (controlled prefix expansion, Srinivasan and Varghese 1999): at most 8 slots, so that
@@ -82,13 +83,13 @@ struct Node<K> {
     depth: u32,
     /// Number of prefixes that end in this node.
     count: u32,
-    /// Links to longer prefixes, indexed by the four bits at `depth`.
+    /// Links to nodes or rows of longer prefixes, indexed by the four bits of the key from `depth` on.
     children: [u32; 16],
-    /// The longest prefix of depth + 1 to depth + 4 bits, indexed by the four bits at `depth`.
+    /// For each value of the four bits from `depth` on: the row of its longest prefix of depth + 1 to depth + 4 bits.
     leaves: [u32; 16],
 }
 
-/// The trie of a table with keys of type `K`.
+/// The trie of a table whose keys have type `K`.
 #[derive(Debug, Clone)]
 pub struct Trie<K> {
     /// Number of bits of the exact fields, which precede the LPM field in a packed key.

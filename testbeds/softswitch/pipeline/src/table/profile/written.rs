@@ -47,7 +47,7 @@ pub struct ProfileGroup {
 /// An action of a one-shot table entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneShotAction {
-    /// The action with its parameters.
+    /// The action with its named parameters.
     pub call: ActionCall,
     /// Weight of the action when the selector picks, at least 1.
     pub weight: u32,
@@ -60,7 +60,7 @@ pub struct OneShotAction {
 pub struct ProfileSpec {
     /// Fully qualified name of the profile.
     pub name: String,
-    /// Maximum number of members; with a selector also the maximum sum of all groups' weights.
+    /// Maximum number of members of the profile; with a selector also the maximum sum of all groups' weights.
     pub size: u64,
     /// Whether the profile is a selector, which has groups.
     pub selector: bool,

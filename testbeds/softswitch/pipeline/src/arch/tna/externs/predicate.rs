@@ -90,8 +90,8 @@ impl Compiler<'_> {
         Ok(Some(d))
     }
 
-    /// Sets bit n of the result, where n is the number that the comparison results form, the first one in the lowest bit:
-    /// the comparisons in the arguments, or all of the method's.
+    /// Compiles a predicate: sets bit n of the result, where n is the number that the comparison results form, the first in the
+    /// lowest bit. Comparisons: those in the arguments, or all of the method.
     pub(crate) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());

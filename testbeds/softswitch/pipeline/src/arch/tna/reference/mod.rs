@@ -393,7 +393,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// Interprets `invalidate`: a field without its own validity becomes 0.
+/// Interprets `invalidate` of a value: a field without a validity of its own becomes 0.
 fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Own(valid, bits) => (*valid, *bits) = (false, fill.bits(bits.width)),

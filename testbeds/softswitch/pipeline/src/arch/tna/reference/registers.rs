@@ -24,7 +24,7 @@ pub(crate) enum CellRef {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Interprets `RegisterAction` and related actions.
+    /// Interprets a method of `RegisterAction` or a related extern, such as `execute`.
     pub(crate) fn register_action(&mut self, call: MethodCall<'p>) -> Result<()> {
         let MethodCall {
             object: id,
@@ -131,13 +131,13 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Number of cells of a register.
+    /// Number of cells of register `r`.
     pub(crate) fn rows(&self, r: u32) -> u64 {
         let plan = &self.code.bindings.registers[r as usize];
         self.state.cells.banks[plan.bank as usize].rows()
     }
 
-    /// Executes the body of `apply` on a cell, which a packet may do once per register.
+    /// Executes the body of `apply` on a cell; a packet may execute it once per register.
     fn execute(
         &mut self,
         id: ExternId,
@@ -261,7 +261,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// The value of a register's cell.
+    /// The value of the register's cell at an index.
     pub(crate) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
