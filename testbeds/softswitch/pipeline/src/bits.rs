@@ -1,12 +1,12 @@
-//! Bits of packets, most significant first, and the slots that hold them in a frame.
+//! Reads and writes bits of packets, most significant first, and converts them to 64-bit slots of an executor's frame.
 
-/// Index of a slot in the frame, a word of 64 bits.
+/// Index of a 64-bit slot in the frame, the array that holds the values of a program's variables while a packet passes.
 pub type Slot = u32;
 
 /// Maximum width of a value, in bits.
 pub const MAX_BITS: u32 = 2048;
 
-/// Number of slots of a value of `w` bits.
+/// Number of 64-bit slots that a value of `w` bits takes.
 pub fn limbs(w: u32) -> u32 {
     w.div_ceil(64).max(1)
 }
@@ -17,7 +17,7 @@ pub fn mask(w: u32) -> u64 {
     if w >= 64 { u64::MAX } else { (1u64 << w) - 1 }
 }
 
-/// Reads `w` ≤ 64 bits at bit `at`. The caller guarantees that they are within `bytes`.
+/// Reads `w` ≤ 64 bits of `bytes` from bit number `at` on. The caller guarantees that these bits are within `bytes`.
 #[inline(always)]
 pub fn read(bytes: &[u8], at: usize, w: u32) -> u64 {
     let (byte, shift) = (at >> 3, (at & 7) as u32);
@@ -42,7 +42,7 @@ fn read_slow(bytes: &[u8], at: usize, w: u32) -> u64 {
     (word >> (n * 8 - shift - w)) as u64 & mask(w)
 }
 
-/// Writes `w` ≤ 64 bits at bit `at`, over zeroes. The caller guarantees that they are within `bytes`.
+/// Writes `value` to the `w` ≤ 64 bits of `bytes` from bit `at` on, which are 0. The caller guarantees that they are within it.
 #[inline(always)]
 pub fn write(bytes: &mut [u8], at: usize, w: u32, value: u64) {
     let byte = at >> 3;
@@ -67,7 +67,7 @@ fn write_slow(bytes: &mut [u8], at: usize, w: u32, value: u64) {
     }
 }
 
-/// Reads `w` bits into little-endian limbs; `w` may exceed 64.
+/// Reads `w` bits of `bytes` from bit `at` on into little-endian 64-bit limbs; `w` may exceed 64.
 pub fn read_limbs(bytes: &[u8], at: usize, w: u32, limbs: &mut [u64]) {
     let mut left = w;
     for limb in limbs.iter_mut() {
@@ -77,7 +77,7 @@ pub fn read_limbs(bytes: &[u8], at: usize, w: u32, limbs: &mut [u64]) {
     }
 }
 
-/// Writes `w` bits from little-endian limbs, over zeroes.
+/// Writes little-endian 64-bit limbs to the `w` bits of `bytes` from bit `at` on, which are 0.
 pub fn write_limbs(bytes: &mut [u8], at: usize, w: u32, limbs: &[u64]) {
     let mut left = w;
     for limb in limbs {

@@ -1,8 +1,8 @@
-//! Calls of an architecture's objects and functions, as both executors take them from the program.
+//! Calls of extern methods and functions in a P4 program, in the form that both executors pass to an architecture.
 
 use p4lang::ir::{Arg, ExternFunction, ExternId, LValue, Method};
 
-/// `object.method(args)`
+/// A call `object.method(args)` of an extern object's method in the P4 program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MethodCall<'p> {
     pub(crate) object: ExternId,
@@ -11,7 +11,7 @@ pub(crate) struct MethodCall<'p> {
     pub(crate) result: Option<&'p LValue>,
 }
 
-/// `function(args)`
+/// A call `function(args)` of an extern function in the P4 program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FunctionCall<'p> {
     pub(crate) function: &'p ExternFunction,

@@ -1,35 +1,35 @@
-//! Configuration of a switch.
+//! Configuration of a switch: ports, queues, recirculation link, limits, executor and seeds.
 
 use crate::port_numbers::CPU_PORT;
 use crate::queues::EgressQueues;
 use std::collections::BTreeSet;
 
-/// Maximum number of marks kept until they are fetched.
+/// Maximum number of trace marks (states, tables, actions that packets met) that are kept until the caller fetches them.
 pub(crate) const TRACE_LIMIT: usize = 65_536;
 
-/// Default step limit: twice the steps of a loop over a `bit<16>`; a program with an infinite loop takes three
+/// Default step limit of a block: twice the steps of a loop over a `bit<16>`; a program with an infinite loop takes three
 /// milliseconds per packet. Steps count iterations, not their work: iterations that copy an array of a megabyte each take
 /// seconds.
 const MAX_STEPS: u32 = 1 << 17;
 
-/// The existing ports. The CPU port and the recirculation port always exist.
+/// The switch's existing ports. The CPU port and the recirculation port always exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ports {
-    /// Every number is a port.
+    /// Every port number is a port.
     #[default]
     Any,
-    /// Only these ports exist.
+    /// Only the ports with these numbers exist.
     Only(BTreeSet<u32>),
 }
 
-/// The link from the recirculation port back to it.
+/// The link that carries packets from the recirculation port back to the ingress parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecirculationLink {
-    /// Time from the last bit sent to the start of the parser, in nanoseconds; at least 1.
+    /// Time from sending a packet's last bit to the start of the parser, in nanoseconds; at least 1.
     pub latency_ns: u64,
-    /// Rate in bits per second; `None`: unlimited.
+    /// Rate of the link in bits per second; `None`: unlimited.
     pub rate_bps: Option<u64>,
-    /// Maximum number of packets on the link; further ones are dropped and counted.
+    /// Maximum number of packets on the link; the switch drops and counts packets beyond it.
     pub queue: usize,
 }
 
@@ -43,45 +43,45 @@ impl Default for RecirculationLink {
     }
 }
 
-/// The executor of a program's blocks. All give the same results.
+/// The executor of a program's blocks. All executors give the same results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Executor {
-    /// A register machine, for traffic.
+    /// The register machine that runs compiled code, for traffic.
     #[default]
     Fast,
-    /// A direct interpreter of p4lang's IR, for comparison.
+    /// The interpreter that runs p4lang's IR directly, for comparison.
     Reference,
-    /// Both executors, block by block from the same state: for tests. The machine's results count, and
-    /// [`crate::Switch::take_differences`] returns the interpreter's differences.
+    /// Both executors, block by block from the same state: for tests. The register machine's results count, and
+    /// [`crate::Switch::take_differences`] returns how the interpreter's results differ.
     Both,
 }
 
 /// Configuration of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Seed of all `Random` externs.
+    /// Seed of the numbers of all `Random` externs.
     pub seed: u64,
-    /// The recirculation port.
+    /// Properties of the link that carries packets from the recirculation port back to ingress.
     pub recirculation: RecirculationLink,
-    /// The queues between ingress and egress.
+    /// Depth, scheduler and rates of the queues between ingress and egress.
     pub egress_queues: EgressQueues,
-    /// Port of packets to and from the controller.
+    /// Number of the port for packets to and from the controller.
     pub cpu_port: u32,
-    /// The existing ports.
+    /// The ports that exist from the start.
     pub ports: Ports,
     /// Maximum number of parser states or loop iterations in a block, each counted once more for every 1,024 words of 8
     /// bytes that its instructions read or write; a block that exceeds it is aborted and counted
     /// ([`crate::Stats::out_of_steps`]).
     pub max_steps: u32,
-    /// Maximum number of consecutive resubmissions and egress clones of a packet.
+    /// Maximum number of consecutive resubmissions and egress clones of a packet; the switch drops it beyond.
     pub max_passes: u32,
-    /// Maximum number of further passes that one event may cause.
+    /// Maximum number of further passes (resubmissions, clones) that one event, such as a received packet, may cause.
     pub max_work: u32,
-    /// Maximum number of packets that wait to be sent.
+    /// Maximum number of sent packets that wait for the caller to fetch them.
     pub transmit_limit: usize,
-    /// Whether to record the states, tables and actions of packets.
+    /// Whether the switch records the parser states, tables and actions that packets meet.
     pub trace: bool,
-    /// The executor of blocks.
+    /// The executor that runs the program's blocks.
     pub executor: Executor,
     /// With [`Executor::Reference`]: undefined bits hold a pattern with this seed, and [`crate::Switch::take_events`]
     /// reports decisions that read them. `None`: undefined bits are 0. Metadata that is carried into another pass or out

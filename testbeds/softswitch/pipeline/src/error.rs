@@ -1,4 +1,4 @@
-//! Errors, one small enum per operation.
+//! Errors of the switch's operations: loading a program, writes to tables, replication, profiles, externs, packet generator.
 
 use crate::limits::{GENERATOR_BATCHES, GENERATOR_BUFFER};
 use crate::port_numbers::{PIPES, PortError};
@@ -9,42 +9,42 @@ use thiserror::Error;
 /// The reason why a program cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// The architecture is not supported.
+    /// The program's architecture, named here, is not supported.
     #[error("architecture {0} is not supported; use psa, v1model, tna or t2na")]
     Architecture(String),
-    /// The package lacks a block, or a block lacks a parameter that the architecture requires.
+    /// The program's package lacks a block, or a block lacks a parameter that the architecture requires.
     #[error("the program does not match the architecture: {0}")]
     Shape(String),
-    /// The program uses the language or an extern in a way that is not supported.
+    /// The program uses a language construct or an extern that is not supported.
     #[error("not supported yet: {what}")]
     Unsupported {
-        /// The unsupported construct.
+        /// Description of the unsupported construct.
         what: String,
-        /// Position in the source, as far as it is known.
+        /// Position of the construct in the source, as far as it is known.
         span: Span,
     },
     /// The program exceeds one of [`crate::LIMITS`].
     #[error("too large: {what}")]
     TooLarge {
-        /// The resource and its limit.
+        /// Description of the resource and its limit.
         what: String,
-        /// Position in the source where the limit is exceeded.
+        /// Position in the source where the program exceeds the limit.
         span: Span,
     },
-    /// An entry written in the source does not fit its table.
+    /// A table entry written in the source does not fit its table.
     #[error("table {table}: {error}")]
     Entry {
-        /// The table's name.
+        /// Name of the table.
         table: String,
-        /// The error of the entry.
+        /// The reason why the entry does not fit.
         error: TableError,
-        /// Position of the entry in the source.
+        /// Position of the table entry in the source.
         span: Span,
     },
 }
 
 impl LoadError {
-    /// Position in the source, if the error has a single one.
+    /// Position of the error in the source; `None` if it has no single position.
     pub fn span(&self) -> Option<Span> {
         match self {
             LoadError::Unsupported { span, .. }
@@ -55,7 +55,7 @@ impl LoadError {
     }
 }
 
-/// The names as a list, or "none".
+/// The names, separated by commas; "none" if there are none.
 fn listed(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
@@ -69,57 +69,57 @@ pub enum TableError {
     /// No table has this name.
     #[error("no such table")]
     NoSuchTable,
-    /// No key field has this name; the list contains the existing ones.
+    /// No key field has this name (the first element); the list contains the names of the table's key fields.
     #[error("no such key field: {0} (the key has {list})", list = listed(.1))]
     NoSuchField(String, Vec<String>),
-    /// A key field is given twice.
+    /// A table entry gives the key field of this name twice.
     #[error("key field {0} is given twice")]
     FieldTwice(String),
-    /// An exact field is left out.
+    /// A table entry leaves out the exact key field of this name.
     #[error("missing key field: {0}")]
     MissingField(String),
-    /// The match has another kind than the key field.
+    /// A table entry matches this key field in another way than the field's match kind, the second element.
     #[error("wrong match kind: key field {0} is matched `{kind}`", kind = .1.name())]
     WrongMatchKind(String, MatchKind),
-    /// The value exceeds the width of the field or parameter, in bits.
+    /// The value of this key field or action parameter exceeds its width in bits, the second element.
     #[error("value too wide: {0} has {1} bits")]
     ValueTooWide(String, u32),
-    /// The match is invalid: value bits outside mask or prefix, an empty range, or a prefix longer than the field.
+    /// The key field's match is invalid: value bits outside mask or prefix, an empty range, or a prefix longer than the field.
     #[error("key field {0}: {1}")]
     BadMatch(String, &'static str),
-    /// The priority must be > 0 if entries may overlap, else 0.
+    /// This priority is not allowed: it must be > 0 if entries of the table may overlap, else 0.
     #[error("priority {0}; use more than 0 if a key field is ternary, range or optional, else 0")]
     BadPriority(i32),
-    /// The table does not offer this action (or only as default, or only in entries); the list contains the offered ones.
+    /// The table does not offer this action, or only as default or in entries; the list has the actions that it offers.
     #[error("the table does not offer action {0} here (it offers {list})", list = listed(.1))]
     NoSuchAction(String, Vec<String>),
-    /// The action has no parameter of this name; the list contains the existing ones.
+    /// The action has no parameter of this name (the first element); the list contains the names of its parameters.
     #[error("no such action parameter: {0} (the action has {list})", list = listed(.1))]
     NoSuchParam(String, Vec<String>),
-    /// A parameter of the action is left out.
+    /// The call of the action leaves out the parameter of this name.
     #[error("missing action parameter: {0}")]
     MissingParam(String),
-    /// An entry with this key and priority exists.
+    /// A table entry with this key and priority exists already.
     #[error("duplicate entry")]
     DuplicateEntry,
-    /// No entry with this key and priority exists.
+    /// No table entry with this key and priority exists.
     #[error("no such entry")]
     NotFound,
-    /// The table has reached its size.
+    /// The table has its maximum number of entries, given here.
     #[error("the table is full ({0} entries)")]
     Full(u64),
-    /// The entries or the default action are constant.
+    /// The table's entries or its default action are constant, so they cannot be written.
     #[error("the table's entries or its default action are constant")]
     ConstTable,
-    /// The entry has an idle timeout, but the table does not support them.
+    /// The entry has an idle timeout, but the table does not support idle timeouts.
     #[error("the table does not support idle timeouts")]
     NoIdleTimeouts,
-    /// A counter value or meter configuration is given for an action that does not call the direct object.
+    /// A table entry sets a direct counter or meter that its action does not call.
     #[error("action {action} does not use the table's direct {what}")]
     NotExecuted {
-        /// Name of the action, or "none".
+        /// Name of the entry's action, or "none".
         action: String,
-        /// `counter` or `meter`
+        /// Kind of the direct object: `counter` or `meter`.
         what: &'static str,
     },
 }
@@ -127,26 +127,26 @@ pub enum TableError {
 /// The reason why the replication engine refuses a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ReplicationError {
-    /// Ids start at 1.
+    /// The id of a multicast group or clone session is 0; ids start at 1.
     #[error("id 0 is reserved")]
     ZeroId,
-    /// The id exceeds the width of ids in the program.
+    /// The id of a multicast group or clone session exceeds the width of ids in the program.
     #[error("{what} {id}; the program's ids have {width} bits")]
     Id {
         /// Kind of the object: a multicast group or clone session.
         what: &'static str,
-        /// The id.
+        /// The id that is too large.
         id: u32,
         /// Width of the program's ids, in bits.
         width: u32,
     },
-    /// No group or session with this id exists.
+    /// No multicast group or clone session with this id exists.
     #[error("no such group or session")]
     NotFound,
-    /// Number of replicas, and its limit.
+    /// Number of replicas in a multicast group or clone session, and the maximum number.
     #[error("{0} replicas; the maximum is {1}")]
     TooMany(usize, usize),
-    /// A replica is given twice.
+    /// A multicast group or clone session contains a replica twice.
     #[error("port {port}, instance {instance} is given twice")]
     Twice {
         /// Port of the replica.
@@ -154,13 +154,13 @@ pub enum ReplicationError {
         /// Instance of the replica.
         instance: u16,
     },
-    /// The port does not exist.
+    /// The port of a replica does not exist.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The class of service exceeds its type.
+    /// The class of service of a clone session, given here, exceeds its maximum, 255.
     #[error("class of service {0}; use 0 to {max}", max = u8::MAX)]
     Class(u32),
-    /// The limit of groups or sessions is reached.
+    /// The maximum number of multicast groups or clone sessions exists already.
     #[error("the limit of groups or sessions is reached")]
     Full,
 }
@@ -168,51 +168,51 @@ pub enum ReplicationError {
 /// The reason why an action profile or selector refuses a read or write.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProfileError {
-    /// No profile has this name, or the table has no profile.
+    /// No action profile has this name, or the table has no action profile.
     #[error("no such action profile")]
     NoSuchProfile,
-    /// No member or group with this number exists.
+    /// No member or group with this number exists in the action profile.
     #[error("no such member or group")]
     NotFound,
-    /// A member or group with this number exists already.
+    /// A member or group with this number exists in the action profile already.
     #[error("a member or group with this number exists")]
     Duplicate,
-    /// A group names a member twice.
+    /// A group names the member with this number twice.
     #[error("member {0} is given twice")]
     MemberTwice(u32),
-    /// A group's maximum size can only be set on creation.
+    /// The write changes a group's maximum size, which can only be set on creation.
     #[error("a group's max_size cannot be changed")]
     MaxSize,
-    /// Entries with one-shot action sets exclude members and groups, and vice versa.
+    /// A selector has either members and groups or entries with one-shot action sets; the write would mix them.
     #[error("a selector has either members and groups or one-shot entries")]
     Mixed,
-    /// A group or an entry refers to the member or group.
+    /// The member or group cannot be deleted: a group or a table entry refers to it.
     #[error("a group or an entry refers to it")]
     InUse,
-    /// The limit of members, or of weights, is reached.
+    /// The profile has its maximum number of members, or its groups their maximum sum of weights, given here.
     #[error("the profile is full ({0})")]
     Full(u64),
-    /// The table's entries refer to members or groups.
+    /// The write gives an entry an action, but the table's entries must refer to members or groups.
     #[error(
         "the table has an action profile; its entries refer to members or groups, not to actions"
     )]
     Direct,
-    /// A profile without a selector has no groups.
+    /// The write concerns a group, but the profile has no selector, and so no groups.
     #[error("the profile has no selector")]
     NoSelector,
-    /// A weight is 0; the minimum is 1.
+    /// The weight of a member is 0; the minimum is 1.
     #[error("the weight is 0; use 1 or more")]
     BadWeight,
-    /// A member watches a port that does not exist.
+    /// A member of a group watches this port, which does not exist.
     #[error("the port to watch, {0}, does not exist")]
     NoSuchPort(u32),
-    /// The entry's table does not offer the member's action.
+    /// The table of an entry does not offer the action of the member that the entry refers to.
     #[error("the table does not offer the member's action")]
     ActionNotOffered,
-    /// No table of the profile offers the action.
+    /// No table that uses the profile offers the member's action, for this reason.
     #[error(transparent)]
     Action(TableError),
-    /// The entry does not fit its table.
+    /// The table entry does not fit its table, for this reason.
     #[error(transparent)]
     Table(#[from] TableError),
 }
@@ -220,54 +220,54 @@ pub enum ProfileError {
 /// The reason why an extern object refuses a read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ExternError {
-    /// No object of this kind has this name.
+    /// No extern object of this kind has this name.
     #[error("no such object")]
     NotFound,
-    /// The index exceeds the size.
+    /// The index of a cell is not below the number of cells of the object.
     #[error("index out of range")]
     OutOfRange,
-    /// The number of fields is wrong.
+    /// The value has another number of fields than a register cell or value set member.
     #[error("wrong number of fields")]
     WrongShape,
-    /// The value exceeds its width.
+    /// The value exceeds the width of its field.
     #[error("value too wide")]
     ValueTooWide,
-    /// The limit of elements is reached.
+    /// The value set has its maximum number of members.
     #[error("the limit of elements is reached")]
     Full,
-    /// The element exists already.
+    /// The value set has this member already.
     #[error("the element exists")]
     Duplicate,
 }
 
-/// The reason why the packet generator of a Tofino refuses a setting. Nothing has changed.
+/// The reason why a Tofino's packet generator refuses a setting; the generator is then as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum GeneratorError {
-    /// The pipe does not exist.
+    /// The pipe with this number does not exist.
     #[error("pipe {0} does not exist; there are {count}, from 0", count = PIPES)]
     Pipe(u32),
-    /// The application does not exist; the second number is how many a pipe has.
+    /// The application with this number (the first element) does not exist; the second element is the number of applications.
     #[error("application {0} does not exist; a pipe has {1}, from 0")]
     App(u32, u32),
-    /// The application to stop has not been set in this pipe.
+    /// The application to stop (pipe, application) has not been set.
     #[error("pipe {0}: application {1} is not set")]
     NotSet(u32, u32),
-    /// Offset and length of a part that exceeds the buffer.
+    /// The write exceeds the generator's buffer: offset and length, in bytes.
     #[error("{1} bytes at offset {0}; the buffer has {size}", size = GENERATOR_BUFFER)]
     Buffer(usize, usize),
-    /// Too many batches, or packets per batch.
+    /// This number of batches, or of packets per batch, is too large.
     #[error("{0} batches or packets; the maximum is {most}", most = GENERATOR_BATCHES)]
     TooMany(u32),
-    /// The packets' port has more than 7 bits.
+    /// The ingress port for generated packets has more than 7 bits.
     #[error("port {0}; use 0 to 127 within a pipe")]
     Port(u32),
-    /// The port to watch does not belong to the generator's pipe.
+    /// The port to watch (the first element) does not belong to the generator's pipe (the second).
     #[error("port {0} does not belong to pipe {1}")]
     OtherPipe(u32, u32),
-    /// The period is 0.
+    /// The period of a periodic application is 0.
     #[error("the period is 0 ns; use 1 or more")]
     NoPeriod,
-    /// A Tofino 1 has no deparser trigger.
+    /// The setting has a deparser trigger, which a Tofino 1 lacks.
     #[error("deparsers start applications on a Tofino 2 only")]
     Deparser,
 }

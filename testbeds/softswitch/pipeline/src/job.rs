@@ -1,6 +1,6 @@
-//! Packets that wait for a pass.
+//! Packets that wait for a pass through the blocks of a pipeline.
 
-/// The path by which a packet came to a parser.
+/// The path by which a packet came to a parser, as in `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Path {
     #[default]
@@ -13,7 +13,7 @@ pub(crate) enum Path {
     CloneE2e,
 }
 
-/// A packet that waits for a pass.
+/// A packet that waits for a pass through ingress or egress.
 #[derive(Debug, Default)]
 pub(crate) struct Job {
     pub path: Path,

@@ -7,29 +7,29 @@
 /// Limits on the resources of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the cells of all registers, counters, meters and filters; on a Tofino, summed over all pipes.
+    /// Maximum size in bytes of the cells of all registers, counters, meters and filters; on a Tofino, summed over all pipes.
     pub cells_bytes: u64,
-    /// Maximum declared size of a table, in entries. Memory is allocated as entries are written.
+    /// Maximum declared size of a table, in entries. The switch allocates memory only as entries are written.
     pub entries: u64,
-    /// Maximum declared size of an action profile, in members; or of a selector, in weights of all groups.
+    /// Maximum declared size of an action profile, in members, or of a selector, in weights of all groups.
     pub members: u64,
-    /// Number of tables.
+    /// Maximum number of tables.
     pub tables: usize,
-    /// Slots of variables, of 8 bytes: each worker has a frame of that size.
+    /// Maximum number of 8-byte slots for the program's variables; every executor has a frame of that size.
     pub slots: u32,
-    /// Slots of values that are moved to or from bytes (headers, hashed data, digests, elements of registers), counted at
-    /// each use.
+    /// Maximum number of slots of values that the code moves to or from bytes (headers, hashed data, digests, register
+    /// elements), counted at each use.
     pub moved_slots: u32,
-    /// Distinct constants, in words of 8 bytes.
+    /// Maximum number of words of 8 bytes of the program's distinct constants.
     pub constants: u32,
-    /// Number of instructions: calls are inlined, so a chain of functions that each call the previous one twice grows
+    /// Maximum number of instructions: calls are inlined, so a chain of functions that each call the previous one twice grows
     /// exponentially.
     pub instructions: usize,
-    /// Words of 8 bytes, at least one per field, of digest messages that wait to be fetched.
+    /// Maximum size of the digest messages that wait to be fetched, in words of 8 bytes, at least one per field.
     pub digest_words: usize,
 }
 
-/// The limits.
+/// The limits on a program's resources that the switch applies.
 pub const LIMITS: Limits = Limits {
     cells_bytes: 128 << 20,
     entries: 1 << 24,
@@ -42,7 +42,7 @@ pub const LIMITS: Limits = Limits {
     digest_words: 1 << 20,
 };
 
-/// Size of a pipe's packet generator buffer, in bytes.
+/// Size of the packet generator's buffer in each pipe of a Tofino, in bytes.
 pub(crate) const GENERATOR_BUFFER: usize = 16 * 1024;
-/// Maximum number of batches per start and of packets per batch: their numbers have 16 bits.
+/// Maximum number of batches per start of a packet generator's application, and of packets per batch: both have 16 bits.
 pub(crate) const GENERATOR_BATCHES: u32 = 1 << 16;

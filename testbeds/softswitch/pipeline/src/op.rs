@@ -1,4 +1,4 @@
-//! The executable form: flat code over one frame of 64-bit slots.
+//! The instruction set of a compiled program: flat code over one frame of 64-bit slots.
 //!
 //! Loading inlines every call (P4 has no recursion), so that code contains only jumps. Constants are in the first slots
 //! of the frame, so that every operand is a slot. Invariant of all code: **the fields of an invalid header are 0**, so
@@ -17,81 +17,81 @@ pub use code::{
     WideOp, WidePlan,
 };
 
-/// A label during compilation, a position in the code afterwards.
+/// Jump target: a label during compilation, an index into the code's instructions afterwards.
 pub type Target = u32;
 
-/// Three operands of one width.
+/// Destination `d` and operands `a`, `b` of an operation, all of one width.
 #[derive(Debug, Clone, Copy)]
 pub struct T3 {
-    /// Width in bits, at most 64.
+    /// Width of destination and operands in bits, at most 64.
     pub w: u8,
     pub d: Slot,
     pub a: Slot,
     pub b: Slot,
 }
 
-/// One instruction. Values are zero-extended bit patterns; `int<W>` in two's complement cut to W bits.
+/// One instruction. Values are zero-extended bit patterns; `int<W>` is in two's complement, cut to W bits.
 // The tag is a separate byte: hidden in a field, it costs two more instructions at each step.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum Op {
     Jump(Target),
-    /// Jumps if `c` is not zero.
+    /// Jumps to `to` if slot `c` is not zero.
     JumpIf {
         c: Slot,
         to: Target,
     },
-    /// Jumps if `c` is zero.
+    /// Jumps to `to` if slot `c` is zero.
     JumpIfNot {
         c: Slot,
         to: Target,
     },
-    /// Jumps if both are equal.
+    /// Jumps to `to` if slots `a` and `b` are equal.
     JumpEq {
         a: Slot,
         b: Slot,
         to: Target,
     },
-    /// Jumps if both differ.
+    /// Jumps to `to` if slots `a` and `b` differ.
     JumpNe {
         a: Slot,
         b: Slot,
         to: Target,
     },
     End,
-    /// Starts a loop iteration or state, which takes some of the block's steps; jumps to `to` if fewer are left.
+    /// Starts a loop iteration or parser state, which takes `cost` of the block's steps; jumps to `to` if fewer are left.
     Step {
         to: Target,
         cost: u32,
     },
-    /// Counts a failed `assert` if `c` is zero.
+    /// Counts a failed `assert` if slot `c` is zero.
     Assert {
         c: Slot,
     },
-    /// Sets the parser error and jumps.
+    /// Sets the parser error to the value of a slot and jumps to `to`.
     Fail {
         error: Slot,
         to: Target,
     },
 
-    /// Copies one slot.
+    /// Copies slot `s` to `d`.
     Mov {
         d: Slot,
         s: Slot,
     },
-    /// Copies one slot, if the guard is not zero.
+    /// Copies slot `s` to `d` if slot `g`, the guard, is not zero.
     MovIf {
         g: Slot,
         d: Slot,
         s: Slot,
     },
-    /// Copies several slots.
+    /// Copies `n` consecutive slots from `s` on to `d`.
     Copy {
         d: Slot,
         s: Slot,
         n: u32,
     },
-    /// Copies several slots, if the guard is not zero.
+    /// Copies `n` consecutive slots from `s` on to `d` if slot `g`, the guard, is not zero.
     CopyIf {
         g: Slot,
         d: Slot,
@@ -110,26 +110,26 @@ pub enum Op {
     Mod(T3),
     AddSat(T3),
     SubSat(T3),
-    /// Saturating addition, signed.
+    /// Saturating addition of signed values.
     AddSatS(T3),
-    /// Saturating subtraction, signed.
+    /// Saturating subtraction of signed values.
     SubSatS(T3),
     And(T3),
     Or(T3),
     Xor(T3),
     Shl(T3),
     Shr(T3),
-    /// Arithmetic shift to the right.
+    /// Arithmetic shift of `a` to the right by `b` bits.
     Sar(T3),
     Eq(T3),
     Ne(T3),
     Lt(T3),
     Le(T3),
-    /// Less than, signed.
+    /// Sets `d` to whether `a` < `b` as signed values.
     LtS(T3),
-    /// Less than or equal, signed.
+    /// Sets `d` to whether `a` ≤ `b` as signed values.
     LeS(T3),
-    /// `!` on bool.
+    /// Sets `d` to the logical negation (`!`) of the bool `a`.
     Not {
         d: Slot,
         a: Slot,
@@ -144,14 +144,14 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// Takes `w` bits from bit `lo`.
+    /// Sets `d` to the `w` bits of `a` from bit `lo` on; bit 0 is the lowest.
     Slice {
         lo: u8,
         w: u8,
         d: Slot,
         a: Slot,
     },
-    /// `d` = `a` with `w` bits from bit `lo` replaced by `s`.
+    /// Sets `d` to `a` with its `w` bits from bit `lo` on replaced by `s`; bit 0 is the lowest.
     Insert {
         lo: u8,
         w: u8,
@@ -159,193 +159,193 @@ pub enum Op {
         a: Slot,
         s: Slot,
     },
-    /// Sign-extends a value to a larger width.
+    /// Sign-extends `a` from width `from` to the larger width `to`, in bits.
     SignExtend {
         from: u8,
         to: u8,
         d: Slot,
         a: Slot,
     },
-    /// `a ++ b`, with `b` of `wb` bits; at most 64 bits in total.
+    /// Sets `d` to `a ++ b`, where `b` has `wb` bits; at most 64 bits in total.
     Concat {
         wb: u8,
         d: Slot,
         a: Slot,
         b: Slot,
     },
-    /// Whether `n` slots are pairwise equal.
+    /// Sets `d` to whether the `n` slots from `a` on equal those from `b` on.
     EqRange {
         d: Slot,
         a: Slot,
         b: Slot,
         n: u32,
     },
-    /// An operation beyond 64 bits: index into [`Code::wide`].
+    /// An operation on values of more than 64 bits: index of its plan in [`Code::wide`].
     Wide(u32),
 
-    /// Loads a stack element to `d`, zeroes if out of range: index into [`Code::elements`].
+    /// Loads the header stack element `e`, an index into [`Code::elements`], to `d`; zeroes if its index is out of range.
     LoadElement {
         e: u32,
         d: Slot,
     },
-    /// Stores `s` to a stack element; has no effect if out of range.
+    /// Stores `s` to the header stack element `e`, an index into [`Code::elements`]; no effect if its index is out of range.
     StoreElement {
         e: u32,
         s: Slot,
     },
-    /// `push_front`
+    /// `push_front(n)` on a header stack
     Push {
         e: u32,
         n: u32,
     },
-    /// `pop_front`
+    /// `pop_front(n)` on a header stack
     Pop {
         e: u32,
         n: u32,
     },
 
-    /// Extracts a header from the packet: index into [`Code::layouts`].
+    /// Extracts a header (`layout`: index into [`Code::layouts`]) from the packet to `d`; jumps to `to` on an error.
     Extract {
         layout: u32,
         d: Slot,
         to: Target,
     },
-    /// Extracts a header with `bits` bits in its varbit field.
+    /// Extracts a header whose varbit field takes `bits` bits; jumps to `to` on an error.
     ExtractVarbit {
         layout: u32,
         d: Slot,
         bits: Slot,
         to: Target,
     },
-    /// Reads a value from the packet without advancing.
+    /// Reads a value from the packet without moving the parser's position; jumps to `to` if the packet is too short.
     Lookahead {
         layout: u32,
         d: Slot,
         to: Target,
     },
-    /// Skips bits.
+    /// Moves the parser's position by the number of bits in slot `bits`; jumps to `to` if the packet is too short.
     Advance {
         bits: Slot,
         to: Target,
     },
-    /// Length of the packet, in bytes.
+    /// Sets `d` to the length of the packet, in bytes.
     PacketLength {
         d: Slot,
     },
-    /// Appends a header if it is valid.
+    /// Appends the header at `s` to the outgoing packet, if the header is valid.
     Emit {
         layout: u32,
         s: Slot,
     },
-    /// Looks up a value set: index into [`Code::value_sets`].
+    /// Sets `d` to whether a parser's value set contains the key; `set`: index into [`Code::value_sets`].
     InValueSet {
         d: Slot,
         set: u32,
     },
 
-    /// Applies a table: index into [`Code::applies`].
+    /// Applies a table: index of the application in [`Code::applies`].
     Apply(u32),
-    /// Reads a register: index into [`Code::registers`].
+    /// Reads cell `index` of register `r`, an index into [`Code::registers`], to `d`.
     RegisterRead {
         r: u32,
         d: Slot,
         index: Slot,
     },
-    /// Writes a register: index into [`Code::registers`].
+    /// Writes `s` to cell `index` of register `r`, an index into [`Code::registers`].
     RegisterWrite {
         r: u32,
         index: Slot,
         s: Slot,
     },
-    /// Counts at an index of a counter.
+    /// Counts the packet in cell `index` of an indexed counter.
     Count {
         counter: u32,
         index: Slot,
     },
-    /// Counts in a table's direct counter, at the entry found last.
+    /// Counts the packet in a table's direct counter, at the table entry found last.
     CountDirect {
         table: u32,
     },
-    /// Executes a table's direct meter, at the entry found last; otherwise as `Meter`.
+    /// Executes a table's direct meter at the table entry found last; otherwise as `Meter`.
     MeterDirect {
         table: u32,
         colour: Slot,
         d: Slot,
     },
-    /// Executes a meter with the packet's previous color (0 green, 1 yellow, 2 red); the result is a color too.
+    /// Executes cell `index` of a meter with the packet's previous color (0 green, 1 yellow, 2 red); sets `d` to the new color.
     Meter {
         meter: u32,
         index: Slot,
         colour: Slot,
         d: Slot,
     },
-    /// Computes a hash: index into [`Code::hashes`].
+    /// Computes a hash: index of its plan in [`Code::hashes`].
     Hash(u32),
     /// Resets a checksum unit to 0.
     ChecksumClear {
         unit: u32,
     },
-    /// Adds data to an Internet checksum, or subtracts it: index into [`Code::layouts`].
+    /// Adds data to an Internet checksum unit, or subtracts it; `layout`, of the data at `s`: index into [`Code::layouts`].
     ChecksumAdd {
         unit: u32,
         layout: u32,
         s: Slot,
         subtract: bool,
     },
-    /// Result of an Internet checksum.
+    /// Sets `d` to the result of an Internet checksum unit.
     ChecksumGet {
         unit: u32,
         d: Slot,
     },
-    /// Inner state of an Internet checksum.
+    /// Sets `d` to the inner state of an Internet checksum unit, for `get_state`.
     ChecksumState {
         unit: u32,
         d: Slot,
     },
-    /// Sets the inner state of an Internet checksum.
+    /// Sets the inner state of an Internet checksum unit to `s`, for `set_state`.
     ChecksumSetState {
         unit: u32,
         s: Slot,
     },
-    /// Appends data to a checksum unit of any algorithm.
+    /// Appends the data at `s` to a checksum unit of any algorithm.
     ChecksumUpdate {
         unit: u32,
         layout: u32,
         s: Slot,
     },
-    /// Result of a checksum unit with any algorithm: index into [`Code::hashes`] for the algorithm.
+    /// Computes the result of a checksum unit of any algorithm; `hash`: index of its algorithm in [`Code::hashes`].
     ChecksumFinish {
         unit: u32,
         hash: u32,
     },
-    /// Draws a random number.
+    /// Sets `d` to the next number of a random number generator.
     Random {
         unit: u32,
         d: Slot,
     },
-    /// Draws a random number between two others, inclusive; `low` if the range is empty.
+    /// Sets `d` to a random number from `low` to `high`, inclusive; to `low` if the range is empty.
     RandomRange {
         unit: u32,
         d: Slot,
         low: Slot,
         high: Slot,
     },
-    /// Reduces the packet's length for the next counter or meter by this many bytes.
+    /// Reduces the packet's length, as the next counter or meter counts it, by the number of bytes in slot `s`.
     AdjustBytes {
         s: Slot,
     },
-    /// Records that a register which several calls may execute is executed, and counts the second time in a pass.
+    /// Records the execution of a register that a packet may execute several times, and counts every execution after the first.
     RegisterOnce {
         unit: u32,
     },
-    /// Reads the cell of a direct register at the entry found last, `words` long from word `offset`.
+    /// Reads `words` words from word `offset` on of a direct register, at the table entry found last, to `d`.
     DirectRead {
         table: u32,
         offset: u32,
         words: u32,
         d: Slot,
     },
-    /// Writes the cell of a direct register at the entry found last, or the cells of all entries.
+    /// Writes a direct register's cell at the table entry found last, or with `every`, at all entries of the table.
     DirectWrite {
         every: bool,
         table: u32,
@@ -353,71 +353,71 @@ pub enum Op {
         words: u32,
         s: Slot,
     },
-    /// Whether the program permits to pick the member at an index of a selector's group.
+    /// Sets `d` to whether the program permits a selector to pick the group member at `index`.
     MemberRead {
         profile: u32,
         index: Slot,
         d: Slot,
     },
-    /// Sets whether the program permits to pick the member.
+    /// Sets whether the program permits a selector to pick the group member at `index`.
     MemberWrite {
         profile: u32,
         index: Slot,
         s: Slot,
     },
-    /// Requests a copy of another kind from a deparser (`externs::capture`): session, and data for the copy (no layout:
-    /// none).
+    /// Requests a mirrored, resubmitted or generated packet from a deparser (`kind`: see `externs::capture`), with the data at
+    /// `s`; `layout`: `None` for no data.
     Capture {
         kind: u8,
         session: Slot,
         layout: Option<u32>,
         s: Slot,
     },
-    /// Executes a low-pass filter or random early detection: index into the filters.
+    /// Executes cell `index` of a low-pass filter or random early detection; `filter`: index into the state's filters.
     Filter {
         filter: u32,
         index: Slot,
         s: Slot,
         d: Slot,
     },
-    /// Executes a direct filter at the entry found last of the table that names it.
+    /// Executes a direct filter at the entry found last in the table that names the filter.
     DirectFilter {
         filter: u32,
         s: Slot,
         d: Slot,
     },
-    /// Executes a stateful ALU's math unit: index into [`Code::maths`]; the result is `w` bits wide.
+    /// Sets `d` to the result of a stateful ALU's math unit, `w` bits wide; `unit`: index into [`Code::maths`].
     Math {
         unit: u32,
         w: u8,
         d: Slot,
         s: Slot,
     },
-    /// The checksum of a unit without the bytes that the parser read from `start` on, not complemented.
+    /// Sets `d` to a checksum unit's sum without the bytes that the parser read from position `start` on, not complemented.
     ChecksumResidual {
         unit: u32,
         start: Slot,
         d: Slot,
     },
-    /// Ends a parser: sets a slot to 0, then writes its error to another one, or the same.
+    /// Ends a parser: sets slot `cleared` to 0, then writes the parser's error to slot `error`, which may be the same.
     Verdict {
-        /// See [`crate::op::bindings::ParserResults`].
+        /// Slot of the parser's error: see [`crate::op::bindings::ParserResults`].
         error: Slot,
-        /// See [`crate::op::bindings::ParserResults`].
+        /// Slot that is set to 0: see [`crate::op::bindings::ParserResults`].
         cleared: Slot,
     },
-    /// Number of bits that the parser has read.
+    /// Sets `d` to the number of bits that the parser has read.
     Cursor {
         d: Slot,
     },
-    /// Sends a digest message: index into [`Code::digests`].
+    /// Sends the values at `s` as a digest message; `digest`: index into [`Code::digests`].
     Digest {
         digest: u32,
         s: Slot,
     },
-    /// Records a mark: index into [`Code::marks`].
+    /// Records a trace mark (a state, table or action that the packet met): index into [`Code::marks`].
     Trace(u32),
-    /// Executes rolled-up instructions in their place, then jumps: index into [`Code::lanes`].
+    /// Executes a rolled-up loop over many values, then jumps behind the original code; `lanes`: index into [`Code::lanes`].
     Lanes {
         lanes: u32,
         to: Target,
@@ -425,13 +425,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// The jump target, if any. A table application's targets are in [`Code::applies`].
+    /// The instruction's jump target; `None` if it does not jump. A table application's targets are in [`Code::applies`].
     pub fn target(&self) -> Option<Target> {
         let mut op = *self;
         op.target_mut().copied()
     }
 
-    /// Whether execution may continue with the next instruction.
+    /// Whether execution may continue with the instruction that follows this one.
     pub fn continues(&self) -> bool {
         !matches!(
             self,
@@ -439,7 +439,7 @@ impl Op {
         )
     }
 
-    /// The jump target, mutable.
+    /// The instruction's jump target, mutable; `None` if it does not jump.
     pub fn target_mut(&mut self) -> Option<&mut Target> {
         match self {
             Op::Jump(to)

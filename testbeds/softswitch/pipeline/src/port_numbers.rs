@@ -1,45 +1,45 @@
-//! Valid port numbers of the architectures.
+//! Port numbers with a meaning, and checks of port numbers, for each architecture.
 
 use p4lang::ir::Arch;
 use std::ops::RangeInclusive;
 
-/// `PSA_PORT_RECIRCULATE`
+/// PSA's recirculation port: `PSA_PORT_RECIRCULATE`.
 pub const RECIRCULATE_PORT: u32 = 0xffff_fffa;
-/// `PSA_PORT_CPU`
+/// The default CPU port: `PSA_PORT_CPU`.
 pub const CPU_PORT: u32 = 0xffff_fffd;
-/// The `egress_spec` that drops the packet.
+/// v1model's `egress_spec` that drops the packet.
 pub const DROP_PORT: u32 = 511;
 /// Number of pipes of a Tofino.
 pub(crate) const PIPES: u32 = 4;
-/// Number of device ports, over all pipes.
+/// Number of device ports of a Tofino, over all its pipes.
 pub(crate) const PORTS: u32 = PIPES << 7;
-/// Port of the CPU on the PCIe bus: of a Tofino 1, and of a Tofino 2.
+/// Device port of the CPU on the PCIe bus: first that of a Tofino 1, then that of a Tofino 2.
 pub(crate) const CPU_PORTS: [u32; 2] = [320, 0];
-/// Recirculation ports within a pipe.
+/// Recirculation ports within each pipe of a Tofino.
 pub(crate) const RECIRCULATION: std::ops::RangeInclusive<u32> = 68..=71;
 
 /// The reason why a port number is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
-    /// The number exceeds the type of ports, or has another meaning.
+    /// The number exceeds the architecture's type for ports, or does not denote a port.
     #[error("port {port} does not exist: this architecture has ports {first} to {last}")]
     Unknown {
-        /// The number.
+        /// The invalid port number.
         port: u32,
-        /// The first port.
+        /// The lowest valid port number.
         first: u32,
-        /// The last one.
+        /// The highest valid port number.
         last: u32,
     },
-    /// The port is reserved for packets to and from the controller.
+    /// The port with this number is reserved for packets to and from the controller.
     #[error("port {0} is reserved for the controller")]
     Cpu(u32),
-    /// The port is a recirculation port.
+    /// The port with this number is a recirculation port.
     #[error("port {0} is reserved for recirculation")]
     Recirculation(u32),
 }
 
-/// Valid ingress ports: v1model's and Tofino's ports have 9 bits, and v1model's last one means to drop.
+/// Valid ingress ports: v1model's and Tofino's port numbers have 9 bits, and v1model's highest one means to drop.
 #[must_use]
 pub fn ports(arch: &Arch) -> RangeInclusive<u32> {
     match arch {
@@ -49,7 +49,7 @@ pub fn ports(arch: &Arch) -> RangeInclusive<u32> {
     }
 }
 
-/// Checks that packets may come in at a port.
+/// Checks that packets may arrive at this port of a switch.
 ///
 /// # Errors
 /// Returns an error if the architecture has no such port.
@@ -62,7 +62,7 @@ pub fn check_port(arch: &Arch, port: u32) -> Result<(), PortError> {
     Err(PortError::Unknown { port, first, last })
 }
 
-/// Checks that an interface may be attached to a port.
+/// Checks that an interface may be attached to this port of a switch.
 ///
 /// # Errors
 /// Returns an error if the architecture has no such port, or reserves it.
@@ -84,7 +84,7 @@ pub fn check_attachable(arch: &Arch, cpu_port: u32, port: u32) -> Result<(), Por
     Ok(())
 }
 
-/// The CPU's device port: the configured one if it is a device port.
+/// The device port of a Tofino's CPU: `configured` if that is a valid device port, else the chip's default.
 pub(crate) fn device_cpu_port(configured: u32, tofino2: bool) -> u32 {
     if configured < PORTS {
         configured
@@ -93,7 +93,7 @@ pub(crate) fn device_cpu_port(configured: u32, tofino2: bool) -> u32 {
     }
 }
 
-/// Whether packets to a device port come back in on every chip.
+/// Whether every Tofino returns packets that leave through this device port to ingress.
 pub(crate) fn recirculates(port: u32) -> bool {
     RECIRCULATION.contains(&(port & 0x7f))
 }

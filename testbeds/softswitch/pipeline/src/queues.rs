@@ -16,27 +16,27 @@ use std::collections::{BTreeMap, VecDeque};
 /// Number of classes of service of a port. A packet with a higher class gets the highest one.
 pub const CLASSES: usize = 8;
 
-/// The choice among classes with waiting packets.
+/// The rule by which a port chooses the next packet to send among its classes of service with waiting packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scheduler {
-    /// The highest class (the greatest number) first: lower ones wait as long as it has packets.
+    /// Sends from the highest class (the greatest number) first: lower classes wait as long as it has packets.
     #[default]
     StrictPriority,
-    /// Each class in proportion to its weight, in bytes (start-time fair queueing); a weight of 0 counts as 1.
+    /// Sends from each class in proportion to its weight, in bytes (start-time fair queueing); a weight of 0 counts as 1.
     Weighted([u32; CLASSES]),
 }
 
-/// Queues between ingress and egress.
+/// Configuration of the queues between ingress and egress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressQueues {
-    /// Maximum number of packets that wait in one class of one port; further ones are dropped and counted.
+    /// Maximum number of packets that wait in one class of one port; the switch drops and counts packets beyond it.
     pub depth: usize,
-    /// Scheduler of every port.
+    /// Rule by which every port chooses among its classes of service.
     pub scheduler: Scheduler,
     /// Rate of ports without an entry in `port_rates_bps`, in bits of frames per second, without FCS and preamble;
     /// `None`: unlimited.
     pub rate_bps: Option<u64>,
-    /// Rates of individual ports, in bits per second.
+    /// Rates of individual ports by port number, in bits per second.
     pub port_rates_bps: BTreeMap<u32, u64>,
 }
 
@@ -57,23 +57,23 @@ impl EgressQueues {
     }
 }
 
-/// Data about a packet's time in a queue.
+/// Times and queue lengths of a packet's stay in an egress queue, for intrinsic metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Waited {
     /// Time at which the packet joined its queue, in nanoseconds.
     pub enqueued_ns: u64,
-    /// Number of packets that waited for the port when it joined.
+    /// Number of packets that waited for the port when this packet joined its queue.
     pub enqueue_depth: u64,
-    /// Number of packets that wait for the port when it leaves.
+    /// Number of packets that waited for the port when this packet left its queue.
     pub dequeue_depth: u64,
-    /// Length of its queue when it joined, in cells of [`CELL`] bytes.
+    /// Length of the packet's queue when the packet joined it, in cells of [`CELL`] bytes.
     pub enqueue_cells: u64,
-    /// Length of its queue when it leaves, in cells.
+    /// Length of the packet's queue when the packet left it, in cells of [`CELL`] bytes.
     pub dequeue_cells: u64,
 }
 
 impl Waited {
-    /// The data of a packet that did not wait.
+    /// The queueing data of a packet that passes at `now_ns` without waiting in a queue.
     pub(crate) fn not(now_ns: u64) -> Waited {
         Waited {
             enqueued_ns: now_ns,
@@ -82,17 +82,17 @@ impl Waited {
     }
 }
 
-/// Size of a cell of a Tofino's packet buffer, in bytes.
+/// Size of a buffer cell of a Tofino's packet buffer, in bytes.
 const CELL: usize = 80;
 
-/// The admission of a packet for a port.
+/// The decision on whether a packet waits before egress of its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The packet passes egress now.
+    /// The packet passes egress now, without a queue.
     Straight,
-    /// The packet joins its queue.
+    /// The packet joins the queue of its port and class.
     Queue,
-    /// The packet is dropped because its queue is full.
+    /// The switch drops the packet because the queue of its port and class is full.
     Full,
 }
 
@@ -100,30 +100,30 @@ pub(crate) enum Admission {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     config: EgressQueues,
-    /// Whether no port has a rate.
+    /// Whether no port has a limited rate, so that no packet waits.
     unlimited: bool,
     ports: BTreeMap<u32, Port>,
-    /// Time from which on a transmitted packet makes its port busy, in nanoseconds.
+    /// Time from which on a transmitted packet makes its port busy: that of the current event, in nanoseconds.
     clock_ns: u64,
 }
 
 #[derive(Debug, Default)]
 struct Port {
-    /// Time until which the port sends, in nanoseconds.
+    /// Time until which the port sends the previous packet, in nanoseconds.
     free_ns: u64,
     classes: [Class; CLASSES],
-    /// Number of packets in all classes.
+    /// Number of packets that wait for the port, in all its classes.
     waiting: usize,
-    /// Start tag of the packet sent last.
+    /// Fair queueing: start tag of the packet that the port sent last.
     virtual_time: u64,
 }
 
 #[derive(Debug, Default)]
 struct Class {
     queue: VecDeque<Queued>,
-    /// Cells of the packet buffer that the waiting packets take.
+    /// Number of packet buffer cells that the waiting packets of the class take.
     cells: u64,
-    /// Finish tag of the last packet sent from this class.
+    /// Fair queueing: finish tag of the last packet sent from this class.
     finish: u64,
 }
 
@@ -141,9 +141,9 @@ impl Queued {
     }
 }
 
-/// Maximum number of ports that are remembered without waiting packets.
+/// Maximum number of ports whose state is kept although no packet waits for them.
 const IDLE_PORTS: usize = 1024;
-/// Virtual time of a byte at weight 1.
+/// Virtual time that a byte of a class of weight 1 takes, in the unit of start and finish tags.
 const TAG_SCALE: u64 = 1 << 16;
 
 fn class_of(class: u64) -> usize {
@@ -161,12 +161,12 @@ impl Queues {
         }
     }
 
-    /// Sets the time of the current event.
+    /// Sets the time of the current event, in nanoseconds.
     pub(crate) fn set_now(&mut self, now_ns: u64) {
         self.clock_ns = now_ns;
     }
 
-    /// Decides about a packet that ingress, or a clone session, sends to a port.
+    /// Decides whether a packet that ingress or a clone session sends to a port passes, waits in a queue, or is dropped.
     #[inline]
     pub(crate) fn admit(&self, now_ns: u64, port: u32, class: u64) -> Admission {
         if self.unlimited {
@@ -186,7 +186,7 @@ impl Queues {
         }
     }
 
-    /// Enqueues a packet that was admitted to a queue.
+    /// Appends a packet to its queue, to which [`Self::admit`] admitted it.
     pub(crate) fn push(&mut self, now_ns: u64, job: Job) {
         let port = self.ports.entry(job.port).or_default();
         let class = &mut port.classes[class_of(job.class)];
@@ -201,13 +201,13 @@ impl Queues {
         class.queue.push_back(queued);
     }
 
-    /// Number of cells that wait in one class of a port.
+    /// Number of packet buffer cells that the waiting packets of one class of a port take.
     pub(crate) fn cells(&self, port: u32, class: u64) -> u64 {
         let port = self.ports.get(&port);
         port.map_or(0, |port| port.classes[class_of(class)].cells)
     }
 
-    /// Makes a port busy for the length of a packet that leaves.
+    /// Makes a port busy for as long as its link takes to send a packet of this many bytes.
     #[inline]
     pub(crate) fn sent(&mut self, port: u32, bytes: usize) {
         if !self.unlimited {
@@ -229,23 +229,23 @@ impl Queues {
         port.free_ns = start.saturating_add(sending_ns(bytes, rate));
     }
 
-    /// Time at which the next packet may leave its queue, in nanoseconds.
+    /// Time at which the next packet may leave its queue, in nanoseconds; `None` if no packet waits.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.next().map(|(free_ns, _)| free_ns)
     }
 
-    /// Number of packets that wait for any port.
+    /// Number of packets that wait in the queues of all ports.
     pub(crate) fn waiting(&self) -> usize {
         self.ports.values().map(|port| port.waiting).sum()
     }
 
-    /// Time at which the next packet may leave, and its port.
+    /// Time in nanoseconds at which the next packet may leave its queue, and the port; `None` if no packet waits.
     fn next(&self) -> Option<(u64, u32)> {
         let waiting = self.ports.iter().filter(|(_, port)| port.waiting > 0);
         waiting.map(|(number, port)| (port.free_ns, *number)).min()
     }
 
-    /// The next packet whose port is free by now, in the order in which the ports became free.
+    /// Takes the next packet whose port is free by now out of its queue, in the order in which the ports became free.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<(Job, Waited)> {
         if self.unlimited {
             return None;
@@ -297,7 +297,7 @@ impl Port {
     }
 }
 
-/// Time in nanoseconds that a link takes to send a packet.
+/// Time in nanoseconds that a link of this rate takes to send a packet of this many bytes.
 pub(crate) fn sending_ns(bytes: usize, rate_bps: u64) -> u64 {
     let bits = bytes as u128 * 8;
     u64::try_from((bits * 1_000_000_000).div_ceil(u128::from(rate_bps.max(1)))).unwrap_or(u64::MAX)

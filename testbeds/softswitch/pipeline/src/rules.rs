@@ -10,13 +10,13 @@ use p4lang::ir::{Arch, FieldType, Program, StructType};
 /// The contents of an invalid header's fields, which P4_16 8.17 leaves open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InvalidFields {
-    /// The fields are 0. A write has no effect.
+    /// The fields of an invalid header are 0; a write to them has no effect.
     #[default]
     Zero,
-    /// The fields hold written values, until `setInvalid` makes them 0: a Tofino's containers have no validity.
+    /// The fields of an invalid header hold written values until `setInvalid`, as a Tofino's containers have no validity.
     Written,
-    /// The fields keep their previous or later written values, as in BMv2: `setInvalid`, `setValid` and the assignment of
-    /// an invalid header only change the validity. A table's key and hashed data use 0 for such a field.
+    /// The fields of an invalid header keep their previous or later written values, as in BMv2: `setInvalid`, `setValid` and
+    /// the assignment of an invalid header only change the validity. A table's key and hashed data use 0 for such a field.
     Kept,
 }
 
@@ -27,25 +27,24 @@ impl InvalidFields {
     }
 }
 
-/// The rules of an architecture.
+/// The rules by which an architecture differs from the others, for generic code.
 #[derive(Debug)]
 pub struct Rules {
-    /// Number of copies of the cells of registers, counters and meters: one per pipe, and one for pipes without packets
-    /// so far.
+    /// Number of copies of the cells of registers, counters and meters: one for each pipe, and the initial one of unused pipes.
     pub cell_copies: u64,
     /// The contents of an invalid header's fields.
     pub invalid: InvalidFields,
-    /// Whether direct counters and meters work at every hit, called or not.
+    /// Whether direct counters and meters work at every hit of a table entry, whether or not its action calls them.
     pub counts_hits: bool,
-    /// Whether hashed data is padded to whole bytes on the left, as BMv2 does for PSA.
+    /// Whether data to hash is padded to whole bytes on the left (BMv2 does so for PSA) instead of the right.
     pub pads_left: bool,
-    /// Whether headers, and structs whose layout the compiler may choose, are padded to whole bytes at the end.
+    /// Whether headers, and structs annotated `@flexible`, are padded to whole bytes at the end.
     pub pads_headers: bool,
-    /// The hash algorithm with this name in the include file.
+    /// Converts the name of a hash algorithm in the architecture's include file; `None`: no algorithm has the name.
     pub algorithm: fn(&str) -> Option<Algorithm>,
-    /// The values of green, yellow and red, if they are numbers and not an enum.
+    /// The architecture's values of the colors green, yellow and red, if colors are numbers and not an enum.
     pub colours: [u64; 3],
-    /// Fields of the intrinsic metadata that are invalid until they are assigned; invalid differs from 0.
+    /// Struct and field names of intrinsic metadata that is invalid until the program assigns it; invalid differs from 0.
     own_validity: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -103,13 +102,13 @@ impl Rules {
         }
     }
 
-    /// Whether a value of the type takes whole bytes in a packet, whatever the width of its fields.
+    /// Whether a value of this header or struct type takes whole bytes in a packet, whatever the width of its fields.
     pub fn is_padded(&self, ty: &StructType) -> bool {
         let flexible = || ty.annotations.iter().any(|a| a.name == "flexible");
         self.pads_headers && (ty.kind == StructKind::Header || flexible())
     }
 
-    /// Whether the field has its own validity, in the slot after it.
+    /// Whether the field has a validity of its own, in the slot after it, as in some of TNA's intrinsic metadata.
     pub fn own_validity(&self, owner: &StructType, field: &FieldType) -> bool {
         let mut owners = self.own_validity.iter();
         owners.any(|(name, fields)| *name == owner.name && fields.contains(&&*field.name))

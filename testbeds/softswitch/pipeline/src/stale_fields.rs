@@ -1,4 +1,4 @@
-//! Table keys and hashed data on targets where fields of invalid headers keep their values ([`InvalidFields::Kept`]).
+//! Makes table keys and hashes use 0 for fields of invalid headers, where these keep values ([`InvalidFields::Kept`]).
 //!
 //! BMv2 looks up 0 for such a field. So a key or argument that is a field of a header becomes `h.isValid() ? h.f : 0`,
 //! once, before the program is compiled. A field that is 0 in every invalid header stays unchanged: its headers never
@@ -14,7 +14,7 @@ use p4lang::ir::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The program with these checks.
+/// Returns the program with a validity check around each looked-up or hashed field that may be stale in an invalid header.
 pub(crate) fn checked(program: &Arc<Program>) -> Arc<Program> {
     if Rules::for_program(program).invalid != InvalidFields::Kept {
         return Arc::clone(program);
@@ -53,7 +53,7 @@ pub(crate) fn checked(program: &Arc<Program>) -> Arc<Program> {
     }
 }
 
-/// Checks the values that the calls of a block hash.
+/// Adds validity checks to the values that the extern calls of a block hash; returns whether the block changed.
 fn check_calls(program: &Program, stale: &Stale, vars: &[Var], block: &mut [Stmt]) -> bool {
     let mut any = false;
     visit_mut(block, &mut |stmt| {
@@ -83,7 +83,7 @@ fn check_calls(program: &Program, stale: &Stale, vars: &[Var], block: &mut [Stmt
     any
 }
 
-/// Replaces a field by 0 while its header is invalid, if it may hold another value.
+/// Replaces a field by 0 while its header is invalid, if it may hold another value; returns whether `e` changed.
 fn check(program: &Program, stale: &Stale, vars: &[Var], e: &mut Expr) -> bool {
     let Some(lvalue) = field(e) else {
         return false;
@@ -116,7 +116,7 @@ fn check(program: &Program, stale: &Stale, vars: &[Var], e: &mut Expr) -> bool {
     true
 }
 
-/// The field that is looked up: directly, in part, or under a mask.
+/// The l-value of a field that the expression uses directly, in part (a slice), or under a mask; `None` for others.
 fn field(e: &Expr) -> Option<&LValue> {
     match &e.kind {
         ExprKind::Read(lvalue) => Some(lvalue),
@@ -130,7 +130,7 @@ fn field(e: &Expr) -> Option<&LValue> {
     }
 }
 
-/// The innermost header that contains a place, its type, and the index of the field that contains the place.
+/// The innermost header that contains the l-value, its type, and the index of the header's field that contains it.
 fn header_of(program: &Program, vars: &[Var], lvalue: &LValue) -> Option<(LValue, TypeId, u32)> {
     let mut ty = vars.get(lvalue.var.index())?.ty.clone();
     let mut found = None;
@@ -158,12 +158,12 @@ fn header_of(program: &Program, vars: &[Var], lvalue: &LValue) -> Option<(LValue
     found
 }
 
-/// The fields of invalid headers that may hold a value other than 0.
+/// The fields that may hold a value other than 0 while their header is invalid.
 #[derive(Default)]
 struct Stale {
-    /// Fields that are written individually.
+    /// Fields that the program writes individually: header type and field index.
     fields: BTreeSet<(TypeId, u32)>,
-    /// Headers that become invalid.
+    /// Types of headers that the program makes invalid.
     headers: BTreeSet<TypeId>,
 }
 
@@ -235,7 +235,7 @@ impl Stale {
         }
     }
 
-    /// Records that a value of the type is replaced, possibly by one with invalid headers.
+    /// Records that the program replaces a value of this type, possibly by a value with invalid headers.
     fn invalidated(&mut self, program: &Program, ty: &Type) {
         let (Type::Struct(id) | Type::Stack(id, _)) = ty else {
             return;

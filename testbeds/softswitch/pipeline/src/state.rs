@@ -1,4 +1,4 @@
-//! The state of a program between packets, and between the blocks of a pass.
+//! The mutable state of a program: tables and externs, which last between packets, and the data of a packet's pass.
 
 mod compare;
 
@@ -13,43 +13,43 @@ use crate::table::{Index, Table};
 use p4lang::runtime::Value;
 use std::collections::VecDeque;
 
-/// Maximum number of digest messages held for the control plane, fewer of long ones; further ones are counted and lost.
+/// Maximum number of digest messages held for the control plane (fewer if long); the switch counts and loses messages beyond.
 const DIGEST_LIMIT: usize = 4096;
 
-/// A digest message.
+/// A message from the data plane to the control plane by a `Digest` extern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestMessage {
-    /// Fully qualified name of the `Digest`.
+    /// Fully qualified name of the `Digest` extern.
     pub name: String,
     /// The fields of the message, in order.
     pub fields: Vec<Value>,
 }
 
-/// Tables and externs of a loaded program.
+/// Tables and extern objects of a loaded program.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// Tables, in order of controls.
+    /// The program's tables, control by control.
     pub tables: Vec<Table>,
-    /// The entry that the last packet found in each table, for a later call of its direct counter or meter.
+    /// For each table, the table entry that the last packet found, for a later call of its direct counter or meter.
     pub found: Vec<Option<Index>>,
     pub value_sets: Vec<ValueSet>,
-    /// Action profiles and selectors.
+    /// Action profiles and selectors of the program.
     pub profiles: Vec<Profile>,
-    /// Cells that are addressed by index.
+    /// Cells of registers, counters, meters and filters that are addressed by index.
     pub cells: Cells,
-    /// Random number generators.
+    /// Random number generators of the `Random` externs.
     pub randoms: Vec<random::Random>,
-    /// Messages for the control plane.
+    /// Digest messages for the control plane.
     pub digests: Digests,
     pub checksums: Vec<checksum::ChecksumUnit>,
-    /// Buffer for data to be hashed.
+    /// Buffer that is reused for data to be hashed.
     pub scratch: Vec<u8>,
-    /// Requests of the deparser: see [`capture`].
+    /// Requests of the deparser for further packets, by kind: see [`capture`].
     pub captures: [capture::Capture; capture::KINDS],
     pub pass: Pass,
 }
 
-/// Cells of extern objects by index: each pipe of a Tofino has its own.
+/// Cells of extern objects that are addressed by index: each pipe of a Tofino has its own copy.
 #[derive(Debug, Clone, Default)]
 pub struct Cells {
     pub banks: Vec<register::Bank>,
@@ -57,53 +57,53 @@ pub struct Cells {
     pub counters: Vec<counter::Counter>,
     /// Indexed meters.
     pub meters: Vec<meter::Meter>,
-    /// Low-pass filters and random early detection.
+    /// Cells of Tofino's low-pass filters and random early detection.
     pub filters: Vec<filter::Filter>,
 }
 
-/// Digest messages.
+/// Digest messages, in the order in which packets sent them.
 #[derive(Debug, Clone, Default)]
 pub struct Digests {
-    /// Names of the digests.
+    /// Names of the `Digest` externs, by digest instance.
     pub names: Vec<String>,
-    /// Messages not yet fetched.
+    /// Messages that the control plane has not yet fetched.
     pub waiting: VecDeque<DigestMessage>,
-    /// Messages lost because too many waited.
+    /// Number of messages lost because too many waited for the control plane.
     pub lost: u64,
 }
 
-/// State of one pass of a packet through a pipeline.
+/// Counts and positions that belong to one pass of a packet through a pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct Pass {
     /// Number of the pass: a register is executed at most once in it.
     pub number: u64,
-    /// The current pipe, if there are several.
+    /// Number of the pipe that the packet passes, on a Tofino.
     pub pipe: u32,
-    /// Bytes of intrinsic metadata in front of the packet, which are not counted.
+    /// Bytes of intrinsic metadata in front of the packet, which counters and meters do not count.
     pub front: usize,
-    /// Number of bytes that the next counter or meter does not count.
+    /// Number of bytes that the next counter or meter does not count, as the program requested.
     pub adjust: u64,
-    /// For each unit, the last pass in which the register was executed.
+    /// For each register that a packet may execute twice, the number of the pass that executed it last.
     pub executed: Vec<u64>,
-    /// Number of executions beyond the first in a pass.
+    /// Number of executions of a register beyond its first in a pass, over all passes.
     pub register_conflicts: u64,
 }
 
 impl State {
-    /// Number of bytes of the packet that counters and meters count.
+    /// Number of bytes that counters and meters count of a packet whose length is `length` bytes.
     #[inline(always)]
     pub fn counted(&mut self, length: usize) -> u64 {
         let bytes = (length - self.pass.front.min(length)) as u64;
         bytes.saturating_sub(std::mem::take(&mut self.pass.adjust))
     }
 
-    /// Records that a register is executed in this pass.
+    /// Records the execution of a register in this pass; `unit`: index into [`Pass::executed`].
     pub fn executed(&mut self, unit: u32) {
         let last = std::mem::replace(&mut self.pass.executed[unit as usize], self.pass.number);
         self.pass.register_conflicts += u64::from(last == self.pass.number);
     }
 
-    /// Adds a sample to a direct filter, at the entry found last; without an entry, the filter counts as unconfigured.
+    /// Adds a sample to a direct filter at the table entry found last; without an entry, the filter counts as unconfigured.
     pub fn direct_filter(&mut self, filter: u32, value: u64, now_ns: u64) -> u64 {
         let (filter, mut words) = (&mut self.cells.filters[filter as usize], [0; CELL_WORDS]);
         let Some(DirectCells { table, offset }) = filter.direct else {
@@ -119,13 +119,13 @@ impl State {
         given
     }
 
-    /// Whether a digest message with fields of these widths in bits fits.
+    /// Whether the digest queue takes a message with fields of these widths, in bits.
     pub fn takes_digest(&self, widths: impl Iterator<Item = u32>) -> bool {
         let words: u32 = widths.map(limbs).sum();
         self.digests.waiting.len() < DIGEST_LIMIT.min(LIMITS.digest_words / words.max(1) as usize)
     }
 
-    /// Queues a digest message.
+    /// Queues a digest message with the values from slot `at` of the frame on; counts it as lost if the queue is full.
     pub fn digest(&mut self, instance: u32, frame: &[u64], layout: &Layout, at: u32) {
         if !self.takes_digest(layout.fields.iter().map(|f| f.width)) {
             self.digests.lost += 1;

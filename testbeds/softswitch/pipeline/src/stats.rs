@@ -1,37 +1,37 @@
-//! Packet statistics.
+//! Statistics of a switch: packets received, made, transmitted and dropped, by reason, and failures of blocks.
 
 /// The reason why a packet or copy was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
-    /// Dropped by the program at the end of ingress.
+    /// The program dropped the packet at the end of ingress.
     Ingress,
-    /// Dropped by the program at the end of egress.
+    /// The program dropped the packet at the end of egress.
     Egress,
-    /// Sent to a port that does not exist.
+    /// The program sent the packet to a port that does not exist.
     InvalidPort,
-    /// Sent to a multicast group without copies.
+    /// The program sent the packet to a multicast group without replicas.
     EmptyGroup,
-    /// Cloned to a session without copies.
+    /// The program cloned the packet to a session without replicas.
     NoSession,
-    /// The recirculation port's queue was full.
+    /// The queue of the recirculation port was full.
     RecirculationFull,
-    /// The queue of its port and class was full.
+    /// The egress queue of the packet's port and class was full.
     QueueFull,
-    /// The limit of packets to be sent was reached, because the driver did not fetch them.
+    /// The limit of packets to be sent was reached, because the driver did not fetch them in time.
     TransmitFull,
-    /// Resubmitted or cloned too many times without leaving.
+    /// The packet was resubmitted or cloned too many times without leaving the switch.
     PassLimit,
-    /// The packet caused too many further passes.
+    /// The packet caused more further passes than [`crate::Config::max_work`].
     WorkLimit,
     /// TNA: the ingress parser failed, and the program does not read its error.
     Parser,
-    /// TNA: an application of the packet generator was triggered while the limit of active ones was reached; counted
-    /// once, however many packets it would have made.
+    /// TNA: an application of the packet generator was triggered while the limit of active ones was reached; counted as one
+    /// packet.
     GeneratorFull,
 }
 
 impl DropReason {
-    /// All reasons, in order.
+    /// All reasons, in the order of the statistics.
     pub const ALL: [DropReason; 12] = [
         DropReason::Ingress,
         DropReason::Egress,
@@ -47,7 +47,7 @@ impl DropReason {
         DropReason::GeneratorFull,
     ];
 
-    /// Name in a report.
+    /// Name of the reason in reports.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::Ingress => "ingress",
@@ -66,23 +66,23 @@ impl DropReason {
     }
 }
 
-/// Counts since the program was loaded.
+/// Packet and error counts of a switch since the program was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets handed to the switch.
+    /// Number of packets that the caller handed to the switch.
     pub received: u64,
     /// Packets made by the switch: clones and mirrors, copies of a multicast beyond the first, generated ones. The sum of
     /// received and made equals the sum of transmitted, dropped and waiting ([`crate::Switch::waiting`]).
     pub made: u64,
-    /// Packets queued for a port.
+    /// Packets that the switch queued for transmission from a port.
     pub transmitted: u64,
-    /// Passes through the recirculation port.
+    /// Passes of packets through the recirculation port.
     pub recirculated: u64,
-    /// Parsers that ended with an error; the packet continues, as PSA demands.
+    /// Number of parser runs that ended with an error; the packet continues, as PSA demands.
     pub parser_errors: u64,
-    /// Blocks that exceeded the step limit.
+    /// Number of block runs that exceeded the step limit.
     pub out_of_steps: u64,
-    /// Failed calls of `assert`.
+    /// Number of failed calls of `assert`.
     pub failed_assertions: u64,
     /// TNA: executions of a register beyond the first in a pass, which no stateful ALU can do.
     pub register_conflicts: u64,
@@ -95,17 +95,17 @@ impl Stats {
         self.drops[reason as usize]
     }
 
-    /// All reasons with their counts.
+    /// All drop reasons, each with its number of dropped packets and copies.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.into_iter().map(|r| (r, self.dropped(r)))
     }
 
-    /// Counts the copies of a packet; an empty list means that the packet is dropped, which is counted there.
+    /// Counts the copies of a packet as made, beyond the first. Without copies, the caller counts the packet as dropped.
     pub(crate) fn copied(&mut self, copies: usize) {
         self.made += (copies as u64).saturating_sub(1);
     }
 
-    /// Counts lost starts of the packet generator, as if each had made one packet that was dropped.
+    /// Counts `starts` lost starts of the packet generator, each as one packet that was made and dropped.
     pub(crate) fn lose_starts(&mut self, starts: u64) {
         self.made += starts;
         self.drops[DropReason::GeneratorFull as usize] += starts;

@@ -8,13 +8,13 @@ use crate::op::bindings::Block;
 pub(crate) use crate::op::block::{BlockEnd, BlockRun};
 use crate::reference::Memory;
 
-/// Maximum number of differences between executors that are kept until they are fetched.
+/// Maximum number of differences between the executors' results that are kept until the caller fetches them.
 const DIFFERENCE_LIMIT: usize = 64;
 
 impl Core {
-    /// Runs one block against the frame and the state.
-    /// Inlined so that `run` stays in registers: written field by field and copied in pairs, it made the processor wait
-    /// for its own stores, which cost a tenth of a router's time.
+    /// Runs one block of the program on the frame and the state, in the configured executor. Inlined so that `run` stays in
+    /// registers: written field by field and copied in pairs, it made the processor wait for its own stores, which cost a tenth
+    /// of a router's time.
     #[inline(always)]
     pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         match self.executor {
@@ -24,8 +24,8 @@ impl Core {
         }
     }
 
-    /// Runs blocks with no action of the architecture between them. Only the first may be a parser; returns how that one
-    /// ended.
+    /// Runs blocks between which the architecture has nothing to do. Only the first may be a parser; returns the end of the
+    /// first.
     #[inline(always)]
     pub(crate) fn run_blocks<const N: usize>(
         &mut self,
@@ -115,8 +115,8 @@ impl Core {
         ended
     }
 
-    /// Runs both executors. The machine's results count; the reference runs on copies of all state that a block may
-    /// change.
+    /// Runs a block in both executors. The machine's results count; the interpreter runs on copies of all state that a block
+    /// may change.
     #[cold]
     fn run_both(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         let (mut frame, mut state) = (self.frame.clone(), self.state.clone());

@@ -1,4 +1,4 @@
-//! State shared by all architectures: frame, state, replication, queues, the recirculation port.
+//! State of a switch that all architectures share: frame, tables and externs, replication, queues, the recirculation link.
 
 use super::tofino::Chip;
 use crate::config::{Config, Executor, Ports};
@@ -12,9 +12,9 @@ use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Maximum number of buffers kept for reuse.
+/// Maximum number of unused buffers kept for reuse.
 const POOL_LIMIT: usize = 1024;
-/// Maximum number of groups or sessions, and of copies of one.
+/// Maximum number of multicast groups, of clone sessions, and of copies of each of them.
 const REPLICATION_LIMIT: usize = 65_536;
 
 #[derive(Debug)]
@@ -25,18 +25,18 @@ pub(crate) struct Core {
     pub replication: Replication,
     pub stats: Stats,
     pub trace: Vec<u32>,
-    /// The executor that currently runs blocks.
+    /// The executor that currently runs the program's blocks.
     pub executor: Executor,
-    /// The interpreter that runs blocks instead of the machine, or beside it.
+    /// The interpreter that runs blocks instead of the register machine, or beside it; `None` if only the machine runs.
     pub reference: Option<Box<Reference>>,
-    /// Differences between the results of both executors.
+    /// Descriptions of the differences between the results of both executors.
     pub differences: Vec<String>,
     pub work: VecDeque<Job>,
     pub transmits: VecDeque<(u32, Vec<u8>)>,
-    /// Settings of a Tofino's control plane other than tables.
+    /// Settings of a Tofino other than tables: mirror sessions, multicast trees, packet generator.
     pub tofino: Box<Chip>,
     pub queues: Queues,
-    /// Time in nanoseconds at which the packet of this event arrived at its port.
+    /// Time in nanoseconds at which the packet of the current event arrived at its port.
     pub arrived_ns: u64,
     recirculation: Recirculation,
     pool: Vec<Vec<u8>>,
@@ -69,24 +69,24 @@ impl Core {
         }
     }
 
-    /// Sets the budget of passes for an event that happens now.
+    /// Starts an event at `now_ns`: sets the number of further passes that it may cause.
     pub fn start_event(&mut self, now_ns: u64) {
         self.queues.set_now(now_ns);
         self.arrived_ns = now_ns;
         self.allow_passes();
     }
 
-    /// Sets the budget of passes for a packet that leaves a queue.
+    /// Sets the number of further passes that a packet which leaves a queue may cause.
     pub fn allow_passes(&mut self) {
         self.budget = self.config.max_work;
     }
 
-    /// An empty buffer.
+    /// Takes an empty byte buffer from the pool, or creates one.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.pool.pop().unwrap_or_default()
     }
 
-    /// Takes back a buffer.
+    /// Returns a byte buffer to the pool.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         if self.pool.len() < POOL_LIMIT && buffer.capacity() > 0 {
             buffer.clear();
@@ -94,18 +94,18 @@ impl Core {
         }
     }
 
-    /// Takes back the buffers of a finished job.
+    /// Returns the buffers of a finished job to the pools.
     pub fn finished(&mut self, job: Job) {
         self.recycle(job.bytes);
         self.recycle_image(job.meta);
     }
 
-    /// An empty image of slots.
+    /// Takes an empty buffer for saved slots of the frame from the pool, or creates one.
     pub fn image(&mut self) -> Vec<u64> {
         self.metas.pop().unwrap_or_default()
     }
 
-    /// Takes back an image.
+    /// Returns a buffer for saved slots to the pool.
     pub fn recycle_image(&mut self, mut image: Vec<u64>) {
         image.clear();
         if self.metas.len() < POOL_LIMIT && image.capacity() > 0 {
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Queues a further pass of this event.
+    /// Queues a further pass of a packet, such as a clone, or drops it at the limit of passes. `meta` saves frame slots.
     pub fn queue(&mut self, mut job: Job, bytes: &[u8], meta: impl FnOnce(&[u64], &mut Vec<u64>)) {
         if job.passes > self.config.max_passes {
             self.stats.drop(DropReason::PassLimit);
@@ -142,8 +142,8 @@ impl Core {
         self.work.push_back(job);
     }
 
-    /// Whether a packet for a port passes egress now. If not, it waits for the port as `job`, or is dropped; `meta`
-    /// extracts the values of the frame that its egress needs.
+    /// Whether a packet for a port passes egress now. If not, it waits for the port as `job`, or is dropped; `meta` saves the
+    /// slots of the frame that its egress needs.
     #[inline]
     pub fn passes_straight(
         &mut self,
@@ -188,7 +188,7 @@ impl Core {
         }
     }
 
-    /// Puts a packet on the recirculation link.
+    /// Puts a packet on the recirculation link, or drops it if too many are on it.
     pub fn recirculate(
         &mut self,
         now_ns: u64,
@@ -226,12 +226,12 @@ impl Core {
         self.recirculation.queue.push_back((ready, job));
     }
 
-    /// Time in nanoseconds at which the next packet leaves the recirculation link.
+    /// Time in nanoseconds at which the next packet leaves the recirculation link; `None` if the link is empty.
     pub fn next_recirculated_ns(&self) -> Option<u64> {
         self.recirculation.queue.front().map(|(ready, _)| *ready)
     }
 
-    /// A packet that has left the recirculation link by now.
+    /// Takes a packet that has left the recirculation link by now; `None` if there is none.
     pub fn recirculated(&mut self, now_ns: u64) -> Option<Job> {
         self.recirculation
             .queue
@@ -245,14 +245,14 @@ impl Core {
     }
 }
 
-/// A link from the recirculation port back to it.
+/// The link that carries packets from the recirculation port back to ingress.
 #[derive(Debug, Default)]
 struct Recirculation {
     queue: VecDeque<(u64, Job)>,
     free_ns: u64,
 }
 
-/// A clone session from the data plane's view.
+/// The replicas, class and truncation of a clone session, as the data plane uses them.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub replicas: Arc<[Replica]>,
@@ -261,7 +261,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The bytes of the packet that a copy carries.
+    /// The bytes of a packet that a copy carries: cut to the session's maximum length, unless that is 0.
     pub fn cut<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         match self.length {
             0 => bytes,
@@ -270,7 +270,7 @@ impl Session {
     }
 }
 
-/// Multicast groups and clone sessions.
+/// Multicast groups and clone sessions by id.
 #[derive(Debug, Default)]
 pub(crate) struct Replication {
     groups: BTreeMap<u32, Arc<[Replica]>>,
@@ -282,7 +282,7 @@ impl Replication {
         self.groups.get(&id).cloned()
     }
 
-    /// Session 0 is `PSA_CLONE_SESSION_TO_CPU`.
+    /// The clone session with this id; session 0 is `PSA_CLONE_SESSION_TO_CPU`. `None` if it does not exist.
     pub fn session(&self, id: u32, cpu_port: u32) -> Option<Session> {
         if id == 0 {
             let replicas = Arc::new([Replica {
@@ -318,7 +318,7 @@ impl Replication {
         self.sessions.iter().map(session).collect()
     }
 
-    /// Sets a multicast group and returns the previous one.
+    /// Adds or replaces a multicast group; returns the previous group, if it existed.
     pub fn set_group(
         &mut self,
         group: &MulticastGroup,
@@ -339,7 +339,7 @@ impl Replication {
         })
     }
 
-    /// Sets a clone session and returns the previous one.
+    /// Adds or replaces a clone session; returns the previous session, if it existed.
     pub fn set_session(
         &mut self,
         session: &CloneSession,

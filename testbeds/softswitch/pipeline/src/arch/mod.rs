@@ -22,18 +22,18 @@ use crate::reference::dialect::Interpreted;
 use crate::state::State;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 
-/// A program loaded for its architecture.
+/// A program, compiled for its architecture.
 #[derive(Debug)]
 pub(crate) enum Loaded {
-    /// Portable Switch Architecture.
+    /// A program for the Portable Switch Architecture.
     Psa(Box<psa::Psa>),
-    /// v1model, as BMv2's `simple_switch` runs it.
+    /// A program for v1model, as BMv2's `simple_switch` runs it.
     V1model(Box<v1model::V1model>),
-    /// The Tofino Native Architecture.
+    /// A program for the Tofino Native Architecture, of Tofino 1 or 2.
     Tna(Box<tna::Tna>),
 }
 
-/// The language extensions of an architecture, for the compiler.
+/// The compiler's implementation of an architecture's externs.
 pub(crate) fn dialect(arch: &Arch) -> Result<&'static dyn Dialect, LoadError> {
     match arch {
         Arch::Psa => Ok(&psa::functions::PsaFunctions),
@@ -44,7 +44,7 @@ pub(crate) fn dialect(arch: &Arch) -> Result<&'static dyn Dialect, LoadError> {
 }
 
 impl Loaded {
-    /// Compiles the program for its architecture; also returns its persistent state.
+    /// Compiles a program for its architecture; also returns the state of its tables and externs.
     pub(crate) fn load(
         program: &Program,
         mut compiler: Compiler<'_>,
@@ -72,7 +72,7 @@ impl Loaded {
         }
     }
 
-    /// The language extensions of the architecture, for the interpreter.
+    /// The interpreter's implementation of the architecture's externs.
     pub(crate) fn interpreted(&self) -> &'static dyn Interpreted {
         match self {
             Loaded::Psa(_) => &psa::reference::PsaReference,
@@ -89,14 +89,14 @@ impl Loaded {
         }
     }
 
-    /// Sets up the fixed functions of the architecture's chip.
+    /// Sets up what the architecture's chip has besides the program: on a Tofino, its pipes.
     pub(crate) fn prepare(&self, core: &mut Core) {
         if let Loaded::Tna(tna) = self {
             *core.tofino = tna.chip(core);
         }
     }
 
-    /// Processes a packet from a port.
+    /// Processes a packet that arrives at a port.
     pub(crate) fn receive(&self, core: &mut Core, now_ns: u64, port: u32, frame: &[u8]) {
         match self {
             Loaded::Psa(psa) => psa.ingress(core, now_ns, Path::Normal, port, frame, &[], 0),
@@ -110,7 +110,7 @@ impl Loaded {
         }
     }
 
-    /// Processes a packet that has waited for its port.
+    /// Runs egress for a packet that has waited for its port in an egress queue.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         match self {
             Loaded::Psa(psa) => psa.leave_queue(core, now_ns, job),
@@ -119,14 +119,14 @@ impl Loaded {
         }
     }
 
-    /// Handles the length of a pipe's queue, in cells: see [`crate::Switch::report_queue`].
+    /// Handles a report of the length of a pipe's queue, in cells: see [`crate::Switch::report_queue`].
     pub(crate) fn report_queue(&self, core: &mut Core, now_ns: u64, queue: (u32, u64), cells: u64) {
         if let Loaded::Tna(tna) = self {
             tna.reported(core, now_ns, queue, cells);
         }
     }
 
-    /// Processes a packet of the work queue.
+    /// Processes a packet that waits for a further pass, such as a resubmitted one.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         match self {
             Loaded::Psa(psa) => psa.run(core, now_ns, job),
@@ -146,7 +146,7 @@ fn unknown(arch: &Arch) -> LoadError {
     })
 }
 
-/// The parser and the two controls of a pipeline package, in the order of the package's parameters.
+/// The parser, the control and the deparser of a pipeline package, in the order of the package's parameters.
 pub(crate) fn blocks(
     program: &Program,
     package: &Package,

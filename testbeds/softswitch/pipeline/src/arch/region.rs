@@ -1,4 +1,4 @@
-//! The layout of the parameters of an architecture's blocks in the frame.
+//! Assigns slots of the frame to the parameters of an architecture's blocks and to the fields that it accesses.
 
 use crate::bits::mask;
 use crate::compile::Compiler;
@@ -8,7 +8,7 @@ use crate::op::bindings::ParserResults;
 pub(crate) use crate::op::region::{MetaField, Region};
 use p4lang::ir::{Param, Type, Var};
 
-/// The slots where a parser stores its error for later blocks, even if none reads it, and the slot that it clears.
+/// The slots of a parser's results: its error, which later blocks may read, and the slot that it sets to 0.
 pub(crate) fn left(
     compiler: &mut Compiler<'_>,
     error: MetaField,
@@ -22,7 +22,7 @@ pub(crate) fn left(
     Ok(ParserResults { error, cleared })
 }
 
-/// Lays out the parameters of blocks.
+/// Assigns slots of the frame to block parameters.
 pub(crate) struct Binder<'c, 'p> {
     pub(crate) compiler: &'c mut Compiler<'p>,
 }

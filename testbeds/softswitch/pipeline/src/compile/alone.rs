@@ -1,10 +1,10 @@
-//! Runs code without a switch, for unit tests.
+//! Runs compiled code without a switch, for unit tests.
 
 use crate::exec::Machine;
 use crate::op::Code;
 use crate::state::State;
 
-/// Runs code from its first instruction, with at most 64 steps; returns the bytes appended to the outgoing packet.
+/// Runs compiled code from its first instruction, with at most 64 steps; returns the bytes appended to the outgoing packet.
 pub fn run(code: &Code, frame: &mut [u64], state: &mut State, packet: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut machine = Machine {

@@ -1,4 +1,4 @@
-//! Calls, inlined.
+//! Compiles calls of controls, parsers, functions and actions, by inlining them.
 
 use super::location::Location;
 use super::{Compiler, Result, Scope, Unit};
@@ -8,7 +8,7 @@ use p4lang::ir::{
     ActionId, Arg, Args, ControlId, Expr, ExprKind, FunctionId, Param, ParserId, Var,
 };
 
-/// The values that a call copies back.
+/// Destination of each value that a call copies out, and the slot of the value.
 type CopyOut = Vec<(Location, Slot)>;
 
 impl<'p> Compiler<'p> {
@@ -48,7 +48,8 @@ impl<'p> Compiler<'p> {
         )
     }
 
-    /// Slots for the parameters: those of the arguments if that cannot be observed, else copies.
+    /// Slots for a call's parameters: those of the arguments if that cannot be observed, else copies; and the values to copy
+    /// out.
     fn arguments(
         &mut self,
         vars: &'p [Var],
@@ -177,7 +178,7 @@ impl<'p> Compiler<'p> {
         self.copy_out(&out, exit)
     }
 
-    /// Copies results back on the normal path and, if there are any, on the path of an `exit`.
+    /// Compiles the copies out of a call, on the normal path and, if there are any, on the path of an `exit`.
     fn copy_out(&mut self, out: &CopyOut, exit: Target) -> Result<()> {
         for (place, s) in out {
             self.store(place, *s)?;
@@ -199,8 +200,8 @@ impl<'p> Compiler<'p> {
         self.action(id, args, None)
     }
 
-    /// Compiles an action of the current control. It sees the control's variables, so its directional parameters are
-    /// always copies. `control_plane`: first slot of the other parameters.
+    /// Compiles an action of the current control. An action sees the control's variables, so its directional parameters are
+    /// always copies. `control_plane`: first slot of the parameters without a direction.
     pub(crate) fn action(
         &mut self,
         id: ActionId,
@@ -272,7 +273,7 @@ impl<'p> Compiler<'p> {
     }
 }
 
-/// The copied-out values in the order of copying.
+/// The values to copy out, in the order of copying.
 fn in_order(args: &Args, mut out: Vec<(usize, (Location, Slot))>) -> CopyOut {
     let order = args.copied_out();
     out.sort_by_key(|(i, _)| order.iter().position(|at| at == i));

@@ -1,10 +1,9 @@
-//! Joins fields that are only moved, so that they move together.
+//! Joins header fields that are only moved, so that they move together.
 //!
-//! Most fields of most headers are extracted, summed and emitted, and no instruction uses one on its own. Those that are
-//! adjacent in the packet become one value of up to 64 bits: it occupies the slot of the first field, and the slots of
-//! the others stay 0, as in an invalid header. This is the last step, when all instructions are known: a group is valid
-//! only if all instructions that touch its slots, in all blocks, move them by a layout in which they are side by side, or
-//! zero all of them.
+//! Most fields of most headers are extracted, summed and emitted, and no instruction uses a single one of them. Fields that are
+//! adjacent in the packet become one value of up to 64 bits: it occupies the slot of the first field, and the slots of the
+//! others stay 0, as in an invalid header. This is the last step, when all instructions are known: a group is valid only if all
+//! instructions that touch its slots, in all blocks, move them by a layout in which they are side by side, or zero all of them.
 //!
 //! The reference executor has a slot for each field; [`Code::spread`] and [`Code::gather`] convert between both.
 
@@ -17,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Number of bits of a slot.
 const WORD: u32 = 64;
 
-/// A layout and the slot at which it starts.
+/// A move of a value: index of its layout, and the slot at which it starts.
 type Use = (u32, Slot);
 
-/// Joins all suitable fields. `pinned`: slots that the architecture accesses.
+/// Joins all fields that are only moved together. `pinned`: first slots and numbers of slots that the architecture accesses.
 pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     let Some(touched) = Touched::by(code, pinned) else {
         return;
@@ -56,7 +55,7 @@ pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     code.coalesced = groups.standing().collect();
 }
 
-/// The layout by which an instruction moves fields, and their first slot; a hash has its own.
+/// The layout by which an instruction moves fields, and their first slot; `None` for other instructions, and for hashes.
 fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
     match op {
         Op::Extract { layout, d, .. } => Some((layout, *d)),
@@ -65,19 +64,19 @@ fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
     }
 }
 
-/// How instructions access slots.
+/// The accesses of all instructions to slots.
 struct Touched {
-    /// Slots that are accessed individually.
+    /// For each slot, whether an instruction accesses it individually.
     singly: Vec<bool>,
-    /// Runs of slots that are zeroed together.
+    /// Runs of slots that are zeroed together: first slot, number of slots.
     zeroed: Vec<(Slot, u32)>,
     extracted: BTreeSet<Use>,
-    /// Layouts by which fields are moved.
+    /// Layouts by which fields are moved, each with its first slot.
     moved: BTreeSet<Use>,
 }
 
 impl Touched {
-    /// Collects the accesses; `None`: some instruction may access any slot.
+    /// Collects the accesses of all instructions; `None`: an instruction may access any slot.
     fn by(code: &Code, pinned: &[(Slot, u32)]) -> Option<Touched> {
         let mut touched = Touched {
             singly: vec![false; code.frame as usize],
@@ -132,7 +131,7 @@ impl Touched {
         }
     }
 
-    /// Whether every run of zeroed slots contains both or neither of two slots.
+    /// Whether every run of zeroed slots contains either both of two slots or neither of them.
     fn zeroed_alike(&self, a: Slot, b: Slot) -> bool {
         let inside = |slot: Slot, (start, n): (Slot, u32)| (start..start + n).contains(&slot);
         let mut zeroed = self.zeroed.iter();
@@ -140,11 +139,11 @@ impl Touched {
     }
 }
 
-/// Groups of fields, as slot and width of each, the most significant first.
+/// Groups of fields that may share a slot: slot and width in bits of each, the most significant first.
 #[derive(Default)]
 struct Groups {
     all: Vec<SlotGroup>,
-    /// The group of a slot, and the index of the slot within it.
+    /// For each slot, the index of its group, and the index of the slot within the group.
     of: BTreeMap<Slot, (usize, usize)>,
 }
 
@@ -154,7 +153,7 @@ struct SlotGroup {
 }
 
 impl Groups {
-    /// Divides the fields of a header into groups.
+    /// Divides the fields of a header into groups that may share a slot.
     fn propose(&mut self, layout: &Layout, base: Slot, touched: &Touched) {
         let mut left = &layout.fields[..];
         while let Some((first, others)) = left.split_first() {
@@ -202,7 +201,7 @@ impl Groups {
         });
     }
 
-    /// Removes the groups whose fields are not side by side in this layout.
+    /// Removes the groups whose fields are not side by side in this layout of a value at slot `base`.
     fn check(&mut self, layout: &Layout, base: Slot) {
         let mut at = 0;
         while let Some(field) = layout.fields.get(at) {
@@ -226,7 +225,7 @@ impl Groups {
         }
     }
 
-    /// The layout with each group as one field; `None` if it contains no group.
+    /// The layout with each group as one field; `None` if the value contains no group.
     fn join(&self, layout: &Layout, base: Slot) -> Option<Layout> {
         let mut fields: Vec<LayoutField> = Vec::new();
         for field in &layout.fields {

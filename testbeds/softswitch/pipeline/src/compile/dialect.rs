@@ -1,16 +1,16 @@
-//! The interface between the language and an architecture: its extern objects, their methods, its functions.
+//! The interface between the compiler and an architecture: its extern objects, their methods, its extern functions.
 
 use super::{Compiler, Result};
 use crate::call::{FunctionCall, MethodCall};
 use crate::op::bindings::Object;
 use p4lang::ir::ExternId;
 
-/// The language extensions of an architecture. Each folder of `arch` has one implementation.
+/// The externs of an architecture, for the compiler. Each folder of `arch` has one implementation.
 pub(crate) trait Dialect: std::fmt::Debug + Sync {
-    /// Called before any declaration.
+    /// Prepares the compilation, before any declaration is compiled.
     fn begin(&self, _: &mut Compiler<'_>) {}
 
-    /// Compiles an extern instance; `registers`: number of registers declared before it.
+    /// Compiles an extern instance; `registers`: number of registers compiled before, which it counts up.
     fn object(
         &self,
         compiler: &mut Compiler<'_>,
@@ -20,7 +20,7 @@ pub(crate) trait Dialect: std::fmt::Debug + Sync {
         compiler.plain_object(id, registers)
     }
 
-    /// Handles an object that a table names in a property.
+    /// Handles an extern object that a table names in a property, such as a direct counter.
     fn table_object(
         &self,
         compiler: &mut Compiler<'_>,
@@ -36,7 +36,7 @@ pub(crate) trait Dialect: std::fmt::Debug + Sync {
     /// Compiles a call of an extern function.
     fn call_function(&self, compiler: &mut Compiler<'_>, call: FunctionCall<'_>) -> Result<()>;
 
-    /// Called at the end of a top-level parser.
+    /// Compiles what the architecture does at the end of a top-level parser.
     fn parser_ends(&self, _: &mut Compiler<'_>) -> Result<()> {
         Ok(())
     }

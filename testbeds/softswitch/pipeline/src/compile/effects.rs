@@ -1,21 +1,21 @@
-//! The slots of the frame that an instruction reads and writes, for `compile::flow`.
+//! Reports the slots of the frame that an instruction reads and writes, for the dataflow analysis in `compile::flow`.
 
 use crate::bits::limbs;
 use crate::op::lanes::{Lane, LaneOp, Lanes};
 use crate::op::{Code, Layout, Op, Slot, T3};
 
-/// How an instruction accesses a run of slots.
+/// Kind of an instruction's access to a run of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Reads the slots, or may read them.
+    /// The instruction reads the slots, or may read them.
     Read,
-    /// Writes all of the slots, on every path.
+    /// The instruction writes all of the slots, whenever it is executed.
     Write,
-    /// May write some of the slots.
+    /// The instruction may write some of the slots.
     MayWrite,
 }
 
-/// Reports the runs of slots that an instruction accesses. `false`: unknown, it may read and write any slot.
+/// Reports each run of slots that an instruction accesses: kind, first slot, number. False: it may access any slot.
 pub(crate) fn effects(code: &Code, op: &Op, visit: &mut impl FnMut(Access, Slot, u32)) -> bool {
     use Access::{MayWrite, Read, Write};
     let three = |t: T3, visit: &mut dyn FnMut(Access, Slot, u32)| {
@@ -167,7 +167,7 @@ pub(crate) fn effects(code: &Code, op: &Op, visit: &mut impl FnMut(Access, Slot,
     true
 }
 
-/// The fields of a value, without its validity.
+/// Reports the slots of a value's fields, without its validity.
 fn fields(layout: &Layout, s: Slot, visit: &mut impl FnMut(Access, Slot, u32)) {
     for (i, field) in layout.fields.iter().enumerate() {
         // A varbit starts with its length.
@@ -243,13 +243,13 @@ pub(crate) fn is_pure(op: &Op) -> bool {
     ) || one_result(op).is_some()
 }
 
-/// The result slot of an instruction whose only effect is that result.
+/// The result slot of an instruction whose only effect is that result; `None` for other instructions.
 pub(crate) fn one_result(op: &Op) -> Option<Slot> {
     let mut op = *op;
     result_mut(&mut op).copied()
 }
 
-/// The result slot, mutable.
+/// The result slot of an instruction whose only effect is that result, mutable; `None` for other instructions.
 pub(crate) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
     Some(match op {
         Op::Add(t) | Op::Sub(t) | Op::Mul(t) | Op::Div(t) | Op::Mod(t) => &mut t.d,
@@ -267,7 +267,7 @@ pub(crate) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
     })
 }
 
-/// The read slots that may be replaced by any slot with the same value.
+/// Reports the slots that an instruction reads and that may be replaced by any slot with the same value.
 pub(crate) fn operands_mut<'o>(op: &'o mut Op, change: &mut impl FnMut(&'o mut Slot)) {
     let three = |t: &'o mut T3, change: &mut dyn FnMut(&'o mut Slot)| {
         change(&mut t.a);

@@ -1,4 +1,4 @@
-//! Expressions: each operation becomes one instruction, each operand a slot.
+//! Compiles expressions: each operation becomes one instruction, each operand a slot.
 
 use super::layout::{Part, width};
 use super::{Compiler, Result, const_u64};
@@ -8,7 +8,7 @@ use num_bigint::{BigInt, BigUint};
 use p4lang::ir::{BinOp, Const, Expr, ExprKind, Type, UnOp};
 use std::rc::Rc;
 
-/// The value of a constant expression, if it fits.
+/// The value of a constant expression, if it fits 64 bits; otherwise `None`.
 pub(crate) fn literal(e: &Expr) -> Option<u64> {
     match &e.kind {
         ExprKind::Const(c) => const_u64(c),
@@ -16,7 +16,7 @@ pub(crate) fn literal(e: &Expr) -> Option<u64> {
     }
 }
 
-/// The limbs of a constant scalar in `w` bits, two's complement.
+/// The 64-bit limbs of a constant scalar in `w` bits, in two's complement, the lowest first; `None` for other constants.
 pub fn const_limbs(value: &Const, w: u32) -> Option<Vec<u64>> {
     let n = limbs(w) as usize;
     let mut words = match value {
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    /// Writes the value to `d` after all operands have been read.
+    /// Compiles an expression so that its value is written to `d` after all operands have been read.
     pub(crate) fn expr_into(&mut self, e: &Expr, d: Slot) -> Result<()> {
         let top = self.frame.top;
         self.expr_into_kept(e, d)?;
@@ -167,9 +167,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// Initializes the state of a value that is built from a list, and returns its parts: a header becomes valid, a
-    /// stack's `nextIndex` 0 as in any stack without an extraction (P4_16 8.20.1), and a field with its own validity
-    /// becomes valid, as by an assignment.
+    /// Initializes the state of a value that is built from a list, and returns the value's parts: a header becomes valid, a
+    /// stack's `nextIndex` 0 as in any stack without an extraction (P4_16 8.20.1), and a field with its own validity becomes
+    /// valid, as by an assignment.
     fn list_parts(&mut self, ty: &Type, d: Slot) -> Result<Rc<[Part]>> {
         let parts = self.parts(ty)?;
         let head = match ty {
@@ -276,8 +276,8 @@ impl Compiler<'_> {
         self.op(op)
     }
 
-    /// `==` and `!=` of headers, structs, stacks, tuples, varbits, by comparing slots. Invalid headers are all zeroes; if
-    /// their fields can be written, copies are normalized first.
+    /// Compiles `==` or `!=` of headers, structs, stacks, tuples or varbits, by comparing slots. Invalid headers are all
+    /// zeroes; if their fields can be written, copies are normalized first.
     fn compare(&mut self, op: BinOp, ty: &Type, a: Slot, b: Slot, d: Slot) -> Result<()> {
         if !matches!(op, BinOp::Eq | BinOp::Ne) {
             return self.unsupported("this operation on these types");
@@ -311,7 +311,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A copy in which invalid headers are all zeroes; the value itself if it contains no header.
+    /// Copies a value such that invalid headers are all zeroes; returns its slot, or `s` if the value contains no header.
     fn without_invalid(&mut self, ty: &Type, s: Slot) -> Result<Slot> {
         let mut headers = Vec::new();
         self.headers_in(ty, 0, &mut headers)?;
@@ -400,7 +400,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Jumps to `to` if the condition is false.
+    /// Compiles a jump to `to` that is taken if the condition is false.
     pub(crate) fn unless(&mut self, c: &Expr, to: Target) -> Result<()> {
         match &c.kind {
             ExprKind::Unary(UnOp::Not, a) => return self.when(a, to),
@@ -430,7 +430,7 @@ impl Compiler<'_> {
         self.op(Op::JumpIfNot { c, to })
     }
 
-    /// Jumps to `to` if the condition is true.
+    /// Compiles a jump to `to` that is taken if the condition is true.
     pub(crate) fn when(&mut self, c: &Expr, to: Target) -> Result<()> {
         match &c.kind {
             ExprKind::Unary(UnOp::Not, a) => return self.unless(a, to),

@@ -5,11 +5,11 @@ use crate::externs::register::Info;
 use crate::op::{Code, Op, Target};
 use crate::state::State;
 
-/// Maximum length of a chain of jumps that is shortened, because there may be loops of jumps only.
+/// Maximum number of jumps in a chain that is shortened to one jump, because there may be loops of jumps only.
 const JUMPS: usize = 16;
 
 impl Compiler<'_> {
-    /// Runs all phases.
+    /// Runs all phases; returns the code, the program's initial state, and its registers.
     pub fn finish(mut self) -> (Code, State, Vec<Info>) {
         self.place_jumps();
         self.price_rounds();
@@ -22,7 +22,7 @@ impl Compiler<'_> {
         (self.code, self.state, self.registers)
     }
 
-    /// Afterwards, every target is a position, and none of them is a jump.
+    /// Places jumps: afterwards, every jump target is a position in the code, and none of these is itself a jump.
     fn place_jumps(&mut self) {
         let labels = &self.labels.positions;
         let jump = |op: &Op| match op {
@@ -49,19 +49,19 @@ impl Compiler<'_> {
         }
     }
 
-    /// Afterwards, the code has the positions of tables and objects, and knows which of its blocks do nothing.
+    /// Binds code: afterwards, the code has the positions of tables and objects, and knows which of its blocks do nothing.
     fn bind_code(&mut self) {
         self.bindings.registers.clone_from(&self.code.registers);
         self.code.bindings = std::mem::take(&mut self.bindings);
         self.code.note_quiet();
     }
 
-    /// Afterwards, repeated instructions on consecutive values are done in lanes.
+    /// Rolls up: afterwards, instructions that are repeated for consecutive values are executed in lanes.
     fn roll_up(&mut self) {
         roll::roll(&mut self.code, &self.frame.dead);
     }
 
-    /// Afterwards, no slot is written without being read, and no value is copied that can be read at its source.
+    /// Tidies up: afterwards, no slot is written without being read, and no value is copied that can be read at its source.
     fn tidy_up(&mut self) {
         let facts = tidy::Facts {
             max_steps: self.wanted.max_steps,
@@ -74,13 +74,13 @@ impl Compiler<'_> {
         tidy::tidy(&mut self.code, &facts);
     }
 
-    /// Afterwards, fields that are only moved are joined, and empty blocks are known. No instruction moves after this.
+    /// Joins fields that are only moved, and notes which blocks are empty. Afterwards, no instruction changes its position.
     fn move_together(&mut self) {
         coalesce::coalesce(&mut self.code, &self.frame.pinned);
         self.code.note_empty();
     }
 
-    /// Afterwards, layouts and hashes have their precomputed data.
+    /// Seals plans: afterwards, layouts and hashes have their precomputed data.
     fn seal_plans(&mut self) {
         for layout in &mut self.code.layouts {
             layout.seal();
@@ -90,7 +90,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Afterwards, lookups take their keys from the final positions of fields.
+    /// Plans keys: afterwards, table lookups take their keys from the final slots of fields.
     fn plan_keys(&mut self) {
         for apply in &mut self.code.applies {
             apply.plan = self.state.tables[apply.table as usize].key_plan(&apply.key);

@@ -14,22 +14,22 @@
 use super::effects::{Access, effects, is_pure, one_result, operands_mut, result_mut};
 use crate::op::{Apply, Code, Op, Reached, Slot, Target};
 
-/// Maximum number of copies that are tracked at a time.
+/// Maximum number of copies between slots that the forwards pass tracks at a time.
 const COPIES: usize = 32;
-/// Maximum number of copies at the start of an action that are considered.
+/// Maximum number of copies at the start of an action that are replaced by direct parameters.
 const HANDED_OVER: usize = 64;
 /// Maximum number of words of stored sets of slots, and of joined sets, before the backwards pass gives up: a large
 /// program with many jumps and variables runs unoptimized.
 const SETS: usize = 4 << 20;
 const JOINS: usize = 64 << 20;
 
-/// The first slot of variables, and for each block the first of its own slots.
+/// First slot of the program's variables, and for each block the first slot that only this block uses.
 pub(crate) struct Slots<'a> {
     pub first: Slot,
     pub own: &'a [Slot],
 }
 
-/// Removes useless instructions from `kept`, and changes operands and results.
+/// Removes useless instructions from `kept`, and replaces operands and results of the others.
 pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let landed = code.landings(kept);
     forwards(code, kept, &landed);
@@ -50,7 +50,7 @@ pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     }
 }
 
-/// Replaces reads of copies by reads of their sources.
+/// The forwards pass: replaces reads of copies by reads of their sources.
 fn forwards(code: &mut Code, kept: &[bool], landed: &[bool]) {
     let mut copies: Vec<(Slot, Slot)> = Vec::new();
     for at in 0..code.ops.len() {
@@ -115,13 +115,13 @@ impl Set {
     }
 }
 
-/// Computes backwards which slots are still read.
+/// The backwards pass: computes which slots are live, that is, still read later.
 struct Backwards {
     first: Slot,
     size: usize,
-    /// Live slots at the end of each block, in the order of their code.
+    /// Position of each block, and the live slots at its end; blocks in the order of their code.
     ends: Vec<(Target, Set)>,
-    /// Live slots at jump targets.
+    /// Live slots at each jump target; `None` elsewhere.
     at_label: Vec<Option<Set>>,
 }
 
@@ -156,8 +156,8 @@ impl Backwards {
         Set(vec![u64::MAX; self.size.div_ceil(64)])
     }
 
-    /// Removes useless instructions. Returns the copies whose source is not read after them; `None`: the analysis takes
-    /// too long.
+    /// Removes useless instructions. Returns for each instruction whether it is a copy whose source is not read later; `None`:
+    /// the analysis takes too long.
     fn run(mut self, code: &mut Code, kept: &mut [bool], landed: &[bool]) -> Option<Vec<bool>> {
         let words = self.size.div_ceil(64);
         let labels = landed.iter().filter(|landed| **landed).count();
@@ -188,7 +188,7 @@ impl Backwards {
         Some(last_reads)
     }
 
-    /// One pass from the last instruction to the first; with `last_reads`, it removes instructions.
+    /// One pass from the last instruction to the first; with `last_reads`, the pass removes instructions.
     fn pass(
         &mut self,
         code: &mut Code,
@@ -227,7 +227,7 @@ impl Backwards {
         }
     }
 
-    /// Computes the live slots after an instruction; `live` are those before the next one.
+    /// Computes the live slots after an instruction; on entry, `live` has the live slots before the next instruction.
     fn after(&self, code: &Code, at: usize, live: &mut Set) {
         let op = &code.ops[at];
         if matches!(op, Op::End) {
@@ -261,7 +261,7 @@ impl Backwards {
         }
     }
 
-    /// The tracked part of a run of slots, relative to the first variable.
+    /// The tracked slots of a run of slots, relative to the first variable.
     fn places(&self, slot: Slot, n: u32) -> std::ops::Range<usize> {
         let place = |slot: Slot| (slot.saturating_sub(self.first) as usize).min(self.size);
         place(slot)..place(slot + n)
@@ -304,7 +304,7 @@ impl Backwards {
     }
 }
 
-/// Lets the previous instruction write a value directly to the destination of a copy, if nothing else reads the value.
+/// Lets the previous instruction write its result directly to the destination of a copy, if nothing else reads the result.
 fn made_in_place(code: &mut Code, kept: &[bool], landed: &[bool], at: usize) -> bool {
     let Op::Mov { d, s } = code.ops[at] else {
         return false;
@@ -326,8 +326,8 @@ fn made_in_place(code: &mut Code, kept: &[bool], landed: &[bool], at: usize) -> 
     false
 }
 
-/// Lets a table pass parameters directly to the slots to which an action copies them at its start, if nothing else jumps
-/// there.
+/// Lets a table pass parameters directly to the slots to which an action copies them at its start, if nothing else jumps to
+/// this action.
 fn hand_over(
     code: &mut Code,
     kept: &mut [bool],
@@ -369,7 +369,7 @@ fn hand_over(
     code.applies[apply].actions[action].params = params;
 }
 
-/// For each position, the number of paths to it other than from the previous instruction.
+/// For each position in the code, the number of paths to it other than from the previous instruction.
 fn ways(code: &Code, kept: &[bool]) -> Vec<u32> {
     let mut ways = vec![0; code.ops.len() + 1];
     let jumps = code.ops.iter().zip(kept).filter(|(_, kept)| **kept);

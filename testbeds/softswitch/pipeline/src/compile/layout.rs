@@ -1,4 +1,4 @@
-//! The layout of types in slots and in packets.
+//! Computes the layout of types in slots of the frame and in packets.
 //!
 //! A scalar takes one slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its
 //! validity, then its fields; a stack its `nextIndex`, then its elements; a field with its own validity is followed by
@@ -14,36 +14,36 @@ use p4lang::ast::StructKind;
 use p4lang::ir::{Expr, ExprKind, Program, Type, TypeId};
 use std::rc::Rc;
 
-/// A field of a struct, header, union or tuple, or an element of a stack.
+/// A part of a value: a field of a struct, header, union or tuple, or an element of a stack.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// First slot, relative to the whole value.
+    /// First slot of the part, relative to the whole value.
     pub at: u32,
     pub ty: Type,
-    /// Slot of its own validity, relative to the whole value.
+    /// Slot of the field's own validity (TNA's metadata), relative to the whole value; `None` if it has none.
     pub validity: Option<u32>,
 }
 
-/// Slots of the fields of a struct.
+/// Slots of all fields of a struct or header type.
 #[derive(Debug, Clone)]
 pub(crate) struct Offsets {
     parts: Rc<[Part]>,
     size: u32,
-    /// Whether the struct contains slots other than its bits.
+    /// Whether the type has slots that are not bits of its fields, such as a validity.
     states: bool,
 }
 
-/// Cache of the layouts of types.
+/// Cache of the layouts of the program's types.
 #[derive(Debug)]
 pub(crate) struct Types {
-    /// Index into the code's layouts.
+    /// Packet layout of each type, as an index into the code's layouts.
     pub(crate) layouts: HashMap<Type, u32>,
-    /// Offsets of the fields of each struct.
+    /// Slots of the fields of each struct, by type; `None`: not yet computed.
     pub(crate) offsets: Vec<Option<Rc<Offsets>>>,
 }
 
 impl Types {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub(crate) fn new(program: &Program) -> Types {
         Types {
             layouts: HashMap::new(),
@@ -53,7 +53,7 @@ impl Types {
 }
 
 impl Compiler<'_> {
-    /// Number of slots of a value.
+    /// Number of slots that a value of this type takes.
     pub fn size(&mut self, ty: &Type) -> Result<u32> {
         Ok(match ty {
             Type::Bool | Type::Error | Type::Enum(_) => 1,
@@ -88,7 +88,7 @@ impl Compiler<'_> {
         self.program.types[id.index()].kind
     }
 
-    /// The parts of a value, in the order of slots. A scalar has no parts.
+    /// The parts of a value of this type, in the order of slots. A scalar has no parts.
     pub(crate) fn parts(&mut self, ty: &Type) -> Result<Rc<[Part]>> {
         let (first, types) = match ty {
             Type::Struct(id) => return Ok(Rc::clone(&self.offsets(*id)?.parts)),
@@ -138,7 +138,7 @@ impl Compiler<'_> {
         Ok(offsets)
     }
 
-    /// Whether a value contains a validity bit or a stack.
+    /// Whether a value of this type contains a validity or a stack.
     pub(crate) fn holds_states(&self, ty: &Type) -> bool {
         match ty {
             Type::Struct(id) => self.types.offsets[id.index()]
@@ -150,7 +150,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The slot of a named field of a struct that starts at slot 0, and its type.
+    /// First slot and type of a named field of a struct that starts at slot 0; `None` if there is no such field.
     pub fn named_field(&mut self, ty: &Type, name: &str) -> Result<Option<(u32, Type)>> {
         let Type::Struct(id) = ty else {
             return Ok(None);
@@ -185,8 +185,8 @@ impl Compiler<'_> {
         Ok(i)
     }
 
-    /// The layout of a value, and the slot where it can be read until the statement ends; parts of a list stay in their
-    /// own slots.
+    /// The layout of an expression's value, and the slot where it can be read until the statement ends; parts of a list stay in
+    /// their own slots.
     pub(crate) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
         if !matches!(e.kind, ExprKind::Tuple(_)) {
             let layout = self.layout(&e.ty)?;
@@ -200,7 +200,7 @@ impl Compiler<'_> {
         Ok(((self.code.layouts.len() - 1) as u32, 0))
     }
 
-    /// Whether a layout has padding after its last field, which is not part of the value.
+    /// Whether a layout has padding bits after its last field, which are not part of the value.
     fn is_filled(&self, layout: u32) -> bool {
         let layout = &self.code.layouts[layout as usize];
         let end = layout.fields.last().map_or(0, |f| f.offset + f.width);
@@ -220,7 +220,7 @@ impl Compiler<'_> {
         matches!(ty, Type::Struct(id) if self.kind(*id) == StructKind::Header)
     }
 
-    /// Whether a header is padded to whole bytes.
+    /// Whether a value of this type is padded to whole bytes in a packet.
     fn is_padded(&self, ty: &Type) -> bool {
         matches!(ty, Type::Struct(id) if self.rules.is_padded(&self.program.types[id.index()]))
     }
@@ -258,7 +258,7 @@ impl Compiler<'_> {
         self.add_field(slot, width, layout)
     }
 
-    /// Appends a field to a layout.
+    /// Appends a field of this width in bits to a layout.
     pub(crate) fn add_field(&mut self, slot: Slot, width: u32, layout: &mut Layout) -> Result<()> {
         self.count_moved(width.div_ceil(64).max(1))?;
         layout.fields.push(LayoutField {
@@ -270,7 +270,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Counts moved slots, to which the time and memory of compilation are proportional.
+    /// Counts slots of moved values, to which the time and memory of compilation are proportional; an error beyond the limit.
     fn count_moved(&mut self, slots: u32) -> Result<()> {
         self.taken.moved_slots = self.taken.moved_slots.saturating_add(slots);
         if self.taken.moved_slots > LIMITS.moved_slots {
@@ -280,7 +280,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// First slot and size of each header in a value.
+    /// Appends the first slot and number of slots of each header in a value that starts at `slot`.
     pub(crate) fn headers_in(
         &mut self,
         ty: &Type,
@@ -298,8 +298,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The ranges of slots that decide whether two values of this type are equal: all but the `nextIndex` of stacks and
-    /// the validity of fields, which are not part of the value.
+    /// Appends the ranges of slots that decide whether two values of this type are equal: all but the `nextIndex` of stacks and
+    /// the validity of metadata fields, which are not part of the value.
     pub(crate) fn compared(
         &mut self,
         ty: &Type,
@@ -325,7 +325,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Width of a scalar in bits.
+/// Width of a scalar type in bits.
 pub(crate) fn width(ty: &Type) -> u32 {
     match ty {
         Type::Bool => 1,

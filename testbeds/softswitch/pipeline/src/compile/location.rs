@@ -1,4 +1,4 @@
-//! Places: the slots that a variable's path denotes, and their access.
+//! Locates L-values: the slots that a variable's path denotes, and how these are read and written.
 
 use super::layout::width;
 use super::{Compiler, Result, Unit};
@@ -6,41 +6,41 @@ use crate::bits::limbs;
 use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
 use p4lang::ir::{Access, LValue, Type};
 
-/// The place that a path denotes. Slots are relative to the last one of `elements`, if there are any.
+/// The location of an l-value. Slots are relative to the last one of `elements`, if there are any.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
     pub slot: Slot,
-    /// Validity of the header that contains the field.
+    /// Validity of the header that contains the l-value; `None` if no header does.
     pub guard: Option<Guard>,
-    /// First slot and size of the union that contains the member.
+    /// First slot and number of slots of the union that contains the l-value, a member of it; `None` if no union does.
     pub union: Option<(Slot, u32)>,
     /// Stack elements with a dynamic index, from the outermost; the slots of an inner stack are relative to the element
     /// that contains it.
     pub elements: Vec<Element>,
-    /// Bits `hi ..= lo`.
+    /// Bits `hi ..= lo` of the l-value, if it is a slice.
     pub slice: Option<(u32, u32)>,
-    /// Type of the place; if sliced, that of the whole value.
+    /// Type of the l-value; for a slice, of the whole value.
     pub ty: Type,
-    /// The `nextIndex` that an extract advances.
+    /// Slot of the stack's `nextIndex` that an extract to this l-value advances; `None` if it advances none.
     pub next: Option<Slot>,
-    /// The validity that a write sets to 1, for a field of TNA's intrinsic metadata with its own validity.
+    /// Slot of the validity that a write sets to 1, for a field of TNA's intrinsic metadata with a validity of its own.
     pub validates: Option<Slot>,
 }
 
-/// The validity of a header. The header may contain an array with an element that contains the place.
+/// The validity of a header that contains an l-value, possibly through a stack element within the header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
-    /// Number of the place's elements that contain the header.
+    /// Number of the l-value's stack elements that contain the header.
     pub around: usize,
-    /// Slot, relative to the last of these elements.
+    /// Slot of the validity, relative to the last of these stack elements.
     pub slot: Slot,
 }
 
-/// The elements of a place, loaded into temporary slots: each with its slots, from the outermost.
+/// The stack elements of a location, loaded into temporary slots: index of each in the code, first slot; from the outermost.
 struct LoadedElements(Vec<(u32, Slot)>);
 
 impl LoadedElements {
-    /// The base slot of values in the innermost of this many elements.
+    /// The first slot of the innermost of the first `elements` stack elements; 0 if `elements` is 0.
     fn within(&self, elements: usize) -> Slot {
         match elements.checked_sub(1).and_then(|n| self.0.get(n)) {
             Some((_, slots)) => *slots,
@@ -54,7 +54,7 @@ impl LoadedElements {
 }
 
 impl Location {
-    /// Whether the place is a plain run of slots.
+    /// Whether the location is a plain run of slots, without guard, union, stack element or slice.
     pub fn is_plain(&self) -> bool {
         self.guard.is_none()
             && self.union.is_none()
@@ -83,8 +83,8 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    /// Locates an argument that is copied out: the callee may change the variables from which an index was computed, but
-    /// not the place (P4_16 6.8).
+    /// Locates an argument that is copied out: the callee may change the variables from which an index was computed, but not
+    /// the location (P4_16 6.8).
     pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Location> {
         let mut place = self.locate(lvalue)?;
         for element in &mut place.elements {
@@ -185,7 +185,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// In a parser: raises `StackOutOfBounds` if the slot is zero.
+    /// In a parser: compiles raising `StackOutOfBounds` if the slot `ok` is zero.
     fn check_bounds(&mut self, ok: Slot) -> Result<()> {
         if !matches!(self.scope.unit, Unit::Parser(_)) {
             return Ok(());
@@ -220,7 +220,7 @@ impl Compiler<'_> {
         self.op(Op::Wide((self.code.wide.len() - 1) as u32))
     }
 
-    /// Loads the elements of a place into temporary slots.
+    /// Compiles loading the stack elements of a location into temporary slots.
     fn loaded(&mut self, place: &Location) -> Result<LoadedElements> {
         let mut loaded = LoadedElements(Vec::with_capacity(place.elements.len()));
         for element in &place.elements {
@@ -266,7 +266,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Writes the value at `s` to a place.
+    /// Compiles writing the value at slot `s` to a location.
     pub(crate) fn store(&mut self, place: &Location, s: Slot) -> Result<()> {
         let top = self.frame.top;
         let loaded = self.loaded(place)?;
@@ -318,8 +318,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A write to a union's member makes the others invalid: if the member is then valid, because at most one is; if not,
-    /// because `u.h = invalid;` and `u.h.setInvalid();` apply to the whole union (P4_16 8.21).
+    /// A write to a union's member makes the other members invalid: if the member is then valid, because at most one is; if
+    /// invalid, because `u.h = invalid;` and `u.h.setInvalid();` apply to the whole union (P4_16 8.21).
     pub(crate) fn only_member(&mut self, place: &Location, base: Slot, n: u32) -> Result<()> {
         let Some((first, size)) = place.union else {
             return Ok(());
@@ -341,7 +341,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Runs `change` on the slots of a place that is not sliced, also within a stack.
+    /// Compiles `change` on the slots of a location that is not sliced, also within a stack.
     pub(crate) fn in_place(
         &mut self,
         place: &Location,

@@ -1,4 +1,4 @@
-//! Methods of extern objects.
+//! Compiles methods of extern objects.
 
 use super::expr::literal;
 use super::layout::width;
@@ -10,7 +10,7 @@ use crate::op::{HashPlan, Op, Slot};
 use p4lang::ir::{Arg, Expr, ExternId, LValue, Method, Type};
 
 impl Compiler<'_> {
-    /// Compiles a method of an object in PSA or v1model.
+    /// Compiles a method of an extern object of PSA or v1model.
     pub(crate) fn plain_method(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall { method, result, .. } = call;
         match (
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         self.unsupported(format!("method {} of extern {of}", call.method))
     }
 
-    /// The table that a direct counter or meter belongs to.
+    /// The index of the table that a direct counter or meter belongs to.
     pub(crate) fn table_of(&self, object: ExternId, what: &str) -> Result<u32> {
         match self.bindings.direct.get(&object) {
             Some(table) => Ok(*table),
@@ -95,7 +95,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The color that a meter's arguments after its index give; green by default.
+    /// The slot of the previous color, if a meter's arguments after the index contain it; otherwise of the color green.
     fn colour_before(&mut self, arguments: &[Arg], green: u64) -> Result<Slot> {
         match arguments {
             [Arg::In(colour)] => self.expr(colour),
@@ -150,7 +150,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A `Checksum` collects its data, for any algorithm.
+    /// Compiles a method of a `Checksum`, which collects its data, for any algorithm.
     fn data_checksum(
         &mut self,
         (unit, algorithm): (u32, Algorithm),
@@ -252,7 +252,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Lets `write` store the result in its destination, or in a scratch slot.
+    /// Lets `write` store a call's result in its destination, or in a temporary slot if there is none or it needs a copy.
     pub(crate) fn write_result(
         &mut self,
         result: Option<&LValue>,
@@ -274,7 +274,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The destination of an `out` argument.
+/// The l-value of an `out` or `inout` argument; `None` for other arguments.
 pub(crate) fn written(arg: &Arg) -> Option<&LValue> {
     match arg {
         Arg::Out(to) | Arg::InOut(to) => Some(to),

@@ -1,7 +1,7 @@
 //! Compiles IR to [`Code`], once at load. Every call is inlined: P4 has no recursion.
 //!
-//! Arguments are copied in and out as P4_16 6.8 demands, unless that cannot be observed: a callee sees nothing of its
-//! caller but its arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
+//! Arguments are copied in and out as P4_16 6.8 demands, unless nobody can observe that: a callee sees nothing of its caller
+//! but the arguments, so a control, parser or function may work directly on places that do not overlap (`call`).
 
 #[cfg(test)]
 mod alone;

@@ -1,4 +1,4 @@
-//! Extern objects of PSA and v1model.
+//! Compiles extern objects of PSA and v1model: their state, and its initial contents.
 
 use super::{Compiler, Result, const_u64};
 use crate::bits::limbs;
@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind};
 
 impl Compiler<'_> {
-    /// Lays out all extern instances.
+    /// Compiles all extern instances of the program, and places registers in banks.
     pub(crate) fn declare_objects(&mut self) -> Result<()> {
         let program = self.program;
         self.registers_into_banks()?;
@@ -27,7 +27,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Declares an object of PSA or v1model.
+    /// Compiles an extern instance of PSA or v1model; counts up `registers` if it is a register.
     pub(crate) fn plain_object(&mut self, id: ExternId, registers: &mut u32) -> Result<Object> {
         let program = self.program;
         let instance = &program.externs[id.index()];
@@ -118,7 +118,7 @@ impl Compiler<'_> {
         Object::Digest(names.len() as u32 - 1)
     }
 
-    /// Declares an action profile or selector.
+    /// Adds an action profile or selector to the program's state.
     pub(crate) fn new_profile(
         &mut self,
         id: ExternId,
@@ -131,7 +131,7 @@ impl Compiler<'_> {
         profiles.push(profile::Profile::new(name, size, selector));
     }
 
-    /// Registers of equal size within one top-level control share a bank: see `externs::register`.
+    /// Places registers in banks: registers of equal size within one top-level control share a bank, see `externs::register`.
     fn registers_into_banks(&mut self) -> Result<()> {
         let program = self.program;
         let mut banks: Vec<(u64, u32, bool)> = Vec::new();
@@ -206,7 +206,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Reserves cells of an extern object, with `bytes` bytes each. `None`: the number exceeds any limit.
+    /// Counts an object's cells, of `bytes` bytes each, toward the limit; returns their number. `None`: beyond any limit.
     pub(crate) fn cells(&mut self, name: &str, cells: Option<u64>, bytes: usize) -> Result<usize> {
         let copies = self.rules.cell_copies;
         let more = cells
@@ -223,7 +223,7 @@ impl Compiler<'_> {
         Ok(cells.unwrap_or(0) as usize)
     }
 
-    /// The size of an action profile or selector.
+    /// Checks the size of an action profile or selector: the number of its members.
     pub(crate) fn members(&self, size: Option<u64>) -> Result<u64> {
         match size {
             Some(size) if size <= LIMITS.members => Ok(size),
@@ -231,7 +231,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Reads the arguments of a selector: `(algorithm, size, output width)`.
+    /// Reads the constructor's arguments of a selector: `(algorithm, size, output width)`; `None` for other objects.
     fn selector(&self, instance: &ExternInstance) -> Result<Option<profile::Selector>> {
         if instance.kind != ExternKind::ActionSelector {
             return Ok(None);
@@ -266,7 +266,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The program's values of the colors green, yellow and red.
+    /// The architecture's numbers of the colors green, yellow and red.
     pub(crate) fn colours(&self) -> [u64; 3] {
         let members = self
             .program
@@ -286,7 +286,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The initial words of a cell that is a scalar or a flat struct.
+/// The initial words of a register cell that is a scalar or a flat struct; `None` if the constant does not fit.
 pub(crate) fn initial_words(initial: &Const, widths: &[u32]) -> Option<Vec<u64>> {
     match (initial, widths) {
         (Const::Tuple(fields), _) if fields.len() == widths.len() => {
@@ -308,7 +308,7 @@ fn is_register(instance: &ExternInstance) -> bool {
     )
 }
 
-/// The size of a profile or selector: the first number among its arguments.
+/// The size of an action profile or selector: the first number among its constructor's arguments.
 fn size_of_profile(instance: &ExternInstance) -> Option<u64> {
     let numbers = instance.args.iter();
     numbers

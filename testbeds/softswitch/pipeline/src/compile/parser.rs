@@ -1,4 +1,4 @@
-//! Parsers: states and transitions.
+//! Compiles parsers: states and transitions.
 
 use super::layout::width;
 use super::{Compiler, Result, Unit};
@@ -10,7 +10,7 @@ use crate::table::value_set::ValueSet;
 use p4lang::ir::{BinOp, Expr, Keyset, Parser, State, Target, Transition};
 
 impl<'p> Compiler<'p> {
-    /// Compiles a parser from `start` on, which leads to `accept` or to the scope's `reject`.
+    /// Compiles a parser from its start state on; paths lead to `accept` or to the scope's `reject`.
     pub(crate) fn parser_body(
         &mut self,
         parser: &'p Parser,
@@ -60,7 +60,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// Jumps to `to` if all keys match.
+    /// Compiles a case of a `select`: jumps to `to` if all keys match the case's sets.
     fn case(
         &mut self,
         keys: &[Expr],

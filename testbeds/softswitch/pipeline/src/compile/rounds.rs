@@ -1,4 +1,4 @@
-//! The cost of a loop iteration or parser state, in steps: one, and more if it moves much data.
+//! Computes the cost of a loop iteration or parser state in steps: one step, and more if it moves much data.
 //!
 //! Steps bound the time of a packet. If each iteration cost one step only, iterations that copy arrays of a megabyte
 //! would last for seconds. The cost is known at compile time, so that counting costs nothing at run time.
@@ -8,22 +8,21 @@ use super::{Compiler, Result};
 use crate::op::{Code, Op, Target};
 use p4lang::source::Span;
 
-/// Number of words that the instructions of an iteration read or write per additional step. Hundreds of plain
-/// instructions have fewer.
+/// Number of words that an iteration's instructions must read or write for each additional step that the iteration takes.
 const WORDS: u64 = 1024;
 
-/// The iterations of loops and the states of parsers during compilation.
+/// The loop iterations and parser states met during compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    /// Number of words of each open iteration, from the outside in.
+    /// Number of words moved so far by each iteration or state that is being compiled, from the outside in.
     open: Vec<u64>,
-    /// Start of each in the code, and its position in the source.
+    /// Start of each iteration or state in the code, and its position in the source.
     begun: Vec<(Target, Span)>,
 }
 
 impl Compiler<'_> {
-    /// Compiles an iteration or state: a step, which jumps to `to` if none is left, and the body. Nested ones count
-    /// separately.
+    /// Compiles an iteration or state: a `Step`, which jumps to `to` if no steps are left, and the body. Nested iterations
+    /// count separately.
     pub(crate) fn round(
         &mut self,
         to: Target,
@@ -46,21 +45,21 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds an instruction's words to the innermost iteration.
+    /// Adds the words that an instruction moves to the innermost iteration.
     pub(super) fn count_words(&mut self, op: &Op) {
         if let Some(words) = self.rounds.open.last_mut() {
             *words = words.saturating_add(moved(&self.code, op));
         }
     }
 
-    /// Adds words that the innermost iteration moves without instructions that show them.
+    /// Adds words to the innermost iteration that it moves without instructions that show this.
     pub(crate) fn moves(&mut self, more: u64) {
         if let Some(words) = self.rounds.open.last_mut() {
             *words = words.saturating_add(more);
         }
     }
 
-    /// Sets the cost of every step.
+    /// Sets the cost of every `Step` instruction.
     pub(super) fn price_rounds(&mut self) {
         for (at, span) in &self.rounds.begun {
             if let Some(price) = self.bindings.rounds.get(span)
@@ -72,7 +71,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Number of words that an instruction reads or writes.
+/// Number of 64-bit words that an instruction reads or writes.
 fn moved(code: &Code, op: &Op) -> u64 {
     let element = |e: u32| &code.elements[e as usize];
     let slots = |layout: u32| u64::from(code.layouts[layout as usize].slots);

@@ -1,4 +1,4 @@
-//! Statements.
+//! Compiles statements.
 
 use super::layout::width;
 use super::location::Location;
@@ -8,7 +8,7 @@ use crate::op::{Op, Slot};
 use crate::rules::InvalidFields;
 use p4lang::ir::{Arm, Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
-/// Number of arms of an `if` whose conditions have their own slots.
+/// Number of arms of an `if` whose conditions have slots of their own.
 const TURN: usize = 64;
 
 impl<'p> Compiler<'p> {
@@ -239,8 +239,8 @@ impl<'p> Compiler<'p> {
         self.store(&place, s)
     }
 
-    /// Copies a value with headers at these slots and of these sizes: the validity of each, and its fields if it is
-    /// valid.
+    /// Compiles copying a value with headers (first slot, number of slots of each): the validity of each header, and its fields
+    /// if it is valid.
     fn assign_valid(&mut self, to: &Location, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
         let s = self.expr(value)?;
         let size = self.size(&to.ty)?;
@@ -365,7 +365,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// The `nextIndex` that an extract to this place advances.
+    /// Slot of the stack's `nextIndex` that an extract to this location advances; `None` if it advances none.
     fn next_of(&self, place: &super::location::Location) -> Option<Slot> {
         place.next.or_else(|| {
             // A member of `stack.next` in a stack of unions.

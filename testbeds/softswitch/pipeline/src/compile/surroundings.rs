@@ -1,4 +1,4 @@
-//! State that an architecture keeps beside the code during compilation. Only the architecture's folder interprets it.
+//! State that an architecture keeps during compilation beside the code. Only the architecture's folder interprets it.
 
 use super::location::Location;
 use crate::op::Slot;
@@ -6,37 +6,37 @@ use crate::op::bindings::Gates;
 use hashbrown::HashSet;
 use p4lang::ir::ActionId;
 
-/// State of a TNA program during compilation.
+/// State that is kept while a TNA program is compiled.
 #[derive(Debug, Default)]
 pub struct TofinoContext {
-    /// Whether the program reads the ingress parser's error.
+    /// Whether the program reads the ingress parser's error, so that such an error does not drop the packet.
     pub reads_parser_error: bool,
-    /// Gates of the deparser that is being compiled.
+    /// Slots that gate the requests of the deparser that is being compiled.
     pub gates: Gates,
-    /// Slots to be cleared for each packet.
+    /// Slots that the architecture sets to 0 for each packet.
     pub cleared: HashSet<Slot>,
-    /// The register action's method that is being compiled.
+    /// The register action's method that is being compiled; `None` outside of such methods.
     pub(crate) method: Option<MethodPlan>,
     pub(crate) residuals: Vec<ResidualPlan>,
-    /// Unallocated slots that are cleared before each parser.
+    /// Free slots that the architecture sets to 0 before each parser, for residual checksums.
     pub kept: Vec<Slot>,
 }
 
 impl TofinoContext {
-    /// Records that a field is read or written.
+    /// Records that the program reads or writes a field of the type `owner`.
     pub fn met(&mut self, owner: &str, field: &str) {
         self.reads_parser_error |=
             owner == "ingress_intrinsic_metadata_from_parser_t" && field == "parser_err";
     }
 }
 
-/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+/// A call of `subtract_all_and_deposit` that is compiled at the parser's end.
 #[derive(Debug, Clone)]
 pub(crate) struct ResidualPlan {
     pub(crate) unit: u32,
-    /// Slot that is 1 once the call was reached.
+    /// Slot that is 1 once the packet reached the call.
     pub(crate) met: Slot,
-    /// Slot of the parser's position, in bits.
+    /// Slot of the parser's position in bits when the packet reached the call.
     pub(crate) start: Slot,
     pub(crate) to: Location,
 }
@@ -45,13 +45,13 @@ pub(crate) struct ResidualPlan {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MethodPlan {
     pub(crate) action: ActionId,
-    /// Slot of the cell's original value, if the body uses a predicate.
+    /// First slot of the cell's original value, if the body uses a predicate.
     pub(crate) original: Option<Slot>,
 }
 
-/// Slots of the packet's metadata for v1model's functions.
+/// Slots of standard metadata that v1model's extern functions write.
 #[derive(Debug, Default)]
 pub struct V1modelContext {
-    /// `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
+    /// Slots of `egress_spec` and `mcast_grp`, for `mark_to_drop()` without an argument.
     pub destination: [Option<Slot>; 2],
 }

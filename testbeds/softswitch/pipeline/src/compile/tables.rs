@@ -1,4 +1,4 @@
-//! Tables: their declaration and their application.
+//! Compiles tables: their declaration and their application.
 
 use super::expr::const_limbs;
 use super::layout::width;
@@ -20,7 +20,7 @@ use p4lang::runtime::{Match, MatchKind as Kind, Value};
 /// Maximum number of entries of a table that declares no size: p4c's default.
 const DEFAULT_SIZE: u64 = 1024;
 
-/// A direct counter with its name, and a direct meter.
+/// A table's direct counter (name and kind), and its direct meter; `None` if it has none.
 type DirectObjects = (Option<(String, CounterKind)>, Option<DirectMeter>);
 
 impl Compiler<'_> {
@@ -57,7 +57,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The action profile or selector that a table names.
+    /// The index of the action profile or selector that a table names; `None` if it names none.
     fn profile_of(&self, table: &ir::Table) -> Option<u32> {
         table
             .properties
@@ -154,7 +154,7 @@ impl Compiler<'_> {
         Ok(actions)
     }
 
-    /// The direct counter and the direct meter that a table names.
+    /// The direct counter and the direct meter that a table names in its properties.
     fn direct_objects(&self, table: &ir::Table) -> Result<DirectObjects> {
         let (mut direct_counter, mut direct_meter) = (None, None);
         for (name, value) in &table.properties {
@@ -179,7 +179,7 @@ impl Compiler<'_> {
         Ok((direct_counter, direct_meter))
     }
 
-    /// The entries that the program itself declares.
+    /// Adds the entries that the program's source declares to a table.
     fn initial_entries(&mut self, table: &ir::Table, built: &mut Table) -> Result<()> {
         for entry in &table.entries {
             self.span = entry.span;
@@ -203,7 +203,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Whether entries with this action use the table's direct object of this kind: in v1model they do so without a call.
+    /// Whether entries with this action body use the table's direct object of this kind: in v1model they do so without a call.
     fn uses_direct(&self, table: &ir::Table, kind: &ExternKind, body: &[ir::Stmt]) -> bool {
         let mut externs = table
             .properties
@@ -222,8 +222,8 @@ impl Compiler<'_> {
         called
     }
 
-    /// Whether the table has idle timeouts, as in P4Info: `psa_idle_timeout = NOTIFY_CONTROL`, v1model's `support_timeout
-    /// = true`.
+    /// Whether the entries of the table may have idle timeouts, as in P4Info: `psa_idle_timeout = NOTIFY_CONTROL`, v1model's
+    /// `support_timeout = true`.
     fn has_idle_timeout(&self, table: &ir::Table) -> bool {
         table
             .properties
@@ -275,7 +275,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// How the table at `index` uses its profile, including the fields that the selector hashes.
+    /// The use of an action profile by the table at `index`, with the fields that a selector hashes; `None`: no profile.
     fn profile_plan(&mut self, table: &ir::Table, index: u32) -> Result<Option<ProfilePlan>> {
         let Some(profile) = self.profile_of(table) else {
             return Ok(None);
@@ -303,7 +303,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// A key of `n` slots, or a copy with the sign bit in its uppermost slot flipped.
+    /// The slot of a key field of `n` slots; if `sign` is given, of a copy with this bit of its uppermost slot inverted.
     pub(crate) fn with_sign_flipped(
         &mut self,
         slot: Slot,
@@ -400,12 +400,12 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether entries match the field: fields that a selector hashes are not matched.
+/// Whether table entries match this key field: they do not match fields that a selector hashes.
 fn is_matched(key: &ir::Key) -> bool {
     !selects(key)
 }
 
-/// Whether a selector hashes the field.
+/// Whether a selector hashes this key field.
 fn selects(key: &ir::Key) -> bool {
     key.match_kind == "selector"
 }
@@ -418,7 +418,7 @@ fn matched_keys<'e>(
     keys.filter(|(key, _)| is_matched(key)).map(|(_, set)| set)
 }
 
-/// The key field of an entry in the source.
+/// The canonical form of a key field of an entry in the source.
 fn initial_key(spec: &FieldSpec, set: &Keyset) -> std::result::Result<FieldKey, TableError> {
     let bad = |why| TableError::BadMatch(spec.name.clone(), why);
     let value = |e: &Expr| match &e.kind {

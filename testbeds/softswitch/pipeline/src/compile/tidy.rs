@@ -1,20 +1,20 @@
-//! Removes instructions that inlining and structured statements leave over, once all are known.
+//! Removes instructions that inlining and structured statements leave over, once all instructions are known.
 
 use super::flow::{Slots, flow};
 use crate::op::{Code, Op, Slot, T3, Target};
 
-/// Minimum number of copies that is worth a call.
+/// Minimum number of copies of adjacent slots that is worth one `Copy` instruction.
 const JOINED: usize = 3;
-/// Distance up to which a second write to a slot is searched.
+/// Number of instructions in which a second write to a slot is searched.
 const AHEAD: usize = 8;
 
-/// Facts that the code does not contain.
+/// Facts about the program that its code does not contain.
 pub(crate) struct Facts<'a> {
     /// Maximum number of steps of a block.
     pub max_steps: u32,
-    /// Slot of the constant 0, if there is one.
+    /// Slot of the constant 0, if the frame has one.
     pub zero: Option<Slot>,
-    /// Owners of the slots.
+    /// The slots of variables, and of each block.
     pub slots: Slots<'a>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn tidy(code: &mut Code, facts: &Facts<'_>) {
     close_gaps(code, &kept);
 }
 
-/// Removes the steps of a block that only goes forward and has fewer steps on every path than the limit.
+/// Removes the `Step` instructions of a block that never jumps back and takes fewer steps on every path than the limit.
 fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
     let ops = &code.ops[entry..];
     let Some(end) = ops.iter().position(|op| matches!(op, Op::End)) else {
@@ -101,7 +101,7 @@ fn drop_steps(code: &Code, kept: &mut [bool], entry: usize, max_steps: u32) {
     }
 }
 
-/// Joins copies between adjacent slots, or zeroes of adjacent slots, into one instruction.
+/// Joins copies between adjacent slots, or zeroings of adjacent slots, into one instruction.
 fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option<Slot>) {
     let mut at = 0;
     while at < code.ops.len() {
@@ -154,7 +154,7 @@ fn join_copies(code: &mut Code, kept: &mut [bool], landed: &[bool], zero: Option
     }
 }
 
-/// Which instructions are reachable.
+/// For each instruction, whether execution can reach it.
 fn reached(code: &Code) -> Vec<bool> {
     let mut reached = vec![false; code.ops.len()];
     let mut open: Vec<Target> = code.entries.clone();
@@ -178,7 +178,7 @@ fn reached(code: &Code) -> Vec<bool> {
     reached
 }
 
-/// The conditional jump with the opposite condition.
+/// The conditional jump to `to` with the opposite condition; `None` for other instructions.
 fn turned(op: Op, to: Target) -> Option<Op> {
     Some(match op {
         Op::JumpIf { c, .. } => Op::JumpIfNot { c, to },
@@ -189,7 +189,7 @@ fn turned(op: Op, to: Target) -> Option<Op> {
     })
 }
 
-/// Whether a copy is useless because its slot is overwritten before any read.
+/// Whether a copy is useless because its destination is overwritten before any read.
 fn written_over(code: &Code, kept: &[bool], landed: &[bool], at: usize) -> bool {
     let Op::Mov { d, .. } = code.ops[at] else {
         return false;
@@ -214,7 +214,7 @@ fn written_over(code: &Code, kept: &[bool], landed: &[bool], at: usize) -> bool 
     false
 }
 
-/// The written and read slots of an instruction that has no other effect and continues with the next one.
+/// The written and read slots of an instruction without other effects that continues with the next one; else `None`.
 fn plain(op: &Op) -> Option<(Slot, [Option<Slot>; 2])> {
     Some(match *op {
         Op::Mov { d, s } => (d, [Some(s), None]),

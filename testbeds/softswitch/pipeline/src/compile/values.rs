@@ -1,11 +1,11 @@
-//! Values that a control plane sees as a whole: elements of registers, digest messages.
+//! Layouts of values that the control plane sees: elements of registers, digest messages.
 
 use super::{Compiler, Result};
 use crate::op::Layout;
 use p4lang::ir::Type;
 
 impl Compiler<'_> {
-    /// The scalars of a type and their slots: as in its packet layout, with each header's validity before its fields.
+    /// The layout of a type with its scalars as in a packet, but with each header's validity before the header's fields.
     pub(crate) fn values(&mut self, ty: &Type) -> Result<Layout> {
         let mut layout = Layout {
             slots: self.size(ty)?,

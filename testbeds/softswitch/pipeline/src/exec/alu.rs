@@ -1,8 +1,8 @@
-//! Arithmetic of `bit<W>` and `int<W>` up to 64 bits (P4_16 8.6, 8.7).
+//! Arithmetic on values of `bit<W>` and `int<W>` up to 64 bits, for the fast executor (P4_16 8.6, 8.7).
 
 use crate::bits::mask;
 
-/// Sign-extends `w` bits.
+/// Sign-extends the lowest `w` bits of `v` to 64 bits.
 #[inline(always)]
 pub fn signed(v: u64, w: u32) -> i64 {
     if w == 0 {
@@ -12,17 +12,17 @@ pub fn signed(v: u64, w: u32) -> i64 {
     ((v << s) as i64) >> s
 }
 
-/// `|+|` on `bit<W>`
+/// Saturating addition (`|+|`) of two `bit<w>` values.
 pub fn add_sat(a: u64, b: u64, w: u32) -> u64 {
     a.checked_add(b).map_or(mask(w), |s| s.min(mask(w)))
 }
 
-/// `|+|` on `int<W>`
+/// Saturating addition (`|+|`) of two `int<w>` values.
 pub fn add_sat_signed(a: u64, b: u64, w: u32) -> u64 {
     clamp(i128::from(signed(a, w)) + i128::from(signed(b, w)), w)
 }
 
-/// `|-|` on `int<W>`
+/// Saturating subtraction (`|-|`) of two `int<w>` values.
 pub fn sub_sat_signed(a: u64, b: u64, w: u32) -> u64 {
     clamp(i128::from(signed(a, w)) - i128::from(signed(b, w)), w)
 }
@@ -44,13 +44,13 @@ pub fn shl(a: u64, b: u64, w: u32) -> u64 {
     }
 }
 
-/// `>>` on `bit<W>`
+/// Shift to the right (`>>`) of a `bit<W>` value `a` by `b` bits.
 #[inline(always)]
 pub fn shr(a: u64, b: u64) -> u64 {
     if b >= 64 { 0 } else { a >> b }
 }
 
-/// `>>` on `int<W>`
+/// Arithmetic shift to the right (`>>`) of an `int<w>` value `a` by `b` bits.
 #[inline(always)]
 pub fn sar(a: u64, b: u64, w: u32) -> u64 {
     (signed(a, w) >> b.min(63)) as u64 & mask(w)

@@ -1,4 +1,4 @@
-//! Application of tables.
+//! Application of tables: looks up the key in the frame, chooses the action, and passes on its parameters.
 
 use super::Machine;
 use super::fields::serialise;
@@ -10,7 +10,7 @@ use crate::table::profile::Indirect;
 use crate::table::{Action, Index};
 
 impl Machine<'_> {
-    /// Looks up the key and passes on the parameters of the result; returns the next position.
+    /// Applies a table: passes the action's parameters on, and returns the position of the action's code.
     #[inline(never)]
     pub(super) fn apply(&mut self, frame: &mut [u64], code: &Code, i: u32) -> Target {
         let apply = &code.applies[i as usize];
@@ -23,7 +23,7 @@ impl Machine<'_> {
         hand_over(frame, apply, found, table.action(found))
     }
 
-    /// Applies a table with an action profile, or one that records data about packets.
+    /// Applies a table that has an action profile, a direct counter or meter, or idle timeouts; returns the next position.
     #[inline(never)]
     fn apply_any(&mut self, frame: &mut [u64], code: &Code, apply: &Apply) -> Target {
         let state = &mut *self.state;
@@ -64,7 +64,7 @@ impl Machine<'_> {
         next
     }
 
-    /// Records the packet in the table's direct objects.
+    /// Records the packet in the direct counter, direct meter and idle timer of the found table entry.
     #[inline(never)]
     fn note(&mut self, frame: &mut [u64], apply: &Apply, found: Option<Index>) {
         let bytes = self.packet.len() as u64;
@@ -81,7 +81,7 @@ impl Machine<'_> {
     }
 }
 
-/// Stores the lookup's results that the program reads, and the action's parameters; returns the next position.
+/// Stores whether an entry was found, and the action's number and parameters; returns the position of the action's code.
 #[inline(always)]
 fn hand_over(frame: &mut [u64], apply: &Apply, found: Option<Index>, action: Action<'_>) -> Target {
     if let Some(slot) = apply.hit {

@@ -1,4 +1,4 @@
-//! Instructions that access more than the frame: the packet, tables, externs.
+//! Executes instructions that access more than the frame: the packet, tables, externs.
 //!
 //! They are separate from the loop over plain instructions, which is faster for being small; the most frequent ones have
 //! functions of their own (`apply`, `packet`).
@@ -10,7 +10,7 @@ use crate::externs::hash;
 use crate::op::{Code, ErrorCodes, Op, Slot, Target};
 
 impl Machine<'_> {
-    /// Executes one instruction; returns the next position if it is not the following one.
+    /// Executes one instruction; returns the position of the next instruction, or `None` if that is the following one.
     #[inline(never)]
     pub(super) fn call(
         &mut self,
@@ -285,7 +285,7 @@ impl Machine<'_> {
         jump
     }
 
-    /// Reads a register cell.
+    /// Reads the cell at the index in a slot of a register to the frame.
     #[inline(never)]
     pub(super) fn register_read(
         &self,
@@ -300,7 +300,7 @@ impl Machine<'_> {
         self.state.cells.banks[plan.bank as usize].read(index, plan.offset, cell);
     }
 
-    /// Writes a register cell.
+    /// Writes the cell at the index in a slot of a register from the frame.
     #[inline(never)]
     pub(super) fn register_write(
         &mut self,

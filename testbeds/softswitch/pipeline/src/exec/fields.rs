@@ -1,11 +1,11 @@
-//! Moves values between slots and bytes according to a [`Layout`].
+//! Moves values between slots of the frame and packet bytes according to a [`Layout`].
 
 use super::room;
 use crate::bits;
 use crate::externs::hash;
 use crate::op::{ErrorCodes, HashPlan, Layout};
 
-/// Reads the fields before the varbit, the varbit of `len` bits, and the fields after it. Returns the error, or 0.
+/// Reads a header's fields before the varbit, the varbit of `len` bits, and the fields after it. Returns the error, or 0.
 pub(super) fn extract_varbit(
     frame: &mut [u64],
     packet: &[u8],
@@ -79,7 +79,7 @@ pub(super) fn read_fields(
     }
 }
 
-/// Appends `lead` zero bits and the value, with the last byte padded with zeroes.
+/// Appends `lead` zero bits and the value at slot `s`, with the last byte padded with zeroes.
 #[inline(always)]
 pub(super) fn write_fields(frame: &[u64], out: &mut Vec<u8>, layout: &Layout, s: u32, lead: usize) {
     let frame = &frame[s as usize..(s + layout.slots) as usize];
@@ -121,14 +121,14 @@ pub(super) fn serialise(frame: &[u64], scratch: &mut Vec<u8>, layout: &Layout, s
     write_fields(frame, scratch, layout, s, 0);
 }
 
-/// The one's complement sum of a value without a varbit.
+/// The one's complement sum of the 16-bit words of a value without a varbit, whose first slot is `s`.
 #[inline(always)]
 pub(super) fn ones_complement_sum(frame: &[u64], layout: &Layout, s: u32) -> u16 {
     let frame = &frame[s as usize..(s + layout.slots) as usize];
     layout.codec.ones_complement_sum(frame)
 }
 
-/// The hash of a value, and of the packet's payload if the plan includes it.
+/// Computes the hash of a value, and of the packet's payload if the plan includes it.
 pub(super) fn hash(
     frame: &[u64],
     scratch: &mut Vec<u8>,

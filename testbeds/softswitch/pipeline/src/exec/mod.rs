@@ -1,4 +1,4 @@
-//! The interpreter: one loop over [`Op`]s.
+//! The fast executor, a register machine: one loop over [`Op`]s.
 
 pub mod alu;
 mod apply;
@@ -11,37 +11,37 @@ use crate::bits::mask;
 use crate::op::{Code, ErrorCodes, Op};
 use crate::state::State;
 
-/// The context in which a program's blocks run.
+/// The context in which the fast executor runs a program's blocks.
 pub struct Machine<'a> {
-    /// The frame of slots; constants stay in place.
+    /// The array of 64-bit slots that holds the program's variables; the constants in its first slots are never written.
     pub frame: &'a mut [u64],
     pub packet: &'a [u8],
-    /// Number of bits read so far.
+    /// Number of bits of the packet that the parser has read so far.
     pub cursor: usize,
-    /// The output of the deparser.
+    /// Bytes of the packet that the deparser emits.
     pub out: &'a mut Vec<u8>,
-    /// Tables and externs.
+    /// Tables and extern objects of the program.
     pub state: &'a mut State,
     /// Current time in nanoseconds.
     pub now_ns: u64,
-    /// Maximum number of loop iterations and parser states per block.
+    /// Maximum number of steps (loop iterations and parser states) of a block.
     pub max_steps: u32,
-    /// Remaining number of steps.
+    /// Remaining number of steps of the current block.
     pub steps: u32,
-    /// Index of the parser error; 0 is `NoError`.
+    /// Number of the parser error; 0 is `NoError`.
     pub error: u64,
-    /// The error of a parser that is followed by other blocks.
+    /// The parser's error at its end, if later blocks follow the parser; `None` before.
     pub verdict: Option<u64>,
-    /// Number of blocks that exceeded the step limit.
+    /// Number of block runs that exceeded the step limit.
     pub out_of_steps: u64,
-    /// Number of failed `assert` calls.
+    /// Number of failed calls of `assert`.
     pub failed_assertions: u64,
-    /// Marks reached, if the code contains any.
+    /// Indices of the trace marks that the packet met, if the code contains trace instructions.
     pub trace: &'a mut Vec<u32>,
 }
 
 impl Machine<'_> {
-    /// Runs each entry to the end of its block.
+    /// Runs blocks one after the other, each from its position in `entries` to its `End` instruction.
     pub fn run(&mut self, code: &Code, errors: &ErrorCodes, entries: &[u32]) {
         // As a local variable, it stays in registers.
         let frame = std::mem::take(&mut self.frame);

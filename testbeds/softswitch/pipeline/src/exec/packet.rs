@@ -1,4 +1,4 @@
-//! Extraction and emission of headers, and hashes over them.
+//! Executes extraction and emission of headers, and hashes over data and payload.
 
 use super::fields::{self, read_fields, write_fields};
 use super::{Machine, room};
@@ -6,7 +6,7 @@ use crate::bits::mask;
 use crate::op::{Code, HashPlan, Layout};
 
 impl Machine<'_> {
-    /// Extracts a header from the packet, if it is complete.
+    /// Extracts a header from the packet to slot `d` on; returns false if the packet is too short.
     #[inline(never)]
     pub(super) fn extract(&mut self, frame: &mut [u64], code: &Code, layout: u32, d: u32) -> bool {
         let layout = &code.layouts[layout as usize];
@@ -34,7 +34,7 @@ impl Machine<'_> {
         there
     }
 
-    /// Appends a valid header.
+    /// Appends the header at slot `s` to the outgoing packet, if the header is valid.
     #[inline(never)]
     pub(super) fn emit(&mut self, frame: &[u64], code: &Code, layout: u32, s: u32) {
         let layout = &code.layouts[layout as usize];
@@ -51,7 +51,7 @@ impl Machine<'_> {
         write_fields(frame, self.out, layout, s, 0);
     }
 
-    /// Hashes data, and the payload if the plan includes it.
+    /// Computes the hash of data in the frame, and of the packet's payload if plan `i` includes it.
     #[inline(never)]
     pub(super) fn hash(&mut self, frame: &mut [u64], code: &Code, i: u32) {
         let plan = &code.hashes[i as usize];

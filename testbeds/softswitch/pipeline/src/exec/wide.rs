@@ -1,4 +1,4 @@
-//! Values beyond 64 bits: words of 64 bits, the least significant first, in adjacent slots (P4_16 8.6 to 8.11).
+//! Operations on values beyond 64 bits: words of 64 bits, the least significant first, in adjacent slots (P4_16 8.6 to 8.11).
 
 use crate::bits::{MAX_BITS, limbs};
 use crate::op::{Slot, WideOp, WidePlan};
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 const LIMBS: usize = MAX_BITS as usize / 64;
 
-/// Executes one plan.
+/// Executes the operation of one plan on the frame.
 pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
     let w = plan.a.1;
     let a = WideValue::load(frame, plan.a);
@@ -45,7 +45,7 @@ pub fn wide(plan: &WidePlan, frame: &mut [u64]) {
     result.store(frame, plan.d);
 }
 
-/// An operation on `bit<w>`; for shifts, `b` is below 2⁶⁴. The caller cuts the result to `w` bits.
+/// Applies an operation to `bit<w>` values; for shifts, `b` is below 2⁶⁴. The caller cuts the result to `w` bits.
 fn unsigned(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     match op {
         BinOp::Add => a.plus(b, w).0,
@@ -79,7 +79,7 @@ fn unsigned(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     }
 }
 
-/// An operation on `int<w>`, in two's complement.
+/// Applies an operation to `int<w>` values in two's complement.
 fn signed(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     match op {
         // Wrong only if the operands' signs rule out the result's sign; the result then overflows in the direction of
@@ -119,7 +119,7 @@ fn signed(op: BinOp, a: &WideValue, b: &WideValue, w: u32) -> WideValue {
     }
 }
 
-/// A value of up to [`MAX_BITS`] bits on the stack.
+/// A value of up to [`MAX_BITS`] bits, in 64-bit words, the least significant first.
 #[derive(Clone)]
 struct WideValue([u64; LIMBS]);
 
@@ -150,7 +150,7 @@ impl WideValue {
         WideValue::from_u128(u128::from(truth))
     }
 
-    /// A value with the lowest `w` bits set.
+    /// A value whose lowest `w` bits are 1, and all others 0.
     fn ones(w: u32) -> WideValue {
         let mut value = WideValue::ZERO;
         let n = limbs(w) as usize;
@@ -163,7 +163,7 @@ impl WideValue {
         u128::from(self.0[0]) | u128::from(self.0[1]) << 64
     }
 
-    /// The shift distance: anything beyond all bits counts as all bits.
+    /// The value as a shift distance in bits: anything beyond the maximum width counts as the maximum width.
     fn distance(&self) -> u32 {
         self.0[0].min(u64::from(MAX_BITS)) as u32
     }
@@ -203,7 +203,7 @@ impl WideValue {
         self.0.iter().rev().cmp(other.0.iter().rev())
     }
 
-    /// The sum of values of `w` bits, in whole words, and whether it overflows them.
+    /// The sum of two values of `w` bits, computed in whole 64-bit words, and whether the sum exceeds these words.
     fn plus(&self, other: &WideValue, w: u32) -> (WideValue, bool) {
         self.word_by_word(other, w, |a, b, carry| {
             let (sum, over) = a.overflowing_add(b);
@@ -212,7 +212,7 @@ impl WideValue {
         })
     }
 
-    /// The difference, and whether it is negative.
+    /// The difference of two values, and whether it is negative.
     fn minus(&self, other: &WideValue, w: u32) -> (WideValue, bool) {
         self.word_by_word(other, w, |a, b, borrow| {
             let (difference, under) = a.overflowing_sub(b);
@@ -281,7 +281,7 @@ impl WideValue {
     }
 }
 
-/// The used bits of the last word of a value of `w` bits.
+/// Mask of the used bits in the uppermost 64-bit word of a value of `w` bits.
 fn top(w: u32) -> u64 {
     match w {
         0 => 0,

@@ -3,20 +3,20 @@
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChecksumUnit {
-    /// One's complement sum so far, folded.
+    /// One's complement sum of the data added so far, folded to 16 bits.
     pub sum: u16,
-    /// Collected data of a `Checksum` with any algorithm.
+    /// Bytes added so far to a `Checksum` with any algorithm.
     pub data: Vec<u8>,
 }
 
 impl ChecksumUnit {
-    /// Resets the unit to its state at the start of a packet.
+    /// Resets the checksum unit to its state at the start of a packet.
     pub fn clear(&mut self) {
         self.sum = 0;
         self.data.clear();
     }
 
-    /// Adds 16-bit words; an odd byte is padded with zeroes.
+    /// Adds the 16-bit words of `data` to the sum; an odd last byte is padded with zeroes.
     pub fn add(&mut self, data: &[u8]) {
         for word in data.chunks(2) {
             self.add_word(u16::from_be_bytes([
@@ -26,7 +26,7 @@ impl ChecksumUnit {
         }
     }
 
-    /// Subtracts 16-bit words.
+    /// Subtracts the 16-bit words of `data` from the sum; an odd last byte is padded with zeroes.
     pub fn subtract(&mut self, data: &[u8]) {
         for word in data.chunks(2) {
             self.add_word(!u16::from_be_bytes([
@@ -41,18 +41,18 @@ impl ChecksumUnit {
         self.sum = sum + u16::from(carry);
     }
 
-    /// Adds a sum of words.
+    /// Adds the one's complement sum of further 16-bit words.
     pub fn add_sum(&mut self, sum: u16) {
         self.add_word(sum);
     }
 
-    /// The checksum as it is written to the header.
+    /// The Internet checksum as it is written to the header: the complement of the sum.
     pub fn result(&self) -> u16 {
         !self.sum
     }
 }
 
-/// The one's complement sum of 16-bit words, from their plain sum.
+/// Folds a plain sum of 16-bit words to their one's complement sum.
 pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -1,25 +1,25 @@
-//! Counters, indexed and direct.
+//! Cells of indexed and direct counters, and their update by a packet.
 
-/// The value of a counter cell.
+/// The packets and bytes that a counter's cell has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterValue {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of those packets when they entered the block's parser.
+    /// Sum of the lengths of the packets when they entered the block's parser, in bytes.
     pub bytes: u64,
 }
 
-/// The quantities that a counter counts (`PSA_CounterType_t`).
+/// The quantities that a counter counts: packets, bytes or both (`PSA_CounterType_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterKind {
-    /// Packets: `PACKETS`, `PACKETS_AND_BYTES`.
+    /// Whether the counter counts packets: `PACKETS`, `PACKETS_AND_BYTES`.
     pub packets: bool,
-    /// Bytes: `BYTES`, `PACKETS_AND_BYTES`.
+    /// Whether the counter counts bytes: `BYTES`, `PACKETS_AND_BYTES`.
     pub bytes: bool,
 }
 
 impl CounterKind {
-    /// The kind with this name in the enum.
+    /// The kind with this name in the enum of counter types; `None` for an unknown name.
     pub fn named(name: &str) -> Option<CounterKind> {
         let (packets, bytes) = match name.to_ascii_uppercase().as_str() {
             "PACKETS" => (true, false),
@@ -32,7 +32,7 @@ impl CounterKind {
 }
 
 impl CounterValue {
-    /// Counts a packet. The largest number wraps to 0, as in hardware, since the control plane may set any value.
+    /// Counts a packet of `bytes` bytes. The largest number wraps to 0, as in hardware: the control plane may set any value.
     pub fn add(&mut self, kind: CounterKind, bytes: u64) {
         if kind.packets {
             self.packets = self.packets.wrapping_add(1);
@@ -43,19 +43,19 @@ impl CounterValue {
     }
 }
 
-/// An indexed counter.
+/// An indexed counter of the program, with its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
-    /// Fully qualified name.
+    /// Fully qualified name of the counter.
     pub name: String,
-    /// The counted quantities.
+    /// The quantities that the counter counts: packets, bytes or both.
     pub kind: CounterKind,
-    /// Cells.
+    /// The counter's cells by index.
     pub cells: Vec<CounterValue>,
 }
 
 impl Counter {
-    /// Counts a packet at `index`; an index beyond the size has no effect.
+    /// Counts a packet of `bytes` bytes in the cell at `index`; an index beyond the last cell has no effect.
     #[inline(always)]
     pub fn count(&mut self, index: u64, bytes: u64) {
         let kind = self.kind;

@@ -4,31 +4,31 @@
 
 use super::random::Random;
 
-/// Configuration of a cell.
+/// Configuration of a cell of a low-pass filter or random early detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterConfig {
-    /// Time constant while the input is above the average; at least 1 ns.
+    /// Time constant while the input is above the average, in nanoseconds; at least 1.
     pub gain_ns: u64,
-    /// Time constant while the input is below the average.
+    /// Time constant while the input is below the average, in nanoseconds.
     pub decay_ns: u64,
-    /// For a detector: nothing is dropped below this average.
+    /// For random early detection: average below which no packet is dropped.
     pub low: u64,
-    /// For a detector: everything is dropped from this average on.
+    /// For random early detection: average from which on every packet is dropped.
     pub high: u64,
-    /// Drop probability just below `high`, in parts per million.
+    /// For random early detection: drop probability for an average just below `high`, in parts per million.
     pub probability_ppm: u32,
 }
 
-/// The result of a filter.
+/// Kind of a filter: what the program gets as its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterKind {
-    /// The average of the input.
+    /// The result is the average of the input.
     LowPass,
-    /// A decision, expressed as one of two values.
+    /// The result is a decision to drop or keep the packet, expressed as one of two values.
     EarlyDetection {
-        /// Result for a packet to drop.
+        /// Result for a packet to be dropped.
         drop: u64,
-        /// Result for a packet to keep.
+        /// Result for a packet to be kept.
         keep: u64,
     },
 }
@@ -40,38 +40,38 @@ struct FilterCell {
     updated_ns: u64,
 }
 
-/// The cells of a direct filter in the entries of a table.
+/// Position of a direct filter's cells in the entries of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectCells {
-    /// Index into the state's tables.
+    /// Index of the table in the state.
     pub table: u32,
-    /// First of [`CELL_WORDS`] words in the data that the table keeps for each entry.
+    /// Index of the first of the cell's [`CELL_WORDS`] words in the data that the table keeps for each entry.
     pub offset: u32,
 }
 
-/// Number of words of a stored cell; all zeroes: not configured.
+/// Number of words of a direct filter's cell in a table entry; all zeroes: not configured.
 pub const CELL_WORDS: usize = 8;
 
-/// A filter's cells.
+/// A low-pass filter or random early detection, with its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Fully qualified name.
+    /// Fully qualified name of the filter.
     pub name: String,
     kind: FilterKind,
     cells: Vec<FilterCell>,
     random: Random,
-    /// The position in the table, for a direct filter.
+    /// The position of the cells in a table's entries; `None` for an indexed filter.
     pub direct: Option<DirectCells>,
 }
 
-/// One in the fixed-point format of the decay.
+/// The number 1 in the fixed-point format of the decay.
 const ONE: u128 = 1 << 32;
 
 impl Filter {
-    /// Memory of a cell, in bytes.
+    /// Memory that a filter's cell takes, in bytes.
     pub const CELL_BYTES: usize = size_of::<FilterCell>();
 
-    /// Creates a filter with unconfigured cells.
+    /// Creates an indexed filter with `size` unconfigured cells.
     pub fn new(name: String, kind: FilterKind, size: usize, random: Random) -> Filter {
         Filter {
             name,
@@ -82,12 +82,12 @@ impl Filter {
         }
     }
 
-    /// The filter's random number generator.
+    /// The random number generator of the filter's early detection, mutable.
     pub fn random_mut(&mut self) -> &mut Random {
         &mut self.random
     }
 
-    /// Sets or removes a cell's configuration; its average starts at 0. `None`: the cell does not exist.
+    /// Sets a cell's configuration, or removes it; its average starts at 0. Returns `None` if the cell does not exist.
     pub fn configure(
         &mut self,
         index: u64,
@@ -103,7 +103,7 @@ impl Filter {
         Some(())
     }
 
-    /// Adds a sample; returns the result for the program.
+    /// Adds a sample to the cell at `index`; returns the filter's result for the program.
     pub fn execute(&mut self, index: u64, value: u64, now_ns: u64) -> u64 {
         let index = usize::try_from(index).ok();
         let cell = index.and_then(|i| self.cells.get_mut(i));
@@ -111,7 +111,7 @@ impl Filter {
         self.given(value, sampled)
     }
 
-    /// Adds a sample to an entry's cell; returns the result for the program.
+    /// Adds a sample to a table entry's cell, given as words; returns the filter's result for the program.
     pub fn execute_direct(
         &mut self,
         words: &mut [u64; CELL_WORDS],
@@ -126,7 +126,7 @@ impl Filter {
         self.given(value, sampled)
     }
 
-    /// The result for the program, from the average and the cell's configuration.
+    /// The result for the program, from the average and the cell's configuration (`None`: not configured).
     fn given(&mut self, value: u64, sampled: Option<(u64, FilterConfig)>) -> u64 {
         let (average, config) = match sampled {
             Some((average, config)) => (average, Some(config)),
@@ -155,7 +155,7 @@ impl Filter {
     }
 }
 
-/// The words of a cell with this configuration and without samples.
+/// The words of a direct filter's cell with this configuration and without samples.
 pub fn cell_words(config: Option<FilterConfig>, now_ns: u64) -> [u64; CELL_WORDS] {
     let cell = FilterCell {
         config,
@@ -198,13 +198,13 @@ impl FilterCell {
         }
     }
 
-    /// The average after a further sample, and the configuration, if there is one.
+    /// Adds a sample to the cell; returns the new average and the configuration, or `None` if the cell is not configured.
     fn sampled(&mut self, value: u64, now_ns: u64) -> Option<(u64, FilterConfig)> {
         let config = self.config?;
         Some((self.sample(config, value, now_ns), config))
     }
 
-    /// average += (value − average) · (1 − 1 / (1 + Δt/τ)), the first-order filter in integers.
+    /// Updates the average: average += (value − average) · (1 − 1 / (1 + Δt/τ)), the first-order filter in integers.
     fn sample(&mut self, config: FilterConfig, value: u64, now_ns: u64) -> u64 {
         let elapsed = now_ns.saturating_sub(self.updated_ns);
         self.updated_ns = now_ns.max(self.updated_ns);

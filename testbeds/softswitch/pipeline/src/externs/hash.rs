@@ -1,52 +1,52 @@
-//! Hash algorithms of PSA and v1model.
+//! Hash algorithms of PSA, v1model and TNA: names, CRC parameters and computation.
 
 use super::checksum::ChecksumUnit;
 use crate::bits;
 
-/// The hash algorithm: `PSA_HashAlgorithm_t`, v1model's `HashAlgorithm`.
+/// A hash algorithm of `PSA_HashAlgorithm_t`, of v1model's `HashAlgorithm` or TNA's `HashAlgorithm_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The data's last bits.
+    /// The hash is the data itself: its last bits.
     Identity,
-    /// The first eight bytes as a number, as v1model's `identity` on BMv2 computes it.
+    /// The hash is the data's first eight bytes as a number, as BMv2 computes v1model's `identity`.
     First8,
-    /// 16-bit words, exclusive or.
+    /// The exclusive or of the data's 16-bit words.
     Xor16,
-    /// CRC-32 of IEEE 802.3.
+    /// The hash is the CRC-32 of IEEE 802.3.
     Crc32,
-    /// CRC-16/ARC, as BMv2 computes it.
+    /// The hash is the CRC-16/ARC, as BMv2 computes it.
     Crc16,
-    /// The Internet checksum.
+    /// The hash is the Internet checksum of the data.
     OnesComplement16,
-    /// Bytes, exclusive or.
+    /// The exclusive or of the data's bytes.
     Xor8,
-    /// 32-bit words, exclusive or.
+    /// The exclusive or of the data's 32-bit words.
     Xor32,
-    /// A CRC with any parameters.
+    /// A CRC with these parameters.
     Crc(Crc),
 }
 
-/// Parameters of a CRC, as catalogues give them.
+/// Parameters of a CRC, as CRC catalogues give them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crc {
-    /// Width in bits, at most 64.
+    /// Width of the CRC in bits, at most 64.
     pub width: u8,
-    /// The polynomial without its leading 1.
+    /// The generator polynomial without its leading 1.
     pub polynomial: u64,
-    /// Initial value of the register.
+    /// Initial value of the CRC's register.
     pub init: u64,
-    /// Value that is XORed with the result.
+    /// Value that is XORed with the final value of the CRC's register.
     pub xor: u64,
     /// Whether input and output are processed from the least significant bit.
     pub reflected: bool,
-    /// Whether a narrower result takes the leftmost bits.
+    /// Whether a hash narrower than the CRC takes the CRC's leftmost bits instead of its rightmost bits.
     pub top: bool,
-    /// Whether a wider result repeats the bits.
+    /// Whether a hash wider than the CRC repeats the CRC's bits instead of zeroes.
     pub extended: bool,
 }
 
 impl Crc {
-    /// The CRC of whole bytes.
+    /// Computes the CRC of whole bytes.
     pub fn checksum(&self, data: &[u8]) -> u64 {
         let width = u32::from(self.width.clamp(1, 64));
         let top = 1 << (width - 1);
@@ -72,7 +72,7 @@ impl Crc {
         (crc ^ self.xor) & mask
     }
 
-    /// The CRC in the requested number of bits.
+    /// Computes the CRC and cuts or extends it to `wanted` bits.
     fn sized(&self, data: &[u8], wanted: u32) -> u64 {
         let (crc, width) = (self.checksum(data), u32::from(self.width));
         if wanted < width && self.top {
@@ -87,8 +87,8 @@ impl Crc {
 }
 
 impl Algorithm {
-    /// The algorithm with this name in the enum. The `_CUSTOM` variants use the usual polynomial of their algorithm, as
-    /// on BMv2.
+    /// The algorithm with this name in `PSA_HashAlgorithm_t`, else `None`. The `_CUSTOM` variants use the usual polynomial of
+    /// their algorithm, as on BMv2.
     pub fn named(name: &str) -> Option<Algorithm> {
         Some(match name.to_ascii_uppercase().as_str() {
             "IDENTITY" => Algorithm::Identity,
@@ -99,7 +99,7 @@ impl Algorithm {
         })
     }
 
-    /// The algorithm with this name in v1model. `random` is not one, because it ignores the data.
+    /// The algorithm with this name in v1model, else `None`: also for `random`, which ignores the data.
     pub fn from_v1model(name: &str) -> Option<Algorithm> {
         match name {
             "identity" => Some(Algorithm::First8),
@@ -111,7 +111,7 @@ impl Algorithm {
 }
 
 impl Algorithm {
-    /// The algorithm with this name in TNA. `RANDOM` is a hash with unpredictable bits: a CRC with another polynomial.
+    /// The algorithm with this name in TNA, else `None`. `RANDOM` has unpredictable bits: a CRC with an unusual polynomial.
     pub fn from_tofino(name: &str) -> Option<Algorithm> {
         let crc = |width, polynomial| Crc {
             width,
@@ -141,7 +141,7 @@ impl Algorithm {
 }
 
 impl Algorithm {
-    /// The variant for TNA, in which a result wider than the algorithm's repeats its bits, from the right.
+    /// The algorithm as TNA uses it: a hash wider than the algorithm's result repeats its bits, from the right.
     pub fn extended(self) -> Algorithm {
         let crc = |width, polynomial, ones| {
             Algorithm::Crc(Crc {
@@ -161,7 +161,7 @@ impl Algorithm {
         }
     }
 
-    /// Width of the result of CRC-16 and CRC-32, in bits.
+    /// Width in bits of the result of CRC-16 and CRC-32; `None` for other algorithms.
     pub fn table_width(self) -> Option<u32> {
         match self {
             Algorithm::Crc16 => Some(16),
@@ -171,7 +171,7 @@ impl Algorithm {
     }
 }
 
-/// The hash of the first `bits` bits of `data`, computed as far as a result of `width` bits needs it.
+/// The hash of the first `bits` bits of `data`, computed as far as a hash of `width` bits needs it.
 pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 {
     match algorithm {
         Algorithm::Crc32 => crc32fast::hash(data).into(),

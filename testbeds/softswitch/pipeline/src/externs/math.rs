@@ -4,22 +4,21 @@
 //! f(e) is e, 2e or e / 2, negated for inverses. For roots e is even, and i may be as small as 4. Bits beyond the
 //! result's type are cut off.
 
-/// A configured unit.
+/// A math unit, as its constructor configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MathUnit {
-    /// Whether the exponent is negated.
+    /// Whether the exponent is negated, to approximate an inverse.
     pub invert: bool,
-    /// Factor of the exponent, as a shift: −1, 0, 1 halve, keep, double it.
+    /// Factor by which the exponent is multiplied, as a shift: −1, 0, 1 halve, keep, double it.
     pub shift: i8,
-    /// Scale of the result: −32 … 31.
+    /// Exponent that scales the result by a power of 2: −32 … 31.
     pub scale: i8,
-    /// The table, indexed by i.
+    /// The table of results, indexed by i.
     pub data: [u8; 16],
 }
 
 impl MathUnit {
-    /// The unit for `a / b` times x to the power of 2^shift, inverted if requested: the nearest table, rounded half to
-    /// even.
+    /// The unit for `a / b` · x^(2^shift), or its inverse in x if `invert`: the nearest table, rounded half to even.
     pub fn new(invert: bool, shift: i8, a: u64, b: u64) -> MathUnit {
         let function = |i: usize| {
             let x = i as f64 / 8.0;
@@ -54,7 +53,7 @@ impl MathUnit {
         }
     }
 
-    /// The result for an operand of up to 32 bits, before it is cut to its type.
+    /// The approximated function of an operand of up to 32 bits, before the result is cut to its type.
     pub fn execute(&self, x: u64) -> u64 {
         let Some(top) = x.checked_ilog2() else {
             return moved(self.data[0], self.scale.into());
@@ -84,7 +83,7 @@ impl MathUnit {
     }
 }
 
-/// n · 2^by, rounded down.
+/// n · 2^`by`, rounded down.
 fn moved(n: u8, by: i32) -> u64 {
     let n = u64::from(n);
     if by < 0 {

@@ -1,49 +1,49 @@
-//! Two-rate three-color markers (RFC 2698). An unconfigured cell keeps the packet's color.
+//! Two-rate three-color markers (RFC 2698). A cell that is not configured keeps the packet's color.
 
 use super::counter::CounterValue;
 
-/// Rates and bursts of a meter, in packets or bytes according to its type.
+/// Rates and bursts of a meter, in packets or bytes according to the meter's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeterConfig {
-    /// Committed information rate, in units per second.
+    /// Committed information rate, in packets or bytes per second.
     pub cir: u64,
-    /// Committed burst size, in units.
+    /// Committed burst size, in packets or bytes.
     pub cburst: u64,
-    /// Peak information rate, in units per second.
+    /// Peak information rate, in packets or bytes per second.
     pub pir: u64,
-    /// Peak burst size, in units.
+    /// Peak burst size, in packets or bytes.
     pub pburst: u64,
 }
 
-/// Internal color: within the committed rate. Colors are ordered.
+/// Internal number of the color green: within the committed rate. The numbers order the colors.
 pub const GREEN: u64 = 0;
-/// Internal color: beyond the committed rate.
+/// Internal number of the color yellow: beyond the committed rate.
 pub const YELLOW: u64 = 1;
-/// Internal color: beyond the peak rate.
+/// Internal number of the color red: beyond the peak rate.
 pub const RED: u64 = 2;
 
-/// Counts of packets marked green, yellow and red.
+/// Packets and bytes that a meter's cell has marked green, yellow and red.
 pub type ColourCounts = [CounterValue; 3];
 
-/// One marker: its configuration, its buckets and its counts.
+/// A cell of a meter: its configuration, its token buckets and its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeterCell {
     config: Option<MeterConfig>,
     counts: ColourCounts,
-    /// Tokens × 10⁹, so that a nanosecond's worth is a whole number.
+    /// Tokens in the committed bucket × 10⁹, so that a nanosecond adds a whole number.
     committed: u128,
     peak: u128,
     updated_ns: u64,
 }
 
-/// An indexed meter.
+/// An indexed meter of the program, with its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
-    /// Fully qualified name.
+    /// Fully qualified name of the meter.
     pub name: String,
-    /// Whether the meter's units are bytes rather than packets.
+    /// Whether the meter measures bytes rather than packets.
     pub bytes: bool,
-    /// The program's values of the colors green, yellow, red.
+    /// The architecture's numbers of the colors green, yellow, red.
     pub colours: [u64; 3],
     cells: Vec<MeterCell>,
 }
@@ -51,7 +51,7 @@ pub struct Meter {
 const SCALE: u128 = 1_000_000_000;
 
 impl Meter {
-    /// Creates a meter with unconfigured cells.
+    /// Creates a meter with `size` unconfigured cells.
     pub fn new(name: String, bytes: bool, colours: [u64; 3], size: usize) -> Meter {
         Meter {
             name,
@@ -61,32 +61,32 @@ impl Meter {
         }
     }
 
-    /// The cell at an index.
+    /// The cell at an index; `None` beyond the last cell.
     pub fn cell(&self, index: u64) -> Option<&MeterCell> {
         self.cells.get(usize::try_from(index).ok()?)
     }
 
-    /// The cell at an index, mutable.
+    /// The cell at an index, mutable; `None` beyond the last cell.
     pub fn cell_mut(&mut self, index: u64) -> Option<&mut MeterCell> {
         self.cells.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// All cells, mutable.
+    /// All cells of the meter, mutable.
     pub fn cells_mut(&mut self) -> &mut [MeterCell] {
         &mut self.cells
     }
 
-    /// Copies the cells of another meter of the same size.
+    /// Copies the cells of another meter, which has the same size.
     pub fn take_cells(&mut self, other: &Meter) {
         self.cells.clone_from(&other.cells);
     }
 
-    /// Number of cells.
+    /// Number of cells of the meter.
     pub fn size(&self) -> u64 {
         self.cells.len() as u64
     }
 
-    /// Marks a packet that came with `colour`, a value of the program.
+    /// Marks a packet whose previous color is `colour`; returns its new color. Both are the architecture's numbers.
     pub fn execute(&mut self, index: u64, colour: u64, now_ns: u64, bytes: u64) -> u64 {
         let before = rank(&self.colours, colour);
         let units = if self.bytes { bytes } else { 1 };
@@ -98,14 +98,14 @@ impl Meter {
     }
 }
 
-/// The internal color of a program's value. TNA has two values for yellow, of which its enum names one.
+/// The internal number of the architecture's color `colour`. TNA has two numbers for yellow, and its enum names one of them.
 pub fn rank(colours: &[u64; 3], colour: u64) -> u64 {
     let known = colours.iter().position(|c| *c == colour);
     known.map_or(YELLOW, |i| i as u64)
 }
 
 impl MeterCell {
-    /// A cell with full buckets.
+    /// Creates a cell whose buckets are full at `now_ns`.
     pub fn new(config: Option<MeterConfig>, now_ns: u64) -> MeterCell {
         MeterCell {
             config,
@@ -116,12 +116,12 @@ impl MeterCell {
         }
     }
 
-    /// The cell's configuration.
+    /// The cell's configuration; `None`: not configured.
     pub fn config(&self) -> Option<MeterConfig> {
         self.config
     }
 
-    /// Sets or removes the configuration; buckets start full, counts stay.
+    /// Sets or removes the cell's configuration; the buckets start full, the counts stay.
     pub fn configure(&mut self, config: Option<MeterConfig>, now_ns: u64) {
         *self = MeterCell {
             counts: self.counts,
@@ -129,17 +129,17 @@ impl MeterCell {
         };
     }
 
-    /// Counts of marked packets.
+    /// Packets and bytes that the cell has marked green, yellow and red.
     pub fn counts(&self) -> ColourCounts {
         self.counts
     }
 
-    /// Resets the counts.
+    /// Resets the counts of green, yellow and red packets.
     pub fn clear_counts(&mut self) {
         self.counts = ColourCounts::default();
     }
 
-    /// Marks a packet of this many units, and counts it.
+    /// Marks a packet of `units` packets or bytes, and counts it; `before` and the result are internal color numbers.
     pub fn mark(&mut self, before: u64, now_ns: u64, units: u64, bytes: u64) -> u64 {
         let colour = self.colour(before, now_ns, units);
         let count = &mut self.counts[colour as usize];

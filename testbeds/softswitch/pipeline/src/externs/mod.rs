@@ -1,5 +1,4 @@
-//! State that programs keep between packets: registers, counters, meters, random numbers, digests; and checksums per
-//! packet.
+//! State that extern objects keep between packets: registers, counters, meters, random numbers; and checksums of one packet.
 
 pub mod capture;
 pub mod checksum;

@@ -1,6 +1,6 @@
-//! Seeded random numbers: SplitMix64, one stream per instance.
+//! Random number generators: SplitMix64, one stream of numbers per instance and seed.
 
-/// A generator of numbers in an inclusive range.
+/// A generator of random numbers in an inclusive range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     state: u64,
@@ -10,7 +10,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// Creates a generator; `stream` distinguishes instances with the same seed.
+    /// Creates a generator of numbers from `low` to `high`; `stream` distinguishes instances with the same seed.
     pub fn new(seed: u64, stream: u64, low: u64, high: u64) -> Random {
         let mut random = Random {
             state: seed,
@@ -22,7 +22,7 @@ impl Random {
         random
     }
 
-    /// Restarts the generator with another seed.
+    /// Restarts the generator's sequence with another seed.
     pub fn reseed(&mut self, seed: u64) {
         self.state = seed;
         self.state = self.word() ^ self.stream.wrapping_mul(0xd134_2543_de82_ef95);
@@ -36,13 +36,13 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// The next number. The bias of the multiplication is below 2⁻⁶⁴ · range.
+    /// Draws the next number of the generator's range. The bias of the multiplication is below 2⁻⁶⁴ · range.
     #[inline]
     pub fn next(&mut self) -> u64 {
         self.between(self.low, self.low.saturating_add(self.span))
     }
 
-    /// A number of this inclusive range; `low` if it is empty.
+    /// Draws a number from `low` to `high`, inclusive; `low` if the range is empty.
     #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let word = u128::from(self.word());

@@ -13,7 +13,7 @@ enum Words {
     Wide(Vec<u64>),
 }
 
-/// Rows of cells.
+/// The cells of several registers of equal size: a row has the cells with one index of all these registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bank {
     rows: u64,
@@ -22,7 +22,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// A bank with all cells 0. `narrow`: no word has more than 32 bits.
+    /// Creates a bank with all cells 0; a row has `stride` words. `narrow`: no word has more than 32 bits.
     pub fn new(rows: u64, stride: u32, narrow: bool) -> Bank {
         let n = rows as usize * stride as usize;
         let words = if narrow {
@@ -37,7 +37,7 @@ impl Bank {
         }
     }
 
-    /// Reads a cell; beyond the size it reads zeroes.
+    /// Reads words of a row from word `offset` on; a row beyond the last reads as zeroes.
     #[inline(always)]
     pub fn read(&self, row: u64, offset: u32, into: &mut [u64]) {
         if row >= self.rows {
@@ -59,12 +59,12 @@ impl Bank {
         }
     }
 
-    /// Number of cells of each register in the bank.
+    /// Number of rows: of cells of each register in the bank.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Writes a cell; beyond the size it has no effect.
+    /// Writes words of a row from word `offset` on; a write beyond the last row has no effect.
     #[inline(always)]
     pub fn write(&mut self, row: u64, offset: u32, from: &[u64]) {
         if row >= self.rows {
@@ -87,7 +87,7 @@ impl Bank {
 }
 
 impl Bank {
-    /// Writes the same value to a register's cells in all rows.
+    /// Writes the same words to all rows from word `offset` on: the same value to all cells of a register.
     pub fn fill(&mut self, offset: u32, from: &[u64]) {
         let (offset, stride) = (offset as usize, self.stride.max(1) as usize);
         match &mut self.words {
@@ -108,8 +108,8 @@ impl Bank {
         }
     }
 
-    /// Sets cell = `f(value, cell)` for adjacent cells, and with `keep`, the value too. Indices beyond the size are as in
-    /// reads and writes.
+    /// Sets word = `f(value, word)` for adjacent words of a row, and with `keep`, the values too. Rows beyond the last are as
+    /// in reads and writes.
     #[inline(always)]
     pub fn update(
         &mut self,
@@ -153,28 +153,28 @@ impl Bank {
     }
 }
 
-/// A register from the control plane's view.
+/// A register as the control plane sees it.
 #[derive(Debug, Clone)]
 pub struct Info {
-    /// Fully qualified name.
+    /// Fully qualified name of the register.
     pub name: String,
-    /// Number of cells.
+    /// Number of cells of the register.
     pub size: u64,
-    /// Index into the banks.
+    /// Index of the register's bank.
     pub bank: u32,
-    /// First word in a row.
+    /// Index of a cell's first word in a row of the bank.
     pub offset: u32,
     /// Width of each field of a cell, in bits.
     pub widths: Vec<u32>,
 }
 
 impl Info {
-    /// Number of words of a cell.
+    /// Number of 64-bit words of a cell.
     pub fn words(&self) -> u32 {
         self.widths.iter().map(|w| limbs(*w)).sum()
     }
 
-    /// Reads the fields of a cell.
+    /// Reads the field values of the cell at an index.
     pub fn read(&self, bank: &Bank, index: u64) -> Result<Vec<Value>, ExternError> {
         if index >= self.size {
             return Err(ExternError::OutOfRange);
@@ -184,7 +184,7 @@ impl Info {
         Ok(self.fields(&words))
     }
 
-    /// The fields in a cell's words.
+    /// Converts the words of a cell to its field values.
     pub fn fields(&self, words: &[u64]) -> Vec<Value> {
         let mut rest = words;
         let field = |w: &u32| {
@@ -195,7 +195,7 @@ impl Info {
         self.widths.iter().map(field).collect()
     }
 
-    /// The words of a cell with these fields.
+    /// Converts the field values of a cell to its words.
     pub fn cell(&self, fields: &[Value]) -> Result<Vec<u64>, ExternError> {
         if fields.len() != self.widths.len() {
             return Err(ExternError::WrongShape);

@@ -1,5 +1,5 @@
-//! Decisions of a load that bind every executor: the blocks that the architecture runs, the positions of their parameters
-//! in the frame, and those of tables and extern objects in [`State`](crate::state::State).
+//! Decisions of a load that bind every executor: the blocks that the architecture runs, the positions of their parameters in
+//! the frame, and the positions of tables and extern objects in [`State`](crate::state::State).
 
 use crate::externs::hash::Algorithm;
 use crate::op::Slot;
@@ -7,14 +7,14 @@ use hashbrown::HashMap;
 use p4lang::ir::{ControlId, ExternId, ParserId};
 use p4lang::source::Span;
 
-/// A block that an architecture runs.
+/// A block that an architecture runs, such as the ingress parser.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Block {
     /// Index into [`Bindings::blocks`].
     pub number: u32,
 }
 
-/// The unit that a block is an instance of.
+/// The parser or control of the program that a block runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitId {
     Parser(ParserId),
@@ -22,25 +22,25 @@ pub enum UnitId {
     Control(ControlId),
 }
 
-/// A block's unit, and the first slots of its parameters (`None`: the packet).
+/// A block's parser or control, and the first slots of its parameters.
 #[derive(Debug, Clone)]
 pub struct BoundBlock {
-    /// The unit that runs.
+    /// The parser or control that the block runs.
     pub unit: UnitId,
-    /// First slots of the parameters, in order.
+    /// First slots of the parameters, in order; `None` for the packet.
     pub params: Vec<Option<Slot>>,
     /// Number of slots of each parameter.
     pub sizes: Vec<u32>,
-    /// TNA: gates of a deparser.
+    /// TNA: slots that decide whether the deparser's requests have an effect.
     pub gates: Gates,
-    /// For a parser that other blocks may directly follow: its result slots.
+    /// For a parser that other blocks may directly follow: the slots of its results; otherwise `None`.
     pub left: Option<ParserResults>,
 }
 
-/// Results of a parser for later blocks, besides its parameters.
+/// Slots of a parser's results for later blocks, besides its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct ParserResults {
-    /// Slot of its error, written after `cleared`.
+    /// Slot of the parser's error, written after `cleared`.
     pub error: Slot,
     /// Slot that is set to 0, whatever the parser wrote.
     pub cleared: Slot,
@@ -51,13 +51,13 @@ pub struct ParserResults {
 pub struct InlineList {
     /// Position of the call in the source.
     pub span: Span,
-    /// Number of the list.
+    /// Number of the field list, above those of declared lists.
     pub index: u64,
-    /// First slot and size of each field that it keeps.
+    /// First slot and number of slots of each field that the list keeps.
     pub kept: Vec<(Slot, u32)>,
 }
 
-/// Decisions of a load that bind every executor.
+/// Positions of blocks, tables and extern objects that all executors share.
 #[derive(Debug, Clone, Default)]
 pub struct Bindings {
     /// Blocks in the order in which the architecture bound them.
@@ -66,29 +66,29 @@ pub struct Bindings {
     pub objects: Vec<Object>,
     /// Registers, indexed by the number in [`Object::Register`].
     pub registers: Vec<RegisterPlan>,
-    /// Index of each table in the state.
+    /// Index of each table in the state, by control and number of the table in it.
     pub tables: HashMap<(ControlId, u32), u32>,
     /// Index of each value set in the state, by name.
     pub value_sets: HashMap<String, u32>,
-    /// The table of each direct counter or meter that works when called.
+    /// Index of the table of each direct counter or meter that works when called.
     pub direct: HashMap<ExternId, u32>,
-    /// Index of each profile in the state.
+    /// Index of each action profile in the state.
     pub profiles: HashMap<ExternId, u32>,
-    /// PSA: slots that the architecture copies from ingress's deparser to egress's parser: from, to, count.
+    /// PSA: slots that the architecture copies from ingress's deparser to egress's parser: from, to, number of slots.
     pub carried: Vec<(Slot, Slot, u32)>,
-    /// v1model: slots of the functions' requests.
+    /// v1model: slots of the extern functions' requests, such as a clone.
     pub requests: Requests,
     /// v1model: field lists of the deprecated calls.
     pub inline_lists: Vec<InlineList>,
-    /// Steps that a loop iteration or parser state takes, by source position; one if absent.
+    /// Number of steps that a loop iteration or parser state takes, by source position; 1 if absent.
     pub rounds: HashMap<Span, u32>,
-    /// v1model: digest instance of a call, by source position.
+    /// v1model: number of the digest that a call of `digest` sends, by source position of the call.
     pub digests: Vec<(Span, u32)>,
-    /// v1model: index of the generator of `random`.
+    /// v1model: index of the random number generator for `random`; `None`: the program does not call it.
     pub random: Option<u32>,
-    /// TNA: table, first word and number of words of each direct register.
+    /// TNA: index of the table, first word and number of words of each direct register.
     pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
-    /// TNA: registers that a packet may execute twice, with their units in the state.
+    /// TNA: registers that a packet may execute twice, each with its index in [`crate::state::Pass::executed`].
     pub executed_twice: HashMap<ExternId, u32>,
 }
 
@@ -96,116 +96,116 @@ pub struct Bindings {
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterPlan {
     pub bank: u32,
-    /// First word within a row.
+    /// Index of a cell's first word in a row of the bank.
     pub offset: u32,
-    /// Number of words of a cell.
+    /// Number of words of a cell of the register.
     pub words: u32,
 }
 
-/// The compiled form of an extern instance.
+/// The compiled form of an extern object: its kind, and its position in the state.
 #[derive(Debug, Clone, Copy)]
 pub enum Object {
-    /// Index into the code's registers.
+    /// A register: index into [`Bindings::registers`].
     Register(u32),
     Counter(u32),
-    /// A direct counter of the table that names it.
+    /// A direct counter of the table that names it; counts when called.
     DirectCounter,
-    /// A direct counter that counts at each hit without a call.
+    /// A direct counter that counts at each hit of a table entry without a call.
     AutomaticCounter,
     /// A direct meter of the table that names it; executed when called.
     DirectMeter,
-    /// A direct meter that is executed at each hit without a call.
+    /// A direct meter that is executed at each hit of a table entry without a call.
     AutomaticMeter,
     Meter(u32),
-    /// A hash with this algorithm.
+    /// A hash object with this algorithm.
     Hash(Algorithm),
-    /// A checksum unit and its algorithm.
+    /// A checksum object: index of its unit in the state, and its algorithm.
     Checksum(u32, Algorithm),
     InternetChecksum(u32),
-    /// Index into the generators.
+    /// A random number generator: index into the state's generators.
     Random(u32),
-    /// Index into the names.
+    /// A digest: index into the state's digest names.
     Digest(u32),
-    /// An object without methods.
+    /// An extern object without methods.
     Passive,
-    /// An object that only TNA has.
+    /// An extern object that only TNA has.
     Tofino(TofinoObject),
 }
 
 /// An extern object that only TNA has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TofinoObject {
-    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: the first argument is the register
-    /// or selector.
+    /// `RegisterAction…`, `DirectRegisterAction…`, `MinMaxAction…`, `SelectorAction`: the constructor's first argument is the
+    /// register or selector.
     RegisterAction,
-    /// A direct register of the table that names it: words of each entry's cell.
+    /// A direct register, whose cells are in the entries of the table that names it.
     DirectRegister,
-    /// A register parameter of one cell: index into the code's registers.
+    /// A register parameter, which has one cell: index into the code's registers.
     RegisterParam(u32),
-    /// A filter, see [`crate::externs::filter`]: index into the filters.
+    /// An indexed filter, see [`crate::externs::filter`]: index into the state's filters.
     Filter(u32),
-    /// A direct filter of the table that names it.
+    /// A direct filter of the table that names it: index into the state's filters.
     DirectFilter(u32),
     Checksum(u32),
-    /// A parser counter: the slot of its value, 8 bits, signed.
+    /// A parser counter: the slot of its value, which has 8 bits and a sign.
     ParserCounter(Slot),
     Mirror,
     Resubmit,
     Pktgen,
-    /// `MathUnit`: index into the code's math units.
+    /// A math unit: index into the code's math units.
     MathUnit(u32),
 }
 
-/// Slots that gate a deparser's requests: a request is ignored while its slot is 0.
+/// Slots that gate a deparser's requests: a request has no effect while its slot is 0; `None`: it always has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Gate of `Mirror.emit`.
+    /// Slot that gates `Mirror.emit`.
     pub mirror: Option<Slot>,
-    /// Gate of `Resubmit.emit`.
+    /// Slot that gates `Resubmit.emit`.
     pub resubmit: Option<Slot>,
-    /// Gate of `Digest.pack`.
+    /// Slot that gates `Digest.pack`.
     pub digest: Option<Slot>,
 }
 
-/// Slots of requests; each holds 0, or a number + 1.
+/// Slots of v1model's requests; each holds 0 for no request, or a number + 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requests {
-    /// Clone session.
+    /// Slot of the clone session.
     pub clone: Slot,
-    /// Field list that the clone keeps.
+    /// Slot of the number of the field list that the clone keeps.
     pub clone_list: Slot,
-    /// Field list that the resubmitted packet keeps.
+    /// Slot of the number of the field list that the resubmitted packet keeps.
     pub resubmit: Slot,
-    /// Field list that the recirculated packet keeps.
+    /// Slot of the number of the field list that the recirculated packet keeps.
     pub recirculate: Slot,
-    /// Length to which the packet is truncated, in bytes.
+    /// Slot of the length to which the packet is truncated, in bytes.
     pub truncate: Slot,
-    /// Whether a `verify_checksum` failed: 0 or 1.
+    /// Slot of whether a `verify_checksum` failed: 0 or 1.
     pub checksum_error: Slot,
 }
 
-/// The requests of a program; each is 0, or a number + 1.
+/// The values of a v1model program's requests; each is 0 for no request, or a number + 1.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestValues {
-    /// Clone session.
+    /// Clone session + 1.
     pub clone: u64,
-    /// Field list that the clone keeps.
+    /// Number of the field list that the clone keeps, + 1.
     pub clone_list: u64,
-    /// Field list that the resubmitted packet keeps.
+    /// Number of the field list that the resubmitted packet keeps, + 1.
     pub resubmit: u64,
-    /// Field list that the recirculated packet keeps.
+    /// Number of the field list that the recirculated packet keeps, + 1.
     pub recirculate: u64,
-    /// Length to which the packet is truncated, in bytes.
+    /// Length to which the packet is truncated in bytes, + 1.
     pub truncate: u64,
 }
 
 impl Requests {
-    /// Number of requests.
+    /// Number of slots of requests.
     pub const COUNT: u32 = 6;
-    /// Number of requests that a program makes itself, which come first.
+    /// Number of requests that extern calls make directly, all but the checksum error; their slots come first.
     const ASKED: usize = 5;
 
-    /// The slots of all requests; slot 0 for a program without requests.
+    /// The slots of all requests; slot 0 several times for a program without requests.
     pub fn slots(&self) -> impl Iterator<Item = Slot> {
         [
             self.clone,
@@ -233,7 +233,7 @@ impl Requests {
         }
     }
 
-    /// Clears the requests of ingress except for the truncation; the result of the verification stays.
+    /// Clears the requests of ingress, except for the truncation, which is set, and the checksum error.
     #[inline(always)]
     pub fn clear(&self, frame: &mut [u64], truncate: u64) {
         let first = self.clone as usize;
@@ -242,7 +242,7 @@ impl Requests {
         }
     }
 
-    /// Requests in consecutive slots.
+    /// The requests in consecutive slots, starting at `first`.
     pub fn at(first: Slot) -> Requests {
         Requests {
             clone: first,
@@ -256,7 +256,7 @@ impl Requests {
 }
 
 impl Bindings {
-    /// The inline lists, with their indices.
+    /// The field lists of deprecated calls: number, and first slot and number of slots of each kept field.
     pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
         let lists = self.inline_lists.iter();
         lists.map(|list| (list.index, list.kept.clone()))

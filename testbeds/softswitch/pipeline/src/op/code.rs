@@ -8,38 +8,38 @@ use crate::op::codec::{Codec, LayoutField};
 use crate::op::lanes::Lanes;
 use crate::table::KeyPlan;
 
-/// An element of a stack.
+/// An element of a header stack at an index that is known at run time.
 #[derive(Debug, Clone, Copy)]
 pub struct Element {
     /// First slot of the stack: its `nextIndex`, followed by the elements.
     pub stack: Slot,
-    /// Number of elements.
+    /// Number of elements of the stack.
     pub count: u32,
-    /// Slots per element.
+    /// Number of slots per element.
     pub stride: u32,
     pub index: Slot,
 }
 
-/// The layout of a value in bytes, most significant bit first.
+/// The layout of a value in packet bytes, most significant bit first.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
-    /// Total number of fixed bits.
+    /// Number of bits of the value, without the varbit field.
     pub bits: u32,
-    /// Total number of slots.
+    /// Number of slots that the value takes in the frame.
     pub slots: u32,
-    /// Whether the first slot is a validity bit.
+    /// Whether the value's first slot is a header's validity.
     pub header: bool,
     pub fields: Vec<LayoutField>,
-    /// Index into `fields` of the varbit field.
+    /// Index into `fields` of the varbit field; `None`: there is none.
     pub varbit: Option<usize>,
-    /// Codec of the fields, if there is no varbit field.
+    /// Plan to move the fields, if there is no varbit field.
     pub codec: Codec,
-    /// Whether the codec's loads suffice to read the value: a header of whole bytes that is not tiny.
+    /// Whether the codec's loads suffice to read the value: a header of at least 8 whole bytes, without fields that need more.
     pub plain: bool,
 }
 
 impl Layout {
-    /// Computes the codec; called once all fields are present.
+    /// Computes the codec, after all fields were added.
     pub fn seal(&mut self) {
         if self.varbit.is_none() {
             self.codec = Codec::new(&self.fields, self.bits);
@@ -48,16 +48,16 @@ impl Layout {
     }
 }
 
-/// Joined fields with slot and width, the most significant first: all of them are in the first one's slot.
+/// Fields that share the slot of the first of them: slot and width in bits of each, the most significant field first.
 #[derive(Debug, Clone)]
 pub struct Coalesced(pub Vec<(Slot, u32)>);
 
-/// An operation beyond 64 bits. Widths are in bits.
+/// An operation on values of more than 64 bits: operands are first slot and width in bits.
 #[derive(Debug, Clone, Copy)]
 pub struct WidePlan {
-    /// The operation.
+    /// The operation to apply.
     pub op: WideOp,
-    /// Destination and its width.
+    /// First slot and width in bits of the destination.
     pub d: (Slot, u32),
     pub a: (Slot, u32),
     pub b: (Slot, u32),
@@ -72,100 +72,100 @@ pub enum WideOp {
     Binary(p4lang::ir::BinOp),
     BitNot,
     Neg,
-    /// Zero-extends, sign-extends, or cuts.
+    /// Extends the value with zeroes or its sign, or cuts it, to the destination's width.
     Cast,
-    /// Takes bits from bit `lo` on, as many as `d` is wide.
+    /// Takes bits from this bit on, as many as the destination is wide.
     Slice(u32),
-    /// Replaces bits of `a` from bit `lo` on by `b`.
+    /// Replaces the bits of `a` from this bit on by `b`.
     Insert(u32),
-    /// `a ++ b`
+    /// Concatenation `a ++ b`.
     Concat,
-    /// The value, or 2⁶⁴ − 1 if it is larger.
+    /// Sets the destination to the value, or to 2⁶⁴ − 1 if the value is larger.
     Saturate,
 }
 
-/// An application of a table.
+/// An application of a table in the code.
 #[derive(Debug, Clone)]
 pub struct Apply {
-    /// Index into the run-time tables.
+    /// Index of the table in the state.
     pub table: u32,
-    /// Slots of the key, field by field.
+    /// First slot of each field of the key, in order.
     pub key: Vec<Slot>,
-    /// The plan by which the key is packed.
+    /// The plan by which the key is packed from the frame.
     pub plan: KeyPlan,
-    /// The table's actions.
+    /// The table's actions, in order.
     pub actions: Vec<Reached>,
-    /// Position to continue at if no action runs.
+    /// Position in the code at which execution continues if no action runs.
     pub end: Target,
-    /// Slot that is set to whether an entry was hit.
+    /// Slot that is set to whether a table entry matched; `None`: the program does not read it.
     pub hit: Option<Slot>,
-    /// Slot that is set to the action's index.
+    /// Slot that is set to the chosen action's index; `None`: the program does not read it.
     pub action_run: Option<Slot>,
-    /// Whether the direct counter counts without a call.
+    /// Whether the table's direct counter counts each hit without a call.
     pub counts: bool,
-    /// Slot that is set to the direct meter's color.
+    /// Slot that is set to the color that the direct meter gives without a call; `None`: there is no such meter.
     pub colour: Option<Slot>,
-    /// The table's action profile.
+    /// The use of the table's action profile; `None`: the table has none.
     pub profile: Option<ProfilePlan>,
-    /// Whether the table records data about each packet: a counter, a meter, a time.
+    /// Whether applying the table records data about the packet: in a counter, a meter or an idle timer.
     pub notes: bool,
 }
 
 impl Apply {
-    /// The positions at which execution may continue.
+    /// The positions in the code at which execution may continue after the table was applied.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
         self.actions.iter().map(|a| a.target).chain([self.end])
     }
 
-    /// The positions at which execution may continue, mutable.
+    /// The positions in the code at which execution may continue after the table was applied, mutable.
     pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Target> {
         let targets = self.actions.iter_mut().map(|a| &mut a.target);
         targets.chain([&mut self.end])
     }
 }
 
-/// An action of a table's application.
+/// The code and the parameters of an action that a table application may run.
 #[derive(Debug, Clone)]
 pub struct Reached {
     /// Position of the action's code.
     pub target: Target,
-    /// Slots of the action's parameters.
+    /// Slots of the action's parameters from the table entry.
     pub params: Vec<Slot>,
 }
 
-/// How a table uses its action profile.
+/// The use of an action profile by a table.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfilePlan {
-    /// Index into the run-time profiles.
+    /// Index of the action profile in the state.
     pub profile: u32,
-    /// Index of the table among the profile's tables.
+    /// Index of the table among the tables that use the profile.
     pub place: u32,
-    /// Layout and first slot of the fields that the selector hashes.
+    /// The fields that the selector hashes: index of their layout, and first slot; `None`: there is no selector.
     pub data: Option<(u32, Slot)>,
 }
 
-/// A computation of a hash.
+/// The plan to compute a hash.
 #[derive(Debug, Clone, Copy)]
 pub struct HashPlan {
     pub algorithm: Algorithm,
     pub layout: u32,
     pub data: Slot,
-    /// Slot of the result.
+    /// Slot to which the hash is written.
     pub d: Slot,
-    /// Width of the result.
+    /// Width of the hash in bits.
     pub w: u8,
-    /// Slots of base and maximum: base + hash mod max.
+    /// Slots of `base` and `max`, for base + hash mod max; `None`: the hash itself.
     pub bounds: Option<(Slot, Slot)>,
-    /// Whether bits that do not fill bytes are padded on the left (PSA, as on BMv2) or on the right.
+    /// Whether data of an incomplete byte is padded on the left (PSA, as on BMv2) instead of the right.
     pub pad_left: bool,
-    /// Whether the payload after the parser's position is hashed too.
+    /// Whether the packet's payload, after the parser's position, is hashed too.
     pub payload: bool,
-    /// Whether the hash is just the Internet checksum of the fields.
+    /// Whether the hash equals the Internet checksum of the fields, which is faster.
     pub is_sum: bool,
 }
 
 impl HashPlan {
-    /// Completes the plan; called once the layout is sealed.
+    /// Completes the plan, after the data's layout was sealed.
     pub fn seal(&mut self, layout: &Layout) {
         // 2^16 is 1 modulo 2^16 − 1, so a field counts at its position; but padding on the left shifts it.
         let in_place = !self.pad_left || layout.bits.is_multiple_of(8);
@@ -178,61 +178,61 @@ impl HashPlan {
     }
 }
 
-/// An element that a packet met.
+/// A parser state, table or action, as a trace records it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// A parser state: names of parser and state.
+    /// The names of a parser and of its state that the packet entered.
     State(String, String),
-    /// A table's name.
+    /// The name of a table that was applied.
     Table(String),
-    /// An action's name.
+    /// The name of an action that ran.
     Action(String),
 }
 
-/// The code, and the data that it refers to.
+/// The code of a program, and the data that its instructions refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
     pub bindings: Bindings,
-    /// Errors that the machine itself raises.
+    /// Numbers of the parser errors that the machine itself raises.
     pub errors: ErrorCodes,
     /// Instructions of all blocks.
     pub ops: Vec<Op>,
-    /// Start of each block's code, in the order of [`Bindings::blocks`].
+    /// Position of the first instruction of each block, in the order of [`Bindings::blocks`].
     pub entries: Vec<Target>,
-    /// Whether each block writes nothing but the frame and the packet.
+    /// For each block, whether it writes nothing but the frame and the packet.
     pub quiet: Vec<bool>,
-    /// Whether each block does nothing.
+    /// For each block, whether it does nothing.
     pub empty: Vec<bool>,
-    /// Bodies for [`Op::Lanes`].
+    /// Rolled-up loops for [`Op::Lanes`].
     pub lanes: Vec<Lanes>,
-    /// Constants, the values of the first slots.
+    /// Constants: the values of the frame's first slots, which are never written.
     pub constants: Vec<u64>,
-    /// Number of slots of the frame.
+    /// Number of slots of the frame, including constants.
     pub frame: u32,
-    /// Plans for [`Op::Wide`].
+    /// Plans of the operations for [`Op::Wide`].
     pub wide: Vec<WidePlan>,
-    /// Elements of stacks.
+    /// Elements of header stacks, for the instructions that access them.
     pub elements: Vec<Element>,
-    /// Layouts for packets, hashes, checksums.
+    /// Layouts of values that are moved to or from packets, hashes and checksums.
     pub layouts: Vec<Layout>,
-    /// Fields that share a slot.
+    /// Groups of fields that share a slot.
     pub coalesced: Vec<Coalesced>,
-    /// Applications for [`Op::Apply`].
+    /// Table applications for [`Op::Apply`].
     pub applies: Vec<Apply>,
     pub registers: Vec<RegisterPlan>,
-    /// Plans for [`Op::Hash`].
+    /// Plans of the hashes for [`Op::Hash`].
     pub hashes: Vec<HashPlan>,
-    /// Index of each value set, and the slots and widths of its key.
+    /// For [`Op::InValueSet`]: index of the value set in the state, and slots and widths in bits of the key.
     pub value_sets: Vec<(u32, Vec<(Slot, u32)>)>,
     pub maths: Vec<crate::externs::math::MathUnit>,
-    /// For [`Op::Digest`]: digest instance and layout.
+    /// For [`Op::Digest`]: number of the digest, and index of the message's layout.
     pub digests: Vec<(u32, u32)>,
-    /// Marks for [`Op::Trace`].
+    /// States, tables and actions that [`Op::Trace`] records.
     pub marks: Vec<Mark>,
 }
 
 impl Code {
-    /// Moves each joined field to its own slot, as the reference executor expects.
+    /// Moves each field that shares a slot to its own slot, as the reference executor expects.
     pub fn spread(&self, frame: &mut [u64]) {
         for Coalesced(fields) in &self.coalesced {
             let mut value = frame[fields[0].0 as usize];
@@ -243,7 +243,7 @@ impl Code {
         }
     }
 
-    /// Joins the fields again, as the machine expects.
+    /// Moves fields that share a slot back to that slot, as the machine expects; the inverse of [`Self::spread`].
     pub fn gather(&self, frame: &mut [u64]) {
         for Coalesced(fields) in &self.coalesced {
             let mut value = 0;
@@ -255,7 +255,8 @@ impl Code {
         }
     }
 
-    /// Which positions are reached by a jump.
+    /// For each instruction, whether a block starts there, or a jump or table leads to it. `reached`: instructions that may
+    /// run.
     pub fn landings(&self, reached: &[bool]) -> Vec<bool> {
         let mut landed = vec![false; self.ops.len() + 1];
         for entry in &self.entries {
@@ -274,25 +275,25 @@ impl Code {
         landed
     }
 
-    /// Whether a block need not run if its packet and its parameters are not used afterwards.
+    /// Whether a block may be skipped if its packet and its parameters are not used afterwards.
     pub fn is_quiet(&self, block: Block) -> bool {
         self.quiet.get(block.number as usize).is_some_and(|q| *q)
     }
 
-    /// Whether a block does nothing.
+    /// Whether a block of the program does nothing, so that it may be skipped.
     #[inline]
     pub fn is_empty(&self, block: Block) -> bool {
         self.empty.get(block.number as usize).is_some_and(|e| *e)
     }
 
-    /// Records which blocks do nothing.
+    /// Records for each block whether it does nothing.
     pub fn note_empty(&mut self) {
         let first = |entry: &Target| self.ops.get(*entry as usize);
         let empty = |entry: &Target| matches!(first(entry), None | Some(Op::End));
         self.empty = self.entries.iter().map(empty).collect();
     }
 
-    /// Records which blocks are quiet. Blocks are consecutive, each with its `End`.
+    /// Records which blocks write nothing but the frame and the packet. Blocks are consecutive, each with an `End` instruction.
     pub fn note_quiet(&mut self) {
         let quiet = |entry: &Target| {
             let rest = self.ops.iter().skip(*entry as usize);
@@ -317,7 +318,7 @@ impl Code {
     }
 }
 
-/// Values of `error` that the machine itself raises, in the program's numbering.
+/// Numbers, in the program's numbering, of the parser errors that the machine itself raises.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ErrorCodes {
     pub packet_too_short: u64,

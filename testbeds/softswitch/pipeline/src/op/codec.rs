@@ -1,37 +1,37 @@
 //! Moves the fields of a value between slots and bytes, by plans that are computed at load.
 //!
-//! A field of up to 64 bits within eight bytes takes one load and two shifts; runs of aligned 32-bit fields take a loop
-//! that vectorizes. All other fields are left to `fields`, which works bit by bit.
+//! A field of up to 64 bits within eight bytes takes one load and two shifts; runs of aligned 32-bit fields take a loop that
+//! vectorizes. All other fields are left to `exec::fields`, which works bit by bit.
 
 use crate::bits;
 use crate::simd::widest;
 
 #[derive(Debug, Clone, Copy)]
 pub struct LayoutField {
-    /// First slot, relative to the value's first slot.
+    /// First slot of the field, relative to the value's first slot.
     pub slot: u32,
-    /// First bit, relative to the value's first bit, without a preceding varbit field.
+    /// Position of the field's first bit, relative to the value's first bit, without a preceding varbit field.
     pub offset: u32,
-    /// Width in bits (of a varbit field: the maximum).
+    /// Width of the field in bits (of a varbit field: the maximum).
     pub width: u32,
 }
 
-/// The plan for one layout without a varbit.
+/// The plan to move the fields of one layout without a varbit between slots and bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Codec {
-    /// Length of the value in bytes, the last one padded.
+    /// Length of the value in bytes, including the padded last byte.
     bytes: usize,
     loads: Vec<Load>,
     runs: Vec<FieldRun>,
     rest: Vec<LayoutField>,
     stores: Vec<Store>,
     pieces: Vec<Piece>,
-    /// Terms of slots that hold at most 32 bits.
+    /// Contributions to the checksum of slots that hold at most 32 bits.
     narrow: Vec<Term>,
     wide: Vec<Term>,
 }
 
-/// `slot` = the big-endian word at byte `from` << `left` >> `right`.
+/// The load of a field: slot = the big-endian 64-bit word at byte `from` << `left` >> `right`.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     slot: u32,
@@ -40,7 +40,7 @@ struct Load {
     right: u8,
 }
 
-/// `n` fields of 32 bits from `byte` on, in slots from `slot` on.
+/// A run of `n` fields of 32 bits each, in bytes from `byte` on and in slots from `slot` on.
 #[derive(Debug, Clone, Copy)]
 struct FieldRun {
     slot: u32,
@@ -48,11 +48,11 @@ struct FieldRun {
     n: u32,
 }
 
-/// An operation that produces bytes in order.
+/// A step that appends bytes of the value, in order.
 #[derive(Debug, Clone, Copy)]
 enum Store {
     Run(FieldRun),
-    /// Words of the pieces from `first` to before `end`; of the last word, the remaining `bytes`.
+    /// Appends the words of the pieces with index `first` to `end` − 1; of the last word, only the remaining `bytes`.
     Words {
         first: u32,
         end: u32,
@@ -60,28 +60,28 @@ enum Store {
     },
 }
 
-/// A part of a word: the slot << `left` >> `right`.
+/// A slot's contribution to an appended 64-bit word: the slot << `left` >> `right`.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     slot: u32,
     left: u8,
     right: u8,
-    /// Whether the piece completes the word.
+    /// Whether the piece is the last of its word.
     last: bool,
 }
 
-/// A slot's contribution to the one's complement sum: both halves << `shift`; a narrow field has only one.
+/// A slot's contribution to the one's complement sum: both 32-bit halves << `shift`; a narrow field has only one half.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     slot: u32,
     shift: u32,
 }
 
-/// Minimum length of a run that is worth a loop.
+/// Minimum number of fields in a run of 32-bit fields that is worth a loop.
 pub const RUN: usize = 4;
 
 impl Codec {
-    /// A codec for consecutive fields from bit 0 on, with `bits` bits in total.
+    /// Computes the plan for consecutive fields from bit 0 on, with `bits` bits in total.
     pub fn new(fields: &[LayoutField], bits: u32) -> Codec {
         let mut codec = Codec {
             bytes: bits.div_ceil(8) as usize,
@@ -134,7 +134,7 @@ impl Codec {
         }
     }
 
-    /// Divides adjacent fields, which start at a byte, into words.
+    /// Divides adjacent fields, the first of which starts at a byte, into appended words.
     fn words(&mut self, fields: &[LayoutField]) {
         let (Some(first), Some(last)) = (fields.first(), fields.last()) else {
             return;
@@ -160,7 +160,7 @@ impl Codec {
         });
     }
 
-    /// The part of a field in the 64 bits from `word` on, limb by limb.
+    /// Adds the contribution of a field to the 64 bits from bit `word` on, limb by limb.
     fn piece(&mut self, field: &LayoutField, word: u32) {
         let (word, end) = (i64::from(word), i64::from(field.offset + field.width));
         for limb in 0..field.width.div_ceil(64) {
@@ -195,12 +195,12 @@ impl Codec {
         }
     }
 
-    /// Whether [`Codec::load_all`] suffices to read the value.
+    /// Whether [`Codec::load_all`] suffices to read a value: it has 8 bytes or more, and no field takes several loads.
     pub fn is_plain(&self) -> bool {
         self.bytes >= 8 && self.rest.is_empty()
     }
 
-    /// Reads the fields of a plain value from its bytes.
+    /// Reads the fields of a value from its bytes, if [`Self::is_plain`].
     #[inline(always)]
     pub fn load_all(&self, frame: &mut [u64], bytes: &[u8]) {
         for run in &self.runs {
@@ -216,7 +216,7 @@ impl Codec {
         }
     }
 
-    /// Reads the fields of the value at `packet[at / 8 ..]`, which is complete.
+    /// Reads the fields of the value that starts at bit `at` of the packet, which contains all of it.
     pub fn read(&self, frame: &mut [u64], packet: &[u8], at: usize) {
         if !at.is_multiple_of(8) {
             return self.read_unaligned(frame, packet, at);
@@ -268,8 +268,8 @@ impl Codec {
         }
     }
 
-    /// Appends the value, with the last byte padded with zeroes. Words are appended whole, and excess bytes of the last
-    /// one are cut off.
+    /// Appends the value's bytes to `out`, with the last byte padded with zeroes. Words are appended whole, and excess bytes of
+    /// the last one are cut off.
     #[inline(always)]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
         let start = out.len();
@@ -314,7 +314,7 @@ impl Codec {
     }
 }
 
-/// Appends the words of these pieces.
+/// Appends the words that these pieces form.
 #[inline(always)]
 fn store(pieces: &[Piece], frame: &[u64], out: &mut Vec<u8>) {
     let mut word = 0;
@@ -354,7 +354,7 @@ impl FieldRun {
     }
 }
 
-/// Number of fields of 32 bits that are consecutive from here on, in slots and in bytes.
+/// Number of 32-bit fields at the start of `fields` that are consecutive in slots and in bytes.
 pub fn run_length(fields: &[LayoutField]) -> usize {
     let Some(first) = fields.first().filter(|f| f.offset.is_multiple_of(8)) else {
         return 0;

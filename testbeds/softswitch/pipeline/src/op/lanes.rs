@@ -1,4 +1,4 @@
-//! Instructions on many consecutive values at once. The compiler finds them repeated value by value (`compile::roll`).
+//! Executes the same instructions for many consecutive values, for which the compiler found them repeated (`compile::roll`).
 //!
 //! A lane is one of those values. An operand is a run of slots with one slot per lane, or one slot that all lanes read;
 //! jumps depend on values that all lanes share, so that all take the same path. This module knows nothing of sums or
@@ -9,16 +9,16 @@ use crate::externs::register::Bank;
 use crate::op::Slot;
 use crate::simd::widest;
 
-/// The lanes of an operand.
+/// The slots that an operand has in the lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// All lanes read this slot.
+    /// All lanes read this one slot.
     Same(Slot),
-    /// Consecutive slots from this one on, one per lane.
+    /// Each lane has one of consecutive slots, starting at this slot.
     Run(Slot),
 }
 
-/// A binary operation on two lanes.
+/// A binary operation, executed lane by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
     Add,
@@ -50,7 +50,7 @@ pub enum LaneOp {
         b: Slot,
         to: u32,
     },
-    /// Copies if the guard, which all lanes share, is not zero.
+    /// Copies `s` to `d` in all lanes if slot `g`, the guard, is not zero.
     MovIf {
         g: Slot,
         d: Slot,
@@ -60,7 +60,7 @@ pub enum LaneOp {
         d: Slot,
         s: Lane,
     },
-    /// A binary operation in `w` bits.
+    /// Applies a binary operation to values of `w` bits in all lanes.
     Binary {
         what: Binary,
         w: u8,
@@ -68,7 +68,7 @@ pub enum LaneOp {
         a: Lane,
         b: Lane,
     },
-    /// Reads registers that are adjacent in a bank's row.
+    /// Reads a cell of one register per lane; the registers are adjacent in the bank's row `index`.
     Read {
         bank: u32,
         offset: u32,
@@ -81,7 +81,7 @@ pub enum LaneOp {
         index: Slot,
         s: Lane,
     },
-    /// Updates registers and a run: registers = run = run ∘ registers, the run only if the guard is not zero.
+    /// Updates adjacent registers and the slots `run`: cell = slot ∘ cell, then slot = cell only if slot `g` is not zero.
     Update {
         what: Binary,
         w: u8,
@@ -91,23 +91,23 @@ pub enum LaneOp {
         g: Slot,
         run: Slot,
     },
-    /// Sets the slot to its final value, after it held the value of every lane in turn.
+    /// Sets slot `d` to the value that it has after the last lane, as if the lanes had been executed one by one.
     Last {
         d: Slot,
         s: Lane,
     },
-    /// An instruction that was removed.
+    /// No operation: an instruction that was removed.
     Nothing,
 }
 
 impl LaneOp {
-    /// The jump target, if any.
+    /// The jump target of the instruction; `None` if it does not jump.
     pub fn target(&self) -> Option<u32> {
         let mut op = *self;
         op.target_mut().copied()
     }
 
-    /// The jump target, mutable.
+    /// The jump target of the instruction, mutable; `None` if it does not jump.
     pub fn target_mut(&mut self) -> Option<&mut u32> {
         match self {
             LaneOp::Jump(to)
@@ -120,16 +120,16 @@ impl LaneOp {
     }
 }
 
-/// A body for `n` lanes.
+/// A sequence of instructions that is executed for `n` lanes.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
-    /// Number of lanes.
+    /// Number of lanes: of repetitions that the loop replaces.
     pub n: u32,
-    /// Instructions, in order.
+    /// Instructions of the body, in order.
     pub ops: Vec<LaneOp>,
 }
 
-/// Expands to the expression with `f` as the operation in `w` bits, compiled for each operation.
+/// Expands to an expression in which `f` is the operation in `w` bits, compiled separately for each operation.
 macro_rules! by_operation {
     ($what:expr, $w:expr, |$f:ident| $run:expr) => {{
         let m = mask($w.into());
@@ -158,11 +158,11 @@ macro_rules! by_operation {
     }};
 }
 
-/// Number of lanes processed at a time: two registers' worth on the smallest x86-64.
+/// Number of lanes processed at a time: those that fill two vector registers of the smallest x86-64.
 const CHUNK: usize = 8;
 
 impl Lanes {
-    /// Runs the body once for all lanes.
+    /// Executes the instructions, each for all lanes before the next.
     pub fn run(&self, frame: &mut [u64], banks: &mut [Bank]) {
         widest(
             #[inline(always)]
@@ -271,7 +271,7 @@ fn copy(frame: &mut [u64], n: usize, d: Slot, s: Lane) {
     }
 }
 
-/// Applies `f` lane by lane. `d` may equal `a` or `b`, but must not overlap them otherwise.
+/// Sets `d` = `f(a, b)` in `n` lanes. `d` may equal `a` or `b`, but must not overlap them otherwise.
 #[inline(always)]
 fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u64) -> u64) {
     let d = d as usize;
@@ -316,7 +316,7 @@ fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u
     }
 }
 
-/// Fills `n` slots from `d` on, a chunk at a time, and the rest one by one.
+/// Sets `n` slots from `d` on to results of a function, [`CHUNK`] lanes at a time, and the rest one by one.
 #[inline(always)]
 fn each(
     frame: &mut [u64],

@@ -1,9 +1,9 @@
-//! Parts of the frame that an architecture accesses: parameters of its blocks, and fields of its metadata.
+//! Groups of frame slots that an architecture accesses: parameters of its blocks, and fields of its metadata.
 
 use super::Slot;
 
-/// A scalar of the metadata: its slot and its bits. A field that the program's include file does not declare is the first
-/// slot, whose constant is 0, with no bits.
+/// A scalar field of the metadata: its slot, and the mask of its bits. A field that the program's include file does not declare
+/// is the first slot, whose constant is 0, with no bits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MetaField {
     pub(crate) slot: Slot,
@@ -16,17 +16,17 @@ impl MetaField {
         frame[self.slot as usize] = value & self.mask;
     }
 
-    /// The field's slot, if the field exists.
+    /// The field's slot; `None` if the include file does not declare the field.
     pub(crate) fn slot(self) -> Option<Slot> {
         (self.mask != 0).then_some(self.slot)
     }
 
-    /// The field's bits within the slot.
+    /// The mask of the field's bits within its slot.
     pub(crate) fn mask(self) -> u64 {
         self.mask
     }
 
-    /// The field restricted to some of its bits.
+    /// The field restricted to the bits of a mask.
     pub(crate) fn bits(self, mask: u64) -> MetaField {
         MetaField {
             mask: self.mask & mask,
@@ -34,7 +34,7 @@ impl MetaField {
         }
     }
 
-    /// The slot after the field, in which a field of TNA's metadata has its validity.
+    /// The slot after the field as a field: there, a field of TNA's metadata has its validity.
     pub(crate) fn following(self) -> MetaField {
         self.slot().map_or(self, |slot| MetaField {
             slot: slot + 1,
@@ -48,7 +48,7 @@ impl MetaField {
     }
 }
 
-/// The slots of a parameter.
+/// The slots of a block's parameter: the first slot, and their number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     pub(crate) slot: Slot,
@@ -66,7 +66,7 @@ impl Region {
         &frame[self.slot as usize..(self.slot + self.size) as usize]
     }
 
-    /// Copies the deparser's output for the next parser; the types are equal (the package's type parameters).
+    /// Copies the slots of the deparser's output to the next parser's parameter; the package makes their types equal.
     pub(crate) fn copy_from(self, frame: &mut [u64], from: Region) {
         let n = self.size.min(from.size) as usize;
         frame.copy_within(

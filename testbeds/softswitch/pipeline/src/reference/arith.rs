@@ -1,7 +1,7 @@
 //! Operations on scalars (P4_16 8.5 to 8.9, casts 8.11), on integers of any size.
 //!
-//! Undefined bits of operands make bits of the result undefined: for bitwise operations, comparisons for equality and
-//! shifts by a known number exactly those that depend on them, for other operations all.
+//! Undefined bits of operands make bits of the result undefined: for bitwise operations, comparisons for equality and shifts by
+//! a known number exactly those result bits that depend on them, for other operations all result bits.
 
 use super::bits::{Bits, ones};
 use num_bigint::{BigInt, BigUint};
@@ -25,7 +25,7 @@ pub fn not(a: &Bits) -> Bits {
     }
 }
 
-/// `==`, as `bool`
+/// `==` of two scalars, as a `bool` whose bit may be undefined.
 pub fn equal(a: &Bits, b: &Bits) -> Bits {
     let undefined = &a.undefined | &b.undefined;
     let known = ones(a.width.max(b.width)) ^ &undefined;
@@ -37,7 +37,7 @@ pub fn equal(a: &Bits, b: &Bits) -> Bits {
     }
 }
 
-/// A unary operation.
+/// Applies a unary operation to a scalar.
 pub fn unary(op: UnOp, a: &Bits) -> Bits {
     match op {
         UnOp::Not | UnOp::BitNot => not(a),
@@ -45,7 +45,7 @@ pub fn unary(op: UnOp, a: &Bits) -> Bits {
     }
 }
 
-/// A binary operation; `signed` if the operands are `int<W>`.
+/// Applies a binary operation to two scalars; `signed` if the operands are `int<W>`.
 pub fn binary(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     let (x, y) = (a.int(signed), b.int(signed));
     let zero = BigInt::ZERO;
@@ -79,7 +79,7 @@ pub fn binary(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     }
 }
 
-/// The nearest value of the type (P4_16 8.6: "saturating").
+/// The value of `bit<width>`, or of `int<width>` if `signed`, that is nearest to `n` (P4_16 8.6: "saturating").
 fn saturated(n: BigInt, width: u32, signed: bool) -> BigInt {
     let (low, high) = match (signed, width) {
         (_, 0) => (BigInt::ZERO, BigInt::ZERO),
@@ -92,7 +92,7 @@ fn saturated(n: BigInt, width: u32, signed: bool) -> BigInt {
     n.clamp(low, high)
 }
 
-/// `<<` and `>>` (P4_16 8.6, 8.7): bits beyond the width are lost, `>>` of `int<W>` copies the sign.
+/// Applies `<<` or `>>` (P4_16 8.6, 8.7): bits beyond the width are lost, `>>` of `int<W>` copies the sign.
 fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     let w = a.width;
     // Distances beyond the width count as the width.
@@ -112,7 +112,7 @@ fn shift(op: BinOp, a: &Bits, b: &Bits, signed: bool) -> Bits {
     tainted(shifted, &[b])
 }
 
-/// A cast between scalars: cut, or extended by the sign if the source is `int<W>`.
+/// Casts a scalar to another width: cuts it, or extends it by zeroes, by its sign if `signed` (`int<W>`).
 pub fn cast(a: &Bits, width: u32, signed: bool) -> Bits {
     if width <= a.width {
         let cut = |n: &BigUint| n & ones(width);
@@ -130,7 +130,7 @@ pub fn cast(a: &Bits, width: u32, signed: bool) -> Bits {
     }
 }
 
-/// The result, fully undefined if any bit of an operand is undefined.
+/// The result, with all bits undefined if any bit of an operand is undefined.
 fn tainted(result: Bits, operands: &[&Bits]) -> Bits {
     if operands.iter().all(|o| o.undefined == BigUint::ZERO) {
         return result;

@@ -5,21 +5,21 @@ use num_bigint::{BigInt, BigUint, Sign};
 /// A bit string of known width: `bool` (1), `bit<W>`, `int<W>` in two's complement, `error` and enums (32).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bits {
-    /// Width in bits.
+    /// Width of the bit string in bits.
     pub width: u32,
-    /// The value, below 2^width.
+    /// The value as a number below 2^width.
     pub value: BigUint,
-    /// Bits that the specification leaves undefined; all 0 unless undefined bits are marked.
+    /// Mask of the bits that the specification leaves undefined; 0 unless undefined bits are marked.
     pub undefined: BigUint,
 }
 
-/// 2^width − 1
+/// The number 2^width − 1, all bits set.
 pub fn ones(width: u32) -> BigUint {
     (BigUint::from(1u8) << width) - 1u8
 }
 
 impl Bits {
-    /// A defined value, cut to the width.
+    /// A fully defined value, cut to `width` bits.
     pub fn new(width: u32, value: impl Into<BigUint>) -> Bits {
         let value = value.into();
         Bits {
@@ -33,7 +33,7 @@ impl Bits {
         }
     }
 
-    /// An integer modulo 2^width.
+    /// A fully defined value: the integer modulo 2^width.
     pub fn from_int(width: u32, value: &BigInt) -> Bits {
         if value.sign() != Sign::Minus {
             return Bits::new(width, value.magnitude().clone());
@@ -47,7 +47,7 @@ impl Bits {
         Bits::new(1, u8::from(value))
     }
 
-    /// The decimal digits, as two's complement or unsigned.
+    /// The decimal digits of the value as `int<W>` if `signed`, else as `bit<W>`.
     pub fn decimal(&self, signed: bool) -> String {
         let negative = signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1);
         match negative {
@@ -61,7 +61,7 @@ impl Bits {
         self.value != BigUint::ZERO
     }
 
-    /// The number as `int<W>` if `signed`, else as `bit<W>`.
+    /// The value as a number: as `int<W>` if `signed`, else as `bit<W>`.
     pub fn int(&self, signed: bool) -> BigInt {
         let value = BigInt::from(self.value.clone());
         if signed && self.width > 0 && self.value.bit(u64::from(self.width) - 1) {
@@ -71,12 +71,12 @@ impl Bits {
         }
     }
 
-    /// The number, or `u64::MAX` if it is larger.
+    /// The value as an unsigned number; `u64::MAX` if it is larger.
     pub fn u64(&self) -> u64 {
         u64::try_from(&self.value).unwrap_or(u64::MAX)
     }
 
-    /// Bits `hi ..= lo` (P4_16 8.6).
+    /// Bits `hi ..= lo` of the value (P4_16 8.6).
     pub fn slice(&self, hi: u32, lo: u32) -> Bits {
         let width = hi - lo + 1;
         let part = |n: &BigUint| (n >> lo) & ones(width);
@@ -87,7 +87,7 @@ impl Bits {
         }
     }
 
-    /// The value with the bits from `lo` on replaced by `part`.
+    /// The value with its bits from bit `lo` on replaced by `part`.
     pub fn insert(&self, lo: u32, part: &Bits) -> Bits {
         let hole = ones(part.width) << lo;
         let put = |whole: &BigUint, part: &BigUint| {
@@ -101,7 +101,7 @@ impl Bits {
         }
     }
 
-    /// `self ++ low` (P4_16 8.6)
+    /// Concatenation `self ++ low` (P4_16 8.6).
     pub fn concat(&self, low: &Bits) -> Bits {
         Bits {
             width: self.width + low.width,

@@ -1,7 +1,7 @@
-//! Calls with copy-in/copy-out (P4_16 6.8): arguments are evaluated from left to right, those of `in` and `inout`
-//! parameters are copied in, the body runs on its own variables, and `out` and `inout` parameters are copied out from
-//! left to right, in the order of the arguments, to l-values that were resolved before the call. Copying out also happens
-//! on `exit` (12.5), and when a parser rejects, so that a sub-parser's headers are as if its caller had extracted them.
+//! Calls with copy-in/copy-out (P4_16 6.8): arguments are evaluated from left to right, those of `in` and `inout` parameters
+//! are copied in, the body runs on variables of its own, and `out` and `inout` parameters are copied out from left to right, in
+//! the order of the arguments, to l-values that were resolved before the call. Copying out also happens on `exit` (12.5), and
+//! when a parser rejects, so that a sub-parser's headers are as if its caller had extracted them.
 
 use super::value::Value;
 use super::var_path::VarPath;
@@ -10,11 +10,11 @@ use crate::op::Mark;
 use p4lang::ast::Direction;
 use p4lang::ir::{ActionId, Arg, Args, ControlId, FunctionId, Param, ParserId, Type, Var};
 
-/// An evaluated argument.
+/// An evaluated argument of a call.
 pub(crate) struct Passed {
-    /// Initial value of the parameter.
+    /// Value of the parameter when the body starts.
     pub value: Value,
-    /// Place to which the parameter is copied out.
+    /// L-value to which the parameter is copied out after the call; `None` for an `in` parameter.
     pub to: Option<VarPath>,
 }
 
@@ -80,7 +80,7 @@ impl<'p> Interpreter<'_, 'p> {
         returned(result)
     }
 
-    /// Evaluates an argument for a parameter of this type.
+    /// Evaluates an argument of a call for a parameter of this type.
     pub(crate) fn pass(&mut self, arg: &'p Arg, ty: &Type) -> Result<Passed> {
         Ok(match arg {
             Arg::In(e) => Passed {
@@ -113,8 +113,8 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    /// Calls an action of the current control, whose variables it sees. `entry`: values of the control plane's
-    /// parameters; a call from a body passes these as arguments too.
+    /// Calls an action of the current control, whose variables it sees. `entry`: values of the control plane's parameters;
+    /// `None`: a body calls the action, and passes these values as arguments.
     pub(crate) fn call_action(
         &mut self,
         id: ActionId,
@@ -164,7 +164,7 @@ impl<'p> Interpreter<'_, 'p> {
         returned(result)
     }
 
-    /// Records a mark if the code contains it.
+    /// Records that the packet met a state, table or action, if the code contains this mark.
     pub(crate) fn mark(&mut self, mark: &Mark) {
         let found = self.code.marks.iter().position(|m| m == mark);
         if let Some(i) = found.filter(|_| self.marks.len() < crate::config::TRACE_LIMIT) {
@@ -173,7 +173,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// `return` only ends the unit that contains it.
+/// Continues after a `return`, which only ends the parser, control, action or function that contains it.
 fn returned(result: Result<()>) -> Result<()> {
     match result {
         Err(Stop::Return) => Ok(()),

@@ -6,22 +6,22 @@ use super::{Interpreter, Result};
 use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{ExternId, Type};
 
-/// The language extensions of an architecture. Each folder of `arch` has one implementation.
+/// The externs of an architecture, for the interpreter. Each folder of `arch` has one implementation.
 pub(crate) trait Interpreted: std::fmt::Debug + Sync {
-    /// Interprets a call that evaluates its arguments itself. False: the method is not one of these.
+    /// Interprets a method call that evaluates its arguments itself. Returns false if the method is not of that kind.
     fn call_whole<'p>(&self, _: &mut Interpreter<'_, 'p>, _: MethodCall<'p>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Converts the values of a call to those that the method takes.
+    /// Converts the argument values of a method call to the values that the method takes.
     fn arguments(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>, _: &mut [Value]) {}
 
-    /// Whether the packet has requested this method's result.
+    /// Whether the packet has requested the result of the called method from the deparser.
     fn is_requested(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
         true
     }
 
-    /// Performs the call; returns the result as a value of type `ty`.
+    /// Performs a method call on its argument values; returns the result as a value of type `ty`.
     fn perform(
         &self,
         interpreter: &mut Interpreter<'_, '_>,
@@ -32,12 +32,12 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
         Ok(Performed::Now(interpreter.perform(call, values, ty)))
     }
 
-    /// The color that a meter's arguments after its index give, if any.
+    /// The previous color, if a meter's arguments after its index contain it.
     fn colour_so_far(&self, _: &mut Interpreter<'_, '_>, _: &[Value]) -> Option<u64> {
         None
     }
 
-    /// A meter's color under the name given in its constructor.
+    /// The number that a meter's constructor gives for a color.
     fn coloured(&self, _: &Interpreter<'_, '_>, _: ExternId, colour: u64) -> u64 {
         colour
     }
@@ -50,10 +50,10 @@ pub(crate) trait Interpreted: std::fmt::Debug + Sync {
     ) -> Result<()>;
 }
 
-/// The result of a method.
+/// The result of a method call.
 pub(crate) enum Performed {
-    /// The result, if the method has one.
+    /// The result is known now; `None`: the method has none.
     Now(Option<Value>),
-    /// The result is available only at the end of the parser.
+    /// The result is known only at the end of the parser.
     Later,
 }

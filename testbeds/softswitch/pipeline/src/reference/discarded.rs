@@ -1,9 +1,9 @@
-//! Gives results that a program discards a variable each, because a trace prints them like other results.
+//! Adds a variable for each result of a call that a program discards, because a trace prints these results too.
 
 use p4lang::ir::{LValue, Program, Stmt, StmtKind, Type, Var, VarId, visit, visit_mut};
 use std::sync::Arc;
 
-/// The program with such variables; unchanged if it discards no result.
+/// The program with a variable for each discarded result; unchanged if it discards none.
 pub(crate) fn kept(program: &Arc<Program>) -> Arc<Program> {
     if !blocks(program).any(discards) {
         return Arc::clone(program);

@@ -1,5 +1,5 @@
-//! Expressions. They have no side effects (p4lang hoists calls), so the order of evaluation is visible only in parsers,
-//! where `next` and `last` may raise an error.
+//! Evaluates expressions, which have no side effects (p4lang hoists calls), so the order of evaluation is visible only in
+//! parsers, where `next` and `last` may raise an error.
 
 use super::arith;
 use super::bits::Bits;
@@ -9,7 +9,7 @@ use num_bigint::BigUint;
 use p4lang::ir::{BinOp, Expr, ExprKind, Type};
 
 impl Interpreter<'_, '_> {
-    /// Evaluates an expression.
+    /// Evaluates an expression to a value.
     pub(crate) fn expr(&mut self, e: &Expr) -> Result<Value> {
         Ok(match &e.kind {
             ExprKind::Const(value) => Value::constant(self.program, &e.ty, value),
@@ -59,8 +59,8 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// `&&` and `||`: the right side is evaluated only if the left does not determine the result (8.5), or is undefined.
-    /// If the right side alone determines the result, it is defined.
+    /// Evaluates `&&` or `||`: the right side only if the left does not determine the result (8.5), or is undefined. If the
+    /// right side alone determines the result, it is defined.
     fn logical(&mut self, op: BinOp, a: &Expr, b: &Expr) -> Result<Bits> {
         let left = self.expr(a)?.bits();
         let decides = left.is_true() == (op == BinOp::LogOr);
@@ -76,7 +76,7 @@ impl Interpreter<'_, '_> {
         Ok(arith::binary(op, &left, &right, false))
     }
 
-    /// Evaluates a condition.
+    /// Evaluates a condition; reports an undefined result as a decision that `what` describes.
     pub(crate) fn truth(&mut self, e: &Expr, what: &str) -> Result<bool> {
         let bits = self.expr(e)?.bits();
         self.influences(&bits, || what.into());
@@ -91,7 +91,7 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// Casts scalars according to P4_16 8.11, lists and structs field by field.
+    /// Casts a value: scalars according to P4_16 8.11, lists and structs field by field.
     fn cast(&mut self, value: Value, from: &Type, to: &Type) -> Value {
         match value {
             Value::Bits(bits) => Value::Bits(arith::cast(&bits, width(to), is_signed(from))),
@@ -106,14 +106,14 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Reports that undefined bits influence a decision.
+    /// Reports a decision, described by `what`, if any of these bits is undefined.
     pub(crate) fn influences(&mut self, bits: &Bits, what: impl FnOnce() -> String) {
         if bits.undefined != BigUint::ZERO {
             self.watch.undefined(what(), self.program, self.span);
         }
     }
 
-    /// Reports that undefined bits anywhere in a value influence a decision.
+    /// Reports a decision, described by `what`, if any bit of the value is undefined.
     pub(crate) fn influences_all(&mut self, value: &Value, what: impl FnOnce() -> String) {
         if self.watch.fill.marks() && value.has_undefined() {
             self.watch.undefined(what(), self.program, self.span);

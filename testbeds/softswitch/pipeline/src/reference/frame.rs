@@ -1,4 +1,4 @@
-//! Conversion of block parameters between values and the frame's slots.
+//! Converts block parameters between the interpreter's values and the 64-bit slots of the machine's frame.
 //!
 //! A scalar takes one slot per 64 bits, low limb first; a varbit its length in bits, then its limbs; a header its
 //! validity, then its fields; a stack its `nextIndex`, then its elements; a field with its own validity is followed by
@@ -15,20 +15,20 @@ use p4lang::ast::StructKind;
 use p4lang::ir::{Program, Type};
 use std::collections::BTreeMap;
 
-/// The undefined bits of the frame: valid as long as a slot holds the value that was written with them.
+/// The undefined bits of the frame: an item is valid as long as the slot holds the value that was written with it.
 #[derive(Debug, Default)]
 pub struct Shadow {
     slots: Marks,
-    /// Undefined bits of a deparser's output for the next parser, until the next output.
+    /// Undefined bits of a deparser's output, for the next parser; the next output replaces them.
     left: Marks,
 }
 
-/// For each slot: the word, and its undefined bits.
+/// For each slot number: the word in the slot, and the mask of its undefined bits.
 type Marks = BTreeMap<usize, (u64, u64)>;
 
 impl Shadow {
-    /// Starts a pass: the architecture has rewritten the frame, possibly with words that an earlier pass left undefined
-    /// there. The parts `carried` from the previous deparser are undefined at their new position.
+    /// Starts a pass: the architecture has rewritten the frame, possibly with words that an earlier pass left undefined there.
+    /// Slots `carried` from the previous deparser (from, to, count) are undefined at their new position.
     pub fn begin(&mut self, carried: &[(Slot, Slot, u32)]) {
         self.slots.clear();
         for (from, to, size) in carried {
@@ -60,14 +60,14 @@ impl Shadow {
         reader.value(ty)
     }
 
-    /// The undefined bits of a slot.
+    /// Mask of the undefined bits of a slot.
     pub fn undefined(&self, frame: &[u64], slot: Slot) -> u64 {
         let written = self.slots.get(&(slot as usize));
         let written = written.filter(|(word, _)| frame.get(slot as usize) == Some(word));
         written.map_or(0, |(_, mask)| *mask)
     }
 
-    /// Writes a value, with or without the fields of invalid headers; `leaves`: for the next parser.
+    /// Writes a value to the frame, with the fields of invalid headers if `keeps_fields`; `leaves`: for the next parser.
     pub fn write(
         &mut self,
         frame: &mut [u64],
@@ -93,14 +93,14 @@ impl Shadow {
     }
 }
 
-/// Converts a value to slots, for registers, keys and action parameters.
+/// Converts a value to 64-bit words, for registers, keys and action parameters.
 pub fn to_words(value: &Value) -> Vec<u64> {
     let mut words = Vec::new();
     slots(value, false, &mut words, &mut Vec::new());
     words
 }
 
-/// Converts slots to a value; missing words are 0.
+/// Converts words from index `at` on to a value; missing words are 0. Also returns the index after the last word read.
 pub fn from_words(program: &Program, ty: &Type, words: &[u64], at: usize) -> (Value, usize) {
     let shadow = Shadow::default();
     let mut reader = Reader {
@@ -123,7 +123,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next slot and its undefined bits.
+    /// Reads the next slot: its word, and the mask of its undefined bits.
     fn word(&mut self) -> (u64, u64) {
         let word = self.words.get(self.at).copied().unwrap_or(0);
         let undefined = self.shadow.undefined(self.words, self.at as Slot);
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A field that is followed by its validity.
+    /// Reads the validity that follows a metadata field, and returns the field with it.
     fn own(&mut self, bits: Bits) -> Value {
         match self.word().0 {
             0 => Value::Own(false, self.fill.bits(bits.width)),
@@ -209,7 +209,7 @@ impl Reader<'_> {
     }
 }
 
-/// Appends the slots of a value and their undefined bits.
+/// Appends the 64-bit words of a value, and for each word the mask of its undefined bits.
 fn slots(value: &Value, keeps_fields: bool, words: &mut Vec<u64>, undefined: &mut Vec<u64>) {
     let mut push = |bits: &Bits, n: u32| {
         for (to, from) in [

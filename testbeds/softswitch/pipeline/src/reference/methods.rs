@@ -1,4 +1,4 @@
-//! Methods of extern objects. They share the machine's state; arguments and results are values.
+//! Interprets methods of extern objects. Their state is shared with the machine; arguments and results are values.
 
 use super::bits::{Bits, ones};
 use super::dialect::Performed;
@@ -56,7 +56,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The result of a call, read back from its destination for the trace.
+    /// Type and value of a call's result, read from its destination for the trace; `None` without result or tracing.
     pub(crate) fn value_at(&mut self, result: Option<&'p LValue>) -> Result<Option<(Type, Value)>> {
         let Some(lvalue) = result.filter(|_| self.watch.steps) else {
             return Ok(None);
@@ -66,7 +66,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(Some((place.ty, value)))
     }
 
-    /// Values of `in` arguments in order, and the place of the first `out` argument.
+    /// Evaluates the `in` arguments of a call, in order, and resolves the l-value of the first `out` argument, if there is one.
     pub(crate) fn extern_args(&mut self, args: &'p [Arg]) -> Result<(Vec<Value>, Option<VarPath>)> {
         let (mut values, mut out) = (Vec::new(), None);
         for arg in args {
@@ -82,7 +82,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok((values, out))
     }
 
-    /// Performs the call; returns the result as a value of type `ty`.
+    /// Performs a method call on its argument values; returns the result as a value of type `ty`, if the method has one.
     pub(crate) fn perform(
         &mut self,
         call: MethodCall<'_>,
@@ -163,7 +163,7 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// The color that a direct meter gives for the entry found; the arguments may contain the previous color.
+    /// The color that a direct meter gives the packet at the table entry found; the arguments may contain the previous color.
     fn metered_directly(&mut self, id: ExternId, arguments: &[Value]) -> Option<u64> {
         let table = *self.code.bindings.direct.get(&id)? as usize;
         let colours = self.state.tables[table].spec.direct_meter.as_ref()?.colours;
@@ -175,7 +175,7 @@ impl<'p> Interpreter<'_, 'p> {
         Some(self.state.tables[table].mark(found, before, self.now_ns, length))
     }
 
-    /// The color that a cell of a meter gives.
+    /// The color that the cell of an indexed meter gives the packet; the arguments may contain the previous color.
     fn metered(&mut self, meter: u32, index: u64, arguments: &[Value]) -> u64 {
         let before = self.dialect.colour_so_far(self, arguments);
         let length = self.state.counted(self.packet.len());
@@ -204,7 +204,7 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// A `Checksum` collects its data, for any algorithm.
+    /// Interprets a method of a `Checksum`, which collects its data, for any algorithm.
     fn data_checksum(
         &mut self,
         (unit, algorithm): (u32, Algorithm),
@@ -225,7 +225,7 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// Queues a digest message, if it fits.
+    /// Queues a digest message with the scalars of `data`; counts it as lost if the queue is full.
     pub(crate) fn digest(&mut self, instance: u32, data: &Value) {
         let mut scalars = Vec::new();
         list(data, &mut scalars);
@@ -241,8 +241,8 @@ impl<'p> Interpreter<'_, 'p> {
             .push_back(DigestMessage { name, fields });
     }
 
-    /// `base + hash mod max` in `width` bits, or the hash itself. PSA pads data to bytes on the left, as BMv2 does;
-    /// v1model on the right.
+    /// Computes `base + hash mod max` in `width` bits; without `bounds`, the hash itself. PSA pads data to bytes on the left,
+    /// as BMv2 does; v1model on the right.
     pub(crate) fn hash(
         &mut self,
         algorithm: Algorithm,
@@ -270,7 +270,7 @@ impl<'p> Interpreter<'_, 'p> {
         hash & u64::try_from(ones(width)).unwrap_or(u64::MAX)
     }
 
-    /// The name of an enum member.
+    /// The name of a constant that is an enum member; `None` for other constants.
     pub(crate) fn member(&self, value: &Const) -> Option<&'p str> {
         let Const::Enum(id, i) = value else {
             return None;
@@ -280,7 +280,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// The scalars of a value as a control plane sees them: each header's validity before its fields.
+/// Appends the scalars of a value as the control plane sees them: each header's validity before its fields.
 fn list(value: &Value, scalars: &mut Vec<Bits>) {
     match value {
         Value::Header { valid, fields } => {

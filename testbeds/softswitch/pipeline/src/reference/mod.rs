@@ -1,10 +1,9 @@
 //! The second executor: a plain interpreter that walks p4lang's IR, statement by statement, on values of any size.
 //!
-//! It is written for comparison with the specification (P4_16 1.2.5; section numbers are beside the code), not for speed.
-//! It shares the decisions of a load ([`crate::op::bindings`]) and the state of tables and extern objects with the
-//! machine ([`crate::exec`]); a block's parameters are read from the frame at its start and written back at its end. It
-//! runs whatever needs a closer look: packets that are traced, reads of undefined values, and tests that compare both
-//! executors.
+//! It is written for comparison with the specification (P4_16 1.2.5; section numbers are beside the code), not for speed. It
+//! shares the decisions of a load ([`crate::op::bindings`]) and the state of tables and extern objects with the machine
+//! ([`crate::exec`]); a block's parameters are read from the frame at its start and written back at its end. It runs what needs
+//! a closer look: packets that are traced, reads of undefined values, and tests that compare both executors.
 //!
 //! ```text
 //! value, arith     values, operations      place, expr      l-values, expressions
@@ -48,21 +47,21 @@ use std::sync::Arc;
 use value::Value;
 use watch::Watch;
 
-/// Why the following statements do not run.
+/// The reason why the statements after the current one do not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Break,
     Continue,
     Return,
-    /// `exit` (P4_16 12.5), or the step limit in a loop.
+    /// `exit` (P4_16 12.5), or the step limit is reached in a loop.
     Exit,
-    /// The parser's `reject` (P4_16 13.4).
+    /// The parser rejects the packet (P4_16 13.4).
     Reject,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
-/// The unit whose names are in scope.
+/// The parser, control or function whose names are in scope.
 #[derive(Clone, Copy)]
 pub(crate) enum EnvUnit<'p> {
     Parser(&'p Parser),
@@ -70,47 +69,47 @@ pub(crate) enum EnvUnit<'p> {
     Function,
 }
 
-/// A running unit, with its variables by number.
+/// A parser, control or function that is running, with the values of its variables by number.
 pub(crate) struct Env<'p> {
     pub(crate) scope: EnvUnit<'p>,
     pub(crate) declared: &'p [Var],
     pub(crate) vars: Vec<Value>,
 }
 
-/// A register action's method that is running.
+/// The method of a register action (TNA) that is running.
 #[derive(Clone)]
 pub(crate) struct RunningMethod<'p> {
     pub(crate) action: &'p Action,
-    /// The cell's original value.
+    /// The original value of the register's cell, for predicates.
     pub(crate) original: Value,
 }
 
-/// State of the interpreter between blocks.
+/// The interpreter's state that lasts from block to block.
 #[derive(Debug)]
 pub(crate) struct Reference {
     dialect: &'static dyn Interpreted,
     program: Arc<Program>,
     pub(crate) watch: Watch,
     shadow: frame::Shadow,
-    /// Colors that automatic direct meters gave last.
+    /// Colors that automatic direct meters gave the packet last, by meter.
     colours: BTreeMap<ExternId, u64>,
 }
 
-/// Results of a block besides its effects.
+/// Counts of failures in the run of one block.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) out_of_steps: bool,
     pub(crate) failed_assertions: u64,
 }
 
-/// State that a block may change.
+/// State that the run of a block may change.
 pub(crate) struct Memory<'a> {
     pub(crate) frame: &'a mut [u64],
     pub(crate) state: &'a mut State,
     pub(crate) marks: &'a mut Vec<u32>,
 }
 
-/// One run of one block.
+/// The run of one block in the interpreter.
 pub(crate) struct Interpreter<'a, 'p> {
     pub(crate) dialect: &'static dyn Interpreted,
     pub(crate) program: &'p Program,
@@ -123,21 +122,21 @@ pub(crate) struct Interpreter<'a, 'p> {
     pub(crate) watch: &'a mut Watch,
     pub(crate) colours: &'a mut BTreeMap<ExternId, u64>,
     pub(crate) marks: &'a mut Vec<u32>,
-    /// Number of bits read so far.
+    /// Number of bits of the packet that the parser has read so far.
     pub(crate) cursor: usize,
-    /// Remaining number of parser states and loop iterations.
+    /// Remaining number of steps (parser states and loop iterations) of the block.
     pub(crate) steps: u32,
     pub(crate) error: u64,
     pub(crate) counts: Counts,
-    /// TNA: gates of the deparser.
+    /// TNA: slots that decide whether the deparser's mirror, resubmission and digest requests have an effect.
     pub(crate) gates: Gates,
-    /// TNA: whether the gate of mirrors is undefined. In ingress it is a value; the other gates are validities.
+    /// TNA: whether the slot that gates mirror requests is undefined. In ingress it is a value; the other gates are validities.
     pub(crate) undefined_mirror: bool,
-    /// TNA: checksums that are computed at the end of the parser.
+    /// TNA: residual checksums that are computed at the end of the parser.
     pub(crate) residuals: Vec<residual::Residual<'p>>,
-    /// TNA: the register action's method that is running.
+    /// TNA: the register action's method that is running; `None` outside of such methods.
     pub(crate) method: Option<RunningMethod<'p>>,
-    /// The running units, innermost last.
+    /// The running parser or control and the functions that it called, innermost last.
     pub(crate) envs: Vec<Env<'p>>,
     pub(crate) span: Span,
 }
@@ -164,7 +163,7 @@ impl Reference {
         }
     }
 
-    /// Runs one block against the frame and the state.
+    /// Runs one block of the program on the frame and the state.
     pub(crate) fn run(
         &mut self,
         code: &Code,
@@ -263,7 +262,7 @@ impl Reference {
         (ended, counts)
     }
 
-    /// Reports fields that a block has left undefined although the architecture uses them.
+    /// Reports metadata fields that a block has left undefined although the architecture decides by them.
     pub(crate) fn decides(
         &mut self,
         code: &Code,
@@ -285,12 +284,12 @@ impl Reference {
         }
     }
 
-    /// Takes the undefined bits out, to be restored when the frame is again as now.
+    /// Takes the record of undefined bits out, to be restored by [`Self::put_back`] when the frame is again as now.
     pub(crate) fn set_aside(&mut self) -> frame::Shadow {
         std::mem::take(&mut self.shadow)
     }
 
-    /// Restores the undefined bits of [`Reference::set_aside`].
+    /// Restores the record of undefined bits that [`Reference::set_aside`] returned.
     pub(crate) fn put_back(&mut self, shadow: frame::Shadow) {
         self.shadow = shadow;
     }
@@ -302,7 +301,8 @@ impl Reference {
         }
     }
 
-    /// The first parameter, or v1model request, that differs between two frames after a block.
+    /// Describes the first block parameter or v1model request that differs between two executors' frames; `None`: all are
+    /// equal.
     pub(crate) fn difference(
         &self,
         code: &Code,
@@ -347,7 +347,7 @@ fn is_intrinsic(program: &Program, ty: &Type) -> bool {
     annotations.any(|a| a.name == "__intrinsic_metadata")
 }
 
-/// A unit's scope, variables and parameters.
+/// The scope, variables and parameters of a parser or control.
 fn unit(program: &Program, unit: UnitId) -> (EnvUnit<'_>, &[Var], &[Param]) {
     match unit {
         UnitId::Parser(id) => {
@@ -366,7 +366,7 @@ fn unit(program: &Program, unit: UnitId) -> (EnvUnit<'_>, &[Var], &[Param]) {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Runs a block, however it ends.
+    /// Runs a block's parser or control from start to end.
     fn whole(&mut self, scope: EnvUnit<'p>) {
         let _ended = match scope {
             EnvUnit::Parser(parser) => {
@@ -392,8 +392,8 @@ impl<'p> Interpreter<'_, 'p> {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }
 
-    /// Takes the steps of an iteration or state at this position; if fewer are left, the block fails with
-    /// `ParserTimeout`.
+    /// Takes the steps of the loop iteration or parser state at this source position; if fewer are left, the block fails with
+    /// `ParserTimeout` and returns `otherwise`.
     fn step(&mut self, at: Span, otherwise: Stop) -> Result<()> {
         let cost = self.code.bindings.rounds.get(&at).copied();
         match self.steps.checked_sub(cost.unwrap_or(1)) {
@@ -409,7 +409,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Raises a parser error (P4_16 13.2): records it, and the parser rejects.
+    /// Raises a parser error (P4_16 13.2): records its number, and makes the parser reject the packet.
     pub(crate) fn fail<T>(&mut self, error: u64) -> Result<T> {
         self.error = error;
         let name = self.program.errors.get(error as usize);
@@ -418,7 +418,7 @@ impl<'p> Interpreter<'_, 'p> {
         Err(Stop::Reject)
     }
 
-    /// The number of an error of core.p4.
+    /// The number of the error with this name, as core.p4 declares it; 0 if there is none.
     pub(crate) fn error_named(&self, name: &str) -> u64 {
         let found = self.program.errors.iter().position(|e| e == name);
         found.unwrap_or(0) as u64

@@ -1,4 +1,4 @@
-//! Parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
+//! Interprets parsers (P4_16 section 13), `packet_in` (13.8) and `packet_out` (16.1).
 
 use super::bits::Bits;
 use super::expr::is_signed;
@@ -14,7 +14,7 @@ use p4lang::ir::{
 };
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Runs a parser from `start` to `accept`.
+    /// Runs a parser from its `start` state until it accepts or rejects the packet.
     pub(crate) fn parser_body(&mut self, parser: &'p Parser) -> Result<()> {
         self.block(&parser.init)?;
         let mut current = parser.states.first();
@@ -34,7 +34,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The target of a transition (13.6): the first case whose sets contain all keys.
+    /// The next state after a state's transition (13.6): the first case whose sets contain all keys.
     fn transition(&mut self, state: &'p State) -> Result<Target> {
         let (keys, cases) = match &state.transition {
             Transition::Direct(target) => return Ok(*target),
@@ -55,7 +55,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.fail(error)
     }
 
-    /// Whether a set contains key `i`.
+    /// Whether a set of a `select` case contains key number `i`.
     fn holds(
         &mut self,
         set: &'p Keyset,
@@ -102,7 +102,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(found.is_true())
     }
 
-    /// `extract` (13.8.1, 13.8.2).
+    /// Interprets `extract` (13.8.1, 13.8.2).
     pub(crate) fn extract(&mut self, header: &'p LValue, varbit: Option<&'p Expr>) -> Result<()> {
         let place = self.resolve(header)?;
         let types = field_types(self.program, &header.ty);
@@ -141,7 +141,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Advances the stack's index after extracting to `next`, or to a member of a union that is `next` (8.18).
+    /// Advances a stack's `nextIndex` after extracting to its `next`, or to a member of a union that is its `next` (8.18).
     fn advance_next(&mut self, header: &LValue, place: &VarPath) {
         let stack = match header.path.as_slice() {
             [stack @ .., Access::Next] | [stack @ .., Access::Next, Access::Field(_)] => {
@@ -156,7 +156,7 @@ impl<'p> Interpreter<'_, 'p> {
         });
     }
 
-    /// `advance` (13.8.4)
+    /// Interprets `advance` (13.8.4).
     pub(crate) fn advance(&mut self, bits: &'p Expr) -> Result<()> {
         let bits = self.expr(bits)?.bits();
         self.influences(&bits, || "the length of advance".into());
@@ -171,7 +171,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// `lookahead` (13.8.3)
+    /// Interprets `lookahead` (13.8.3).
     pub(crate) fn lookahead(&mut self, to: &'p LValue) -> Result<()> {
         let place = self.resolve(to)?;
         if self.whole_size(&to.ty) > self.remaining() {
@@ -184,7 +184,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// `emit` (16.1): valid headers, in order.
+    /// Interprets `emit` (16.1): appends the value's valid headers, in order.
     pub(crate) fn emit(&mut self, value: &Value, place: &VarPath) {
         match value {
             Value::Header { valid: false, .. } => {}
@@ -236,7 +236,7 @@ impl<'p> Interpreter<'_, 'p> {
         (self.packet.len() * 8 - self.cursor) as u64
     }
 
-    /// The size of a value that a packet contains on its own: TNA's headers end at a byte boundary.
+    /// Number of bits that a value of this type takes in a packet: TNA's headers end at a byte boundary.
     pub(crate) fn whole_size(&self, ty: &Type) -> u64 {
         match self.is_padded(ty) {
             true => self.size(ty).next_multiple_of(8),
@@ -244,7 +244,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Whether a header is padded to whole bytes.
+    /// Whether a header type is padded to whole bytes, as in TNA.
     fn is_padded(&self, ty: &Type) -> bool {
         let Type::Struct(id) = ty else { return false };
         let declared = &self.program.types[id.index()];
@@ -252,7 +252,7 @@ impl<'p> Interpreter<'_, 'p> {
         Rules::for_program(self.program).is_padded(declared) && !declared.fields.iter().any(varies)
     }
 
-    /// Number of bits of a type in a packet, without varbit fields.
+    /// Number of bits of a type's fields in a packet, without varbit fields and padding.
     fn size(&self, ty: &Type) -> u64 {
         match ty {
             Type::Struct(_) | Type::Tuple(_) | Type::Stack(..) => {
@@ -263,7 +263,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// The next bits of the packet as a value of this type; its varbit has `length` bits.
+    /// Reads the next bits of the packet as a value of this type; its varbit field takes `length` bits.
     fn take(&mut self, ty: &Type, length: u32) -> Value {
         match ty {
             Type::Varbit(most) => Value::Varbit(*most, self.take_bits(length)),

@@ -4,17 +4,17 @@ use super::bits::{Bits, ones};
 use crate::rules::InvalidFields;
 use num_bigint::BigUint;
 
-/// The source of undefined bits.
+/// The source of the contents of undefined bits.
 #[derive(Debug, Clone, Default)]
 pub struct Fill {
     /// State of the pattern's generator (SplitMix64); `None`: zeroes that count as defined.
     pattern: Option<u64>,
-    /// The fields of an invalid header if undefined bits are zeroes.
+    /// The contents of an invalid header's fields, if undefined bits are not marked.
     pub invalid: InvalidFields,
 }
 
 impl Fill {
-    /// Marks undefined bits and fills them from this seed.
+    /// Creates a source that marks undefined bits and fills them with a pattern from this seed.
     pub fn poison(seed: u64) -> Fill {
         Fill {
             pattern: Some(seed),
@@ -22,12 +22,12 @@ impl Fill {
         }
     }
 
-    /// Whether undefined bits are marked.
+    /// Whether undefined bits are marked as undefined.
     pub fn marks(&self) -> bool {
         self.pattern.is_some()
     }
 
-    /// Undefined bits of this width. A pattern is never 0, so that it differs from an architecture's zeroes.
+    /// Makes undefined bits of this width. A pattern is never 0, so that it differs from an architecture's zeroes.
     pub fn bits(&mut self, width: u32) -> Bits {
         if self.pattern.is_none() {
             return Bits::new(width, 0u8);

@@ -1,4 +1,4 @@
-//! Checksums of the data that a parser reads from some position on, computed at its end.
+//! Residual checksums (TNA): computed at a parser's end without the data that it reads from some position on.
 
 use super::Interpreter;
 use super::bits::Bits;
@@ -7,23 +7,23 @@ use super::var_path::VarPath;
 use p4lang::ir::Method;
 use p4lang::source::Span;
 
-/// A call of `subtract_all_and_deposit` that waits for the parser's end.
+/// A call of `subtract_all_and_deposit` whose result is computed at the parser's end.
 #[derive(Debug)]
 pub(crate) struct Residual<'p> {
-    /// Name of the checksum.
+    /// Name of the checksum object, for the trace.
     object: &'p str,
     call: Span,
     unit: u32,
-    /// Position of the parser, in bits.
+    /// Position from which on data is subtracted, in bits of the packet.
     start: usize,
-    /// Destination, in the unit at this depth.
+    /// L-value to which the result is written; its variable belongs to the running unit at index `depth` − 1.
     pub(crate) to: VarPath,
     pub(crate) depth: usize,
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// `subtract_all_and_deposit`: subtracts all data extracted from here on, and stores the rest at the end of the
-    /// parser.
+    /// Interprets `subtract_all_and_deposit`: remembers to subtract all data extracted from here on, and to store the rest at
+    /// the end of the parser.
     pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: VarPath) {
         let residual = Residual {
             object,
@@ -37,7 +37,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.residuals.push(residual);
     }
 
-    /// At the end of a unit, redirects pending results from its parameters to the arguments.
+    /// When a sub-parser or function ends, redirects results for its parameters to the arguments of the call.
     pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&VarPath) -> Option<VarPath>) {
         let depth = self.envs.len();
         self.residuals.retain_mut(|residual| {
@@ -57,7 +57,7 @@ impl<'p> Interpreter<'_, 'p> {
         });
     }
 
-    /// Computes the pending results at the end of the parser.
+    /// Computes the pending residual checksums at the end of the parser.
     pub(crate) fn settle_residuals(&mut self) {
         for residual in std::mem::take(&mut self.residuals) {
             let read = residual.start / 8..self.cursor / 8;

@@ -1,4 +1,4 @@
-//! Statements (P4_16 section 12).
+//! Interprets statements (P4_16 section 12).
 
 use super::bits::Bits;
 use super::value::Value;
@@ -8,7 +8,7 @@ use crate::call::{FunctionCall, MethodCall};
 use p4lang::ir::{Arm, Block, Const, Expr, LValue, Stmt, StmtKind};
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Runs statements in order.
+    /// Runs the statements of a block in order.
     pub(crate) fn block(&mut self, block: &'p Block) -> Result<()> {
         for stmt in block {
             let outer = std::mem::replace(&mut self.span, stmt.span);
@@ -149,7 +149,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.block(otherwise)
     }
 
-    /// 12.7; p4lang expands the fall-through.
+    /// Interprets a `switch` statement (12.7); p4lang has expanded the fall-through.
     fn switch(
         &mut self,
         value: &'p Expr,
@@ -165,7 +165,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.block(chosen.map_or(default, |(_, block)| block))
     }
 
-    /// 12.8
+    /// Interprets a loop (12.8).
     fn repeat(
         &mut self,
         before: &'p Block,
@@ -189,7 +189,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `push_front` and `pop_front` (8.18): moves the elements and `nextIndex`; new elements are invalid.
+    /// Interprets `push_front` and `pop_front` (8.18): moves the elements and `nextIndex`; new elements are invalid.
     fn shift(&mut self, var: p4lang::ir::VarId, steps: &[PathStep], n: u32, push: bool) {
         self.change(var, steps, |stack, fill| {
             let Value::Stack { next, elements } = stack else {

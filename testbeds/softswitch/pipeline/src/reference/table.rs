@@ -1,5 +1,4 @@
-//! Tables (P4_16 14.2): evaluates the keys, searches the entries one by one, and runs the entry's action or the default
-//! action.
+//! Interprets tables (P4_16 14.2): evaluates keys, compares the entries one by one, runs the entry's or the default action.
 
 use super::bits::{Bits, ones};
 use super::frame::{from_words, to_words};
@@ -90,7 +89,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// The action of the member or group that the found entry refers to; `None` if the entry has its own action.
+    /// The action of the member or group that the found table entry refers to; `None` if the entry has an action of its own.
     fn indirect(&mut self, table: &'p Table, index: usize) -> Result<Option<Bound>> {
         let implementation =
             property(table, "psa_implementation").or(property(table, "implementation"));
@@ -126,7 +125,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// A key in the form for the lookup.
+/// Converts a key field's value to the words that the lookup compares.
 pub(crate) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
     let mut words = to_words(key);
     if let (Some(top), Some(sign)) = (words.last_mut(), spec.sign()) {
@@ -135,12 +134,12 @@ pub(crate) fn sought(key: &Value, spec: &FieldSpec) -> Vec<u64> {
     words
 }
 
-/// Whether entries match the field: fields that a selector hashes are not matched.
+/// Whether table entries match this key field: they do not match fields that a selector hashes.
 pub(crate) fn is_matched(key: &Key) -> bool {
     !is_selected(key)
 }
 
-/// Whether a selector hashes the field.
+/// Whether a selector hashes this key field.
 fn is_selected(key: &Key) -> bool {
     key.match_kind == "selector"
 }

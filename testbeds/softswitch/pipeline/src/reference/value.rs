@@ -1,4 +1,4 @@
-//! Run-time values of the types in P4_16 section 7.
+//! Values of P4's types (P4_16 section 7) while the interpreter runs.
 
 use super::arith;
 use super::bits::Bits;
@@ -11,15 +11,15 @@ use p4lang::ir::{Const, FieldType, Program, Type};
 /// A value of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A scalar.
+    /// A scalar: `bool`, `bit<W>`, `int<W>`, `error` or an enum.
     Bits(Bits),
-    /// A scalar field of TNA's intrinsic metadata with its own validity, and that validity.
+    /// A scalar field of TNA's intrinsic metadata with a validity of its own: its validity, its bits.
     Own(bool, Bits),
-    /// A `varbit`: its maximum width, and its current bits.
+    /// A `varbit`: its maximum width in bits, and its current bits.
     Varbit(u32, Bits),
-    /// Struct or tuple.
+    /// A struct or tuple: its fields, in order.
     Struct(Vec<Value>),
-    /// A header. The fields of an invalid header are undefined.
+    /// A header. The fields of an invalid header may hold any value.
     Header {
         /// Whether the header is valid.
         valid: bool,
@@ -27,17 +27,17 @@ pub enum Value {
     },
     /// A header union: its members, of which at most one is valid.
     Union(Vec<Value>),
-    /// Header stack.
+    /// A header stack.
     Stack {
         next: u32,
-        /// Elements: headers or unions.
+        /// Elements of the stack: headers or unions.
         elements: Vec<Value>,
     },
-    /// A value of a type without run-time values.
+    /// A value of a type without run-time values, such as an extern object.
     Nothing,
 }
 
-/// Width of a scalar, in bits.
+/// Width of a scalar type, in bits.
 pub fn width(ty: &Type) -> u32 {
     match ty {
         Type::Bool => 1,
@@ -84,7 +84,7 @@ impl Value {
         }
     }
 
-    /// A constant of this type.
+    /// Converts a constant to a value of this type.
     pub fn constant(program: &Program, ty: &Type, value: &Const) -> Value {
         match value {
             Const::Bits { value, .. } => Value::Bits(Bits::new(width(ty), value.clone())),
@@ -106,7 +106,7 @@ impl Value {
         }
     }
 
-    /// A struct, tuple or valid header with these fields, or a stack with these elements and `nextIndex` 0 (8.20.1).
+    /// Creates a struct, tuple or valid header with these fields, or a stack with these elements and `nextIndex` 0 (8.20.1).
     pub fn composed(program: &Program, ty: &Type, fields: Vec<Value>) -> Value {
         match ty {
             Type::Struct(id) if program.types[id.index()].kind == StructKind::Header => {
@@ -133,7 +133,7 @@ impl Value {
         }
     }
 
-    /// Assigns a value; a field with its own validity becomes valid.
+    /// Assigns a value to this variable or field; a field with a validity of its own becomes valid.
     pub fn assign(&mut self, value: Value) {
         match (&mut *self, value) {
             (Value::Own(valid, bits), Value::Bits(value)) => (*valid, *bits) = (true, value),
@@ -141,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Sets fields that are invalid by their own validity to 0.
+    /// Sets to 0 the fields that are invalid by their own validity.
     pub fn clear_invalid_fields(&mut self) {
         match self {
             Value::Own(false, bits) => *bits = Bits::new(bits.width, 0u8),
@@ -150,7 +150,7 @@ impl Value {
         }
     }
 
-    /// The bits of a scalar; empty for other values.
+    /// The bits of a scalar; no bits for other values.
     pub fn bits(&self) -> Bits {
         match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => bits.clone(),
@@ -167,8 +167,8 @@ impl Value {
         }
     }
 
-    /// `==` (P4_16 8.17: headers are equal if both are invalid, or both valid with equal fields; 8.18: stacks, element by
-    /// element; 8.20: unions, if no member or the same one is valid, and equal). Returns a `bool`.
+    /// Compares two values by `==` (P4_16 8.17: headers are equal if both are invalid, or both valid with equal fields; 8.18:
+    /// stacks, element by element; 8.20: unions, if no member or the same one is valid, and equal). Returns a `bool`.
     pub fn equal(&self, other: &Value) -> Bits {
         let all = |a: &[Value], b: &[Value]| {
             let mut both = Bits::bool(a.len() == b.len());
@@ -203,7 +203,7 @@ impl Value {
         }
     }
 
-    /// All bits in order, most significant first: the value in packets, hashes and checksums.
+    /// All bits of the value in order, most significant first, as in packets, hashes and checksums.
     pub fn flat(&self) -> Bits {
         let fields: &[Value] = match self {
             Value::Bits(bits) | Value::Own(_, bits) | Value::Varbit(_, bits) => {

@@ -1,4 +1,4 @@
-//! L-values (P4_16 6.6): a path and its indices are resolved once (6.8); reads and writes then use the result.
+//! L-values (P4_16 6.6): resolves a path and its indices once (6.8), for later reads and writes.
 
 use super::value::Value;
 use super::{EnvUnit, Interpreter, Result};
@@ -6,30 +6,30 @@ use crate::reference::poison::Fill;
 use crate::rules::InvalidFields;
 use p4lang::ir::{Access, LValue, Type, VarId};
 
-/// A step of a resolved path.
+/// A step of a resolved path from a variable to a part of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathStep {
-    /// A field or member.
+    /// A field of a struct or header, or a member of a union, by number from 0.
     Field(u32),
-    /// Element of a stack, which may not exist.
+    /// An element of a stack by index, which may be out of range.
     Element(u64),
-    /// Bits `hi ..= lo`.
+    /// Bits `hi ..= lo` of a scalar.
     Slice(u32, u32),
 }
 
-/// A resolved l-value.
+/// A resolved l-value: a variable, and the path to a part of its value.
 #[derive(Debug, Clone)]
 pub struct VarPath {
-    /// Variable of the current unit.
+    /// Variable of the current parser, control or function.
     pub var: VarId,
-    /// Steps from the variable.
+    /// Steps from the variable to the part of its value.
     pub steps: Vec<PathStep>,
-    /// Type of the place.
+    /// Type of the l-value.
     pub ty: Type,
 }
 
 impl Interpreter<'_, '_> {
-    /// Resolves a path. In a parser `next` and `last` may raise `StackOutOfBounds` (8.18).
+    /// Resolves an l-value. In a parser, `next` and `last` may raise `StackOutOfBounds` (8.18).
     pub(crate) fn resolve(&mut self, lvalue: &LValue) -> Result<VarPath> {
         let mut steps = Vec::with_capacity(lvalue.path.len());
         for access in &lvalue.path {
@@ -67,7 +67,7 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// Reads the value of a place. A stack element that does not exist is undefined (8.18).
+    /// Reads the value of an l-value. A stack element that does not exist is undefined (8.18).
     pub(crate) fn read(&mut self, place: &VarPath) -> Value {
         let (whole, slice) = match place.steps.split_last() {
             Some((PathStep::Slice(hi, lo), whole)) => (whole, Some((*hi, *lo))),
@@ -86,7 +86,7 @@ impl Interpreter<'_, '_> {
         self.change(place.var, &place.steps, |to, _| to.assign(value));
     }
 
-    /// Assigns a value as a statement does.
+    /// Assigns a value to an l-value, as an assignment statement does.
     pub(crate) fn assign(&mut self, place: &VarPath, value: Value) {
         self.change(place.var, &place.steps, |to, fill| {
             match fill.invalid == InvalidFields::Kept {
@@ -96,7 +96,7 @@ impl Interpreter<'_, '_> {
         });
     }
 
-    /// Changes the value of a place.
+    /// Changes the value of an l-value by a closure.
     pub(crate) fn change(
         &mut self,
         var: VarId,
@@ -109,7 +109,7 @@ impl Interpreter<'_, '_> {
     }
 }
 
-/// The value at the end of a path without a slice; `None` beyond the end of a stack.
+/// The value at the end of a path without a slice; `None` for a stack element beyond the end.
 fn follow<'v>(value: &'v Value, steps: &[PathStep]) -> Option<&'v Value> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(value);
@@ -171,7 +171,7 @@ fn store(
     }
 }
 
-/// Assigns a value part by part: an invalid header makes the destination invalid and keeps its fields.
+/// Assigns a value field by field: an invalid header makes the destination invalid and keeps its fields.
 fn assign_valid(to: &mut Value, value: Value) {
     match (to, value) {
         (Value::Header { valid, .. }, Value::Header { valid: false, .. }) => *valid = false,
@@ -198,7 +198,7 @@ fn assign_each(to: &mut [Value], parts: Vec<Value>) {
     }
 }
 
-/// `setInvalid`, with the fields kept where the rules say so.
+/// Interprets `setInvalid`: the header keeps its fields where the architecture's rules say so.
 pub fn set_invalid(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Header { valid, .. } if fill.invalid == InvalidFields::Kept => *valid = false,

@@ -1,4 +1,4 @@
-//! Observation of a run: collects events and reads of undefined values.
+//! Observes the interpreter's runs: collects trace events and reads of undefined values.
 
 use super::bits::Bits;
 use super::event::{Event, EventAction, EventField, EventKind};
@@ -13,15 +13,15 @@ use p4lang::ir::{Action, Arg, Control, Expr, ExprKind, Param, Program, Table, Ty
 use p4lang::source::Span;
 use std::collections::BTreeSet;
 
-/// Maximum number of events kept until they are fetched; further ones are counted.
+/// Maximum number of events kept until the caller fetches them; further events are only counted.
 const EVENT_LIMIT: usize = 65_536;
 
-/// Observes a run, if requested.
+/// Collects events from the runs of blocks, if requested.
 #[derive(Debug)]
 pub struct Watch {
-    /// The contents of undefined values.
+    /// The source of the contents of undefined values.
     pub fill: Fill,
-    /// Whether every step is recorded.
+    /// Whether every step of the program is recorded.
     pub steps: bool,
     /// Whether log messages and failed assertions are recorded.
     pub logs: bool,
@@ -31,7 +31,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Records only reads of undefined values, if those are marked.
+    /// Creates an observer that records reads of undefined values, if `fill` marks these, and no steps.
     pub fn new(fill: Fill) -> Watch {
         Watch {
             fill,
@@ -43,7 +43,7 @@ impl Watch {
         }
     }
 
-    /// The events since the last call, and the number of events that exceeded the limit.
+    /// The events since the last call, and the number of events lost beyond the limit.
     pub fn take(&mut self) -> (Vec<Event>, u64) {
         (
             std::mem::take(&mut self.events),
@@ -51,7 +51,7 @@ impl Watch {
         )
     }
 
-    /// Records an event of the architecture.
+    /// Records a step of the architecture, if steps are recorded.
     pub fn note(&mut self, kind: EventKind) {
         self.push(Event { at: None, kind });
     }
@@ -94,7 +94,7 @@ impl Watch {
         });
     }
 
-    /// `log_msg`
+    /// Records a message of `log_msg`, if messages or steps are recorded.
     pub(crate) fn log(&mut self, message: String, program: &Program, span: Span) {
         if self.logs || self.steps {
             let at = Some(program.source.location(span));
@@ -103,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// Records an `assert` or `assume` that failed.
+    /// Records an `assert` or `assume` that failed, if messages or steps are recorded.
     pub(crate) fn assertion_failed(&mut self, function: &str, program: &Program, span: Span) {
         if self.logs || self.steps {
             let text = program.source.slice(span).lines().next().unwrap_or("");
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    /// Records an undefined read; each position is reported once.
+    /// Records a decision, described by `what`, that read an undefined value; once for each source position.
     pub(crate) fn undefined(&mut self, what: String, program: &Program, span: Span) {
         if self.reported.insert((span, what.clone())) {
             let at = Some(program.source.location(span));
@@ -233,7 +233,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.trace_call((object, method), args, result);
     }
 
-    /// Traces a deparser's call that the packet has not requested.
+    /// Traces a call in a deparser that has no effect, because the packet has not requested it.
     pub(crate) fn trace_gated(&mut self, object: &str, method: &str) {
         let nothing = EventField {
             name: String::new(),
@@ -254,7 +254,7 @@ impl<'p> Interpreter<'_, 'p> {
             });
     }
 
-    /// Traces a call whose only argument is a place, not a value.
+    /// Traces a function call whose only argument is an l-value rather than a value.
     pub(crate) fn trace_of_place(
         &mut self,
         name: &str,
@@ -278,7 +278,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.trace_call(("", name), args, result);
     }
 
-    /// Traces an execution of a register: the cell's index, its new value and the outputs.
+    /// Traces the execution of a register action: the cell's index, its new value and the outputs.
     pub(crate) fn trace_execution(
         &mut self,
         call: (&str, &str),
@@ -310,7 +310,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.trace_call(call, args, result);
     }
 
-    /// A resolved path in the notation of the source.
+    /// A resolved l-value in the notation of the source.
     pub(crate) fn name_of(&mut self, var: VarId, steps: &[PathStep]) -> String {
         let env = self.env();
         let declared = &env.declared[var.index()];
@@ -350,12 +350,12 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// The description of a field that the architecture uses.
+/// Describes a metadata field by which the architecture decides about a packet.
 pub(crate) fn decisive(name: &str) -> String {
     format!("{name}, which determines the packet's path")
 }
 
-/// Names the first field that differs.
+/// Describes the first field that differs between the two executors.
 pub(crate) fn first_difference(fast: &[EventField], reference: &[EventField]) -> String {
     let mut pairs = fast.iter().zip(reference);
     match pairs.find(|(a, b)| a != b) {
@@ -367,7 +367,7 @@ pub(crate) fn first_difference(fast: &[EventField], reference: &[EventField]) ->
     }
 }
 
-/// The scalars of a value, with names.
+/// The scalars of a value, each with its name.
 pub(crate) fn fields_of(
     program: &Program,
     ty: &Type,
@@ -424,7 +424,7 @@ pub(crate) fn fields_of(
     }
 }
 
-/// Members of enums and errors by name, `bool` as such, numbers in hexadecimal.
+/// Formats a scalar: members of enums and errors by name, `bool` as such, numbers in hexadecimal.
 fn shown(program: &Program, ty: &Type, bits: &Bits) -> String {
     let member = usize::try_from(&bits.value).ok();
     let named = match ty {

@@ -1,9 +1,9 @@
-//! Compares two states, as far as packets change them.
+//! Compares the states of two executors, as far as packets change them.
 
 use super::State;
 
 impl State {
-    /// The name of the first object that differs.
+    /// The name of the first object whose state differs; `None`: the states are equal.
     pub fn difference(&self, other: &State) -> Option<String> {
         let tables = self.tables.iter().zip(other.tables.iter());
         let counters = self.cells.counters.iter().zip(&other.cells.counters);

@@ -20,21 +20,21 @@ use p4lang::ir::Program;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A compiled program.
+/// A compiled program and its initial state, from which switches are created.
 #[derive(Debug)]
 pub struct Image {
     compiled: Compiled,
     state: State,
-    /// The options of the config that the code depends on.
+    /// The value of [`Config::trace`] for which the code was compiled.
     trace: bool,
     max_steps: u32,
 }
 
-/// The parts that neither packets nor the control plane change.
+/// The parts of a loaded program that neither packets nor the control plane change.
 #[derive(Debug, Clone)]
 struct Compiled {
     program: Arc<Program>,
-    /// The program as written, for `poison`.
+    /// The program before `stale_fields` rewrote it, for [`Config::poison`].
     written: Arc<Program>,
     arch: Arc<Loaded>,
     names: Arc<Names>,
@@ -42,7 +42,7 @@ struct Compiled {
 }
 
 impl Image {
-    /// Compiles a program. The code depends on [`Config::trace`] and [`Config::max_steps`].
+    /// Compiles a program for switches. The code depends on [`Config::trace`] and [`Config::max_steps`].
     pub fn new(written: Arc<Program>, config: &Config) -> Result<Image, LoadError> {
         let program = stale_fields::checked(&written);
         let dialect = arch::dialect(&program.arch)?;
@@ -67,7 +67,7 @@ impl Image {
         })
     }
 
-    /// Creates a switch like [`Switch::new`]. Compiles again if the config requires other code.
+    /// Creates a switch like [`Switch::new`] from the image. Compiles the program again if the config requires other code.
     pub fn switch(&self, config: Config) -> Result<Switch, LoadError> {
         if (config.trace, config.max_steps) != (self.trace, self.max_steps) {
             return Switch::new(Arc::clone(&self.compiled.written), config);
@@ -82,7 +82,7 @@ impl Image {
 }
 
 impl Switch {
-    /// Loads a program.
+    /// Compiles a program and creates a switch that runs it.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
         let image = Image::new(program, &config)?;
         Ok(image.compiled.switch(image.state, config))

@@ -1,4 +1,4 @@
-//! The switch from its driver's view: packets and time in, packets and deadlines out.
+//! The switch as its driver sees it: packets and time go in, packets and the time of the next event come out.
 
 pub(crate) mod control;
 pub(crate) mod image;
@@ -21,31 +21,31 @@ use p4lang::ir::Program;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Maximum number of packets that a Tofino's generator makes per call of [`Switch::handle_timeout`]; the rest is due at
-/// once. More would delay packets that arrive meanwhile, and would all be sent together.
+/// Maximum number of packets that a Tofino's generator makes per call of [`Switch::handle_timeout`]; the next call makes the
+/// others. More would delay packets that arrive meanwhile, and would all be sent together.
 const GENERATED_LIMIT: usize = 256;
 
 /// A packet to be sent. Returning its buffer with [`Switch::recycle`] avoids allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
-    /// Egress port.
+    /// Number of the egress port.
     pub port: u32,
-    /// The frame without FCS.
+    /// Bytes of the frame, without FCS.
     pub bytes: Vec<u8>,
 }
 
-/// The object of a note.
+/// The object to which a client attaches a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Noted {
-    /// The default entry of the table at this index.
+    /// The default entry of the table with this index.
     Default(usize),
-    /// A multicast group.
+    /// The multicast group with this id.
     Group(u32),
-    /// A clone session.
+    /// The clone session with this id.
     Session(u32),
 }
 
-/// A loaded program, driven by its caller: no clock, no I/O, no threads.
+/// A switch that runs a program, driven by its caller: no clock, no I/O, no threads.
 #[derive(Debug)]
 pub struct Switch {
     pub(crate) core: Core,
@@ -53,9 +53,9 @@ pub struct Switch {
     pub(crate) registers: Arc<[Info]>,
     pub(crate) undo: Option<Vec<control::Undo>>,
     pub(crate) notes: BTreeMap<Noted, Note>,
-    /// Tables whose entries may have idle timeouts.
+    /// Indices of the tables whose entries may have idle timeouts.
     pub(crate) idle_tables: Vec<usize>,
-    /// Idle entries not yet fetched, by table.
+    /// Idle entries that the caller has not yet fetched, each with the index of its table.
     pub(crate) idle: VecDeque<(usize, EntryState)>,
     pub(crate) idle_lost: u64,
     pub(crate) program: Arc<Program>,
@@ -63,7 +63,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// The executable code, one instruction per line, for performance analysis.
+    /// The program's executable code, one instruction per line, for performance analysis.
     pub fn listing(&self) -> String {
         use std::fmt::Write;
         let mut out = String::new();
@@ -74,17 +74,17 @@ impl Switch {
         out
     }
 
-    /// The program that runs.
+    /// The program that the switch runs.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// Processes a frame that arrives now; packet-out if `port` is the CPU port.
+    /// Processes a frame that arrives now at a port; a packet-out of the controller if `port` is the CPU port.
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.handle_arrival(now_ns, now_ns, port, frame);
     }
 
-    /// Processes a frame that arrived at `arrived_ns` and has waited since. Programs see that as the time of arrival
+    /// Processes a frame that arrived at `arrived_ns` and has waited since. Programs see `arrived_ns` as the time of arrival
     /// (PSA's `ingress_timestamp`, v1model's `ingress_global_timestamp`, TNA's `ingress_mac_tstamp`), which a switch port
     /// stamps; everything else happens now.
     pub fn handle_arrival(&mut self, now_ns: u64, arrived_ns: u64, port: u32, frame: &[u8]) {
@@ -99,7 +99,8 @@ impl Switch {
         }
     }
 
-    /// Processes packets that are due to leave the recirculation link and the egress queues, and finds idle entries.
+    /// Processes packets that are due to leave the recirculation link and the egress queues, makes generated packets, and finds
+    /// idle entries.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.expire(now_ns);
         for _ in 0..GENERATED_LIMIT {
@@ -126,7 +127,7 @@ impl Switch {
         }
     }
 
-    /// Continues a packet, from its position or from its queue, until no work for it is left; traces it if requested.
+    /// Processes a waiting packet and all passes that it causes; traces it if requested. `waited`: its stay in a queue.
     fn go_on(&mut self, now_ns: u64, job: Job, waited: Option<&Waited>) {
         let traced = match waited {
             Some(_) => self.traced_on(job.port, &job.bytes),
@@ -150,15 +151,15 @@ impl Switch {
         }
     }
 
-    /// Reports the length of a pipe's queue, in cells, to the ghost controls of a T2NA program, as the traffic manager
-    /// does when a packet joins or leaves a queue; `queue` is the number within the pipe. No effect on other programs.
+    /// Reports the length of a pipe's queue, in cells, to the ghost controls of a T2NA program, as the traffic manager does
+    /// when a packet joins or leaves a queue; `queue` is the queue's number within the pipe. No effect on other programs.
     pub fn report_queue(&mut self, now_ns: u64, pipe: u32, queue: u64, cells: u64) {
         self.core.start_event(now_ns);
         self.arch
             .report_queue(&mut self.core, now_ns, (pipe, queue), cells);
     }
 
-    /// Time at which [`Switch::handle_timeout`] has work to do, in nanoseconds.
+    /// Time at which [`Switch::handle_timeout`] has work to do, in nanoseconds; `None` if nothing waits.
     pub fn poll_timeout(&self) -> Option<u64> {
         let times = [
             self.core.next_recirculated_ns(),
@@ -169,7 +170,7 @@ impl Switch {
         times.into_iter().flatten().min()
     }
 
-    /// The next packet to be sent; packet-in if its port is the CPU port.
+    /// The next packet to be sent; a packet-in for the controller if its port is the CPU port. `None` if no packet waits.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.core
             .transmits
@@ -177,22 +178,22 @@ impl Switch {
             .map(|(port, bytes)| Transmit { port, bytes })
     }
 
-    /// Takes back the buffer of a sent packet.
+    /// Takes back the buffer of a sent packet for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         self.core.recycle(bytes);
     }
 
-    /// The next digest message.
+    /// The next digest message; `None` if no message waits.
     pub fn poll_digest(&mut self) -> Option<DigestMessage> {
         self.core.state.digests.waiting.pop_front()
     }
 
-    /// Number of digest messages lost because they were not fetched.
+    /// Number of digest messages lost because the caller did not fetch them in time.
     pub fn digests_lost(&self) -> u64 {
         self.core.state.digests.lost
     }
 
-    /// Packet statistics so far.
+    /// Packet statistics since the program was loaded.
     pub fn stats(&self) -> &Stats {
         &self.core.stats
     }
@@ -202,22 +203,22 @@ impl Switch {
         self.core.recirculating()
     }
 
-    /// Number of waiting packets: on the recirculation link and in the egress queues.
+    /// Number of packets that wait on the recirculation link or in the egress queues.
     pub fn waiting(&self) -> usize {
         self.core.recirculating() + self.core.queues.waiting()
     }
 
-    /// Sets the existing ports.
+    /// Replaces the set of existing ports.
     pub fn set_ports(&mut self, ports: Ports) {
         self.core.config.ports = ports;
     }
 
-    /// The configuration.
+    /// The configuration of the switch.
     pub fn config(&self) -> &Config {
         &self.core.config
     }
 
-    /// The elements that packets met since the last call, if [`Config::trace`] is set.
+    /// The states, tables and actions that packets met since the last call, if [`Config::trace`] is set.
     pub fn take_trace(&mut self) -> Vec<Mark> {
         let marks = self.core.trace.drain(..);
         marks
@@ -225,13 +226,13 @@ impl Switch {
             .collect()
     }
 
-    /// Differences between the executors since the last call, with [`crate::Executor::Both`]: the block, the packet, and
-    /// the first difference.
+    /// Descriptions of the differences between the executors since the last call, with [`crate::Executor::Both`]: the block,
+    /// the packet, and the first difference.
     pub fn take_differences(&mut self) -> Vec<String> {
         std::mem::take(&mut self.core.differences)
     }
 
-    /// Number of instructions and slots of the loaded code.
+    /// Number of instructions of the loaded code, and number of slots of its frame.
     pub fn code_size(&self) -> (usize, usize) {
         let code = self.arch.code();
         (code.ops.len(), code.frame as usize)

@@ -1,4 +1,5 @@
-//! Lets a program take over the state of another one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT).
+//! Lets a switch take over the state of a switch with another program (P4Runtime specification 1.4, section 14,
+//! RECONCILE_AND_COMMIT).
 //!
 //! State written by the control plane is kept or refused: entries with their counters and meters, default actions,
 //! members, groups, value sets, multicast groups, clone sessions, notes; a Tofino's packet generator continues. State
@@ -11,48 +12,48 @@ use crate::externs::register::{Bank, Info};
 use crate::switch::Switch;
 use thiserror::Error;
 
-/// The reason why the state does not fit the new program.
+/// The reason why the state of the old program does not fit the new program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReconcileError {
-    /// An entry or default action does not fit.
+    /// A table entry or default action of the old program does not fit.
     #[error("table {table}: {error}")]
     Table {
         /// Name of the table.
         table: String,
-        /// The error.
+        /// The reason why the entry or default action does not fit.
         error: ProfileError,
     },
-    /// A member or group does not fit.
+    /// A member or group of the old program's action profile does not fit.
     #[error("action profile {profile}: {error}")]
     Profile {
-        /// Name of the profile.
+        /// Name of the action profile.
         profile: String,
-        /// The error.
+        /// The reason why the member or group does not fit.
         error: ProfileError,
     },
-    /// The members of a value set do not fit.
+    /// The members of a parser's value set in the old program do not fit.
     #[error("value set {set}: {error}")]
     ValueSet {
         /// Name of the value set.
         set: String,
-        /// The error.
+        /// The reason why the members do not fit.
         error: ExternError,
     },
-    /// A multicast group or clone session does not fit.
+    /// A multicast group or clone session of the old program does not fit.
     #[error("replication: {0}")]
     Replication(#[from] ReplicationError),
-    /// A generator application does not fit: the new program is for another chip, whose generator makes other packets.
+    /// A packet generator's application does not fit: the new program is for another chip, which makes other packets.
     #[error("packet generator: pipe {pipe}, application {app}: the program is for another chip")]
     Generator {
-        /// Number of the pipe.
+        /// Number of the application's pipe.
         pipe: u32,
-        /// Number of the application.
+        /// Number of the application within the pipe.
         app: u32,
     },
 }
 
 impl Switch {
-    /// Takes over the state of `old`. After an error this switch is unusable.
+    /// Takes over the state of the switch `old`, which runs another program. After an error this switch is unusable.
     pub fn reconcile(&mut self, now_ns: u64, old: &Switch) -> Result<(), ReconcileError> {
         self.take_profiles(old)?;
         self.take_tables(now_ns, old)?;

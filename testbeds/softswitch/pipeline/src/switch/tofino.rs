@@ -11,18 +11,18 @@ use p4lang::runtime::{TableEntry, Value};
 use std::collections::BTreeSet;
 
 impl Switch {
-    /// TNA: sets the bytes after the intrinsic metadata of packets from a port, cut or padded with zeroes.
+    /// TNA: sets the port metadata, the bytes after the intrinsic metadata of packets from a port; cut or padded with zeroes.
     pub fn set_port_metadata(&mut self, port: u32, bytes: &[u8]) {
         let bytes = bytes.iter().take(24).copied().collect();
         self.core.tofino.port_metadata.insert(port, bytes);
     }
 
-    /// TNA: sets the ports whose packets come back in, besides the recirculation ports 68 … 71 of each pipe.
+    /// TNA: sets the ports in loopback, whose packets return to ingress, besides recirculation ports 68 … 71 of each pipe.
     pub fn set_loopback_ports(&mut self, ports: BTreeSet<u32>) {
         self.core.tofino.loopback = ports;
     }
 
-    /// TNA: sets a mirror session, or removes it. Session 0 is reserved.
+    /// TNA: sets a mirror session, or removes it for `None`. Session 0 is reserved.
     pub fn set_mirror_session(
         &mut self,
         id: u32,
@@ -34,7 +34,7 @@ impl Switch {
         put(&mut self.core.tofino.sessions, id, session)
     }
 
-    /// TNA: sets a two-level multicast tree. It takes precedence over a group with the same number.
+    /// TNA: sets a two-level multicast tree. It takes precedence over a multicast group with the same number.
     pub fn set_multicast_tree(&mut self, tree: &MulticastTree) -> Result<(), ReplicationError> {
         if tree.id == 0 {
             return Err(ReplicationError::ZeroId);
@@ -46,30 +46,30 @@ impl Switch {
         )
     }
 
-    /// TNA: removes a multicast tree.
+    /// TNA: removes the multicast tree with this number.
     pub fn delete_multicast_tree(&mut self, id: u16) -> Result<(), ReplicationError> {
         put(&mut self.core.tofino.trees, id.into(), None)
     }
 
-    /// TNA: sets the ports that an L2 exclusion id prunes.
+    /// TNA: sets the ports to which packets with this L2 exclusion id are not copied.
     pub fn set_pruned_ports(&mut self, exclusion: u16, ports: BTreeSet<u32>) {
         self.core.tofino.prunes.insert(exclusion, ports);
     }
 
-    /// TNA: sets the thresholds of every queue; `None`: no packet is refused for its color, and no queue is congested.
-    /// [`crate::EgressQueues::depth`] is the depth in packets.
+    /// TNA: sets the thresholds of every queue; `None`: no queue refuses a packet for its color, or counts as congested.
+    /// [`crate::EgressQueues::depth`] limits queues in packets.
     pub fn set_queue_thresholds(&mut self, thresholds: Option<QueueThresholds>) {
         self.core.tofino.thresholds = thresholds;
     }
 
-    /// TNA: sets port and queue for unicast packets whose `deflect_on_drop` is 1 and whose own queue refuses them;
-    /// `None`: they are dropped.
+    /// TNA: sets the port and queue for unicast packets whose `deflect_on_drop` is 1 and whose own queue refuses them; `None`:
+    /// they are dropped.
     pub fn set_deflection(&mut self, to: Option<(u32, u8)>) {
         self.core.tofino.deflection = to;
     }
 
-    /// TNA: writes bytes into the buffer of a pipe's packet generator (16 KiB) from an offset on, and sets one of its
-    /// applications; `None` stops the application.
+    /// TNA: writes bytes into the buffer of a pipe's packet generator (16 KiB) from an offset on, and sets an application of
+    /// the generator; `None` stops the application.
     ///
     /// # Errors
     /// After an error nothing has changed.
@@ -85,15 +85,14 @@ impl Switch {
         generator.set(now_ns, pipe, buffer, app, config)
     }
 
-    /// TNA: handles a port that went down: triggers the applications that wait for it.
+    /// TNA: handles a port that went down: starts the generator's applications that wait for this.
     pub fn port_down(&mut self, now_ns: u64, port: u32) {
         let core = &mut self.core;
         let generator = &mut core.tofino.generator;
         generator.port_down(&mut core.stats, now_ns, port);
     }
 
-    /// TNA: reads a register's cell in one pipe. [`Switch::register_read`] reads that of pipe 0; a write goes to all
-    /// pipes.
+    /// TNA: reads a register's cell in one pipe. [`Switch::register_read`] reads the cell of pipe 0; a write goes to all pipes.
     pub fn register_read_pipe(
         &self,
         pipe: u32,
@@ -133,7 +132,7 @@ impl Switch {
         cell.copied().ok_or(ExternError::OutOfRange)
     }
 
-    /// TNA: configures an entry's cell of a `DirectLpf` or `DirectWred`, in all pipes.
+    /// TNA: configures the cell of a `DirectLpf` or `DirectWred` for a table entry, in all pipes.
     ///
     /// # Errors
     /// [`ExternError::NotFound`]: the filter does not exist, no table names it, or the table has no such entry.
@@ -157,7 +156,7 @@ impl Switch {
         set.map_err(|_| ExternError::NotFound)
     }
 
-    /// TNA: configures a cell of an `Lpf` or `Wred` in all pipes.
+    /// TNA: configures a cell of an indexed `Lpf` or `Wred` in all pipes.
     pub fn filter_configure(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Tracing of packets: all their steps, and reads of undefined values.
+//! Tracing of packets: records all steps of a packet through the program, and reads of undefined values.
 
 use crate::arch::core::Core;
 use crate::arch::region::MetaField;
@@ -12,7 +12,7 @@ use crate::switch::Switch;
 use p4lang::ir::{ExternFunction, Program, Stmt, StmtKind, visit};
 use std::sync::Arc;
 
-/// The state of the counters before an event.
+/// The values of the switch's statistics before a packet is processed, to find out what became of the packet.
 pub(crate) struct Before {
     transmits: usize,
     drops: Vec<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Before {
 }
 
 impl Switch {
-    /// Starts or stops tracing: packets then run in [`Executor::Reference`], which records their steps.
+    /// Starts or stops tracing: packets then run in [`Executor::Reference`], which records all their steps.
     pub fn set_tracing(&mut self, on: bool) {
         if on && self.core.reference.is_none() {
             let reference =
@@ -61,14 +61,14 @@ impl Switch {
         true
     }
 
-    /// The events since the last call, and the number of events that exceeded the limit: steps while tracing is on, reads
+    /// The trace events since the last call, and the number of events lost beyond the limit: steps while tracing is on, reads
     /// of undefined values with [`crate::Config::poison`].
     pub fn take_events(&mut self) -> (Vec<Event>, u64) {
         let reference = self.core.reference.as_mut();
         reference.map_or_else(Default::default, |r| r.watch.take())
     }
 
-    /// Records that a packet came in; `None` if nothing is traced.
+    /// Records that a packet arrived; returns the statistics before it, or `None` if nothing is traced.
     pub(crate) fn traced(&mut self, port: u32, bytes: &[u8]) -> Option<Before> {
         self.starts(|| EventKind::Received {
             port,
@@ -76,7 +76,7 @@ impl Switch {
         })
     }
 
-    /// Records that a packet left an egress queue.
+    /// Records that a packet left an egress queue; returns the statistics before it, or `None` if nothing is traced.
     pub(crate) fn traced_on(&mut self, port: u32, bytes: &[u8]) -> Option<Before> {
         self.starts(|| EventKind::Dequeued {
             port,
@@ -98,7 +98,7 @@ impl Switch {
         })
     }
 
-    /// Records the fate of the packet.
+    /// Records what became of the packet: transmitted, dropped, queued and so on, by the statistics `before` it.
     pub(crate) fn trace_verdict(&mut self, before: Before) {
         let core = &mut self.core;
         let stats = &core.stats;
@@ -166,7 +166,7 @@ fn logs(program: &Program) -> bool {
 }
 
 impl Core {
-    /// Reports undefined fields that the architecture uses after a block. `fields` returns those that matter for this
+    /// Reports undefined metadata fields that the architecture uses after a block. `fields` returns those that matter for this
     /// packet, according to the frame; it is called only if undefined values are marked.
     #[inline(always)]
     pub(crate) fn decided(
@@ -180,7 +180,7 @@ impl Core {
         }
     }
 
-    /// Clears the marks after the frame was loaded from saved values, whose undefined bits are not saved.
+    /// Forgets which bits are undefined, after the frame was loaded from saved slots, which do not record it.
     pub(crate) fn nothing_is_undefined(&mut self) {
         if let Some(reference) = &mut self.reference {
             reference.set_aside();

@@ -1,21 +1,21 @@
-//! Actions bound to parameters: by name for the control plane, as slots for the data plane.
+//! Actions bound to parameters, and their conversion: by name for the control plane, as slots for the data plane.
 
 use super::spec::{ActionSpec, Spec};
 use crate::bits::limbs;
 use crate::error::TableError;
 use p4lang::runtime::{ActionCall, Value};
 
-/// An action with its parameters in the form of the frame.
+/// An action with its parameters as slots, as the data plane uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
-    /// Index into the table's actions; `None` runs nothing.
+    /// Index into the table's actions; `None`: no action runs.
     pub index: Option<u32>,
-    /// Slots of all parameters.
+    /// Values of all parameters, in 64-bit slots.
     pub params: Box<[u64]>,
 }
 
 impl Bound {
-    /// A bound action that runs nothing.
+    /// A bound action without an effect: no action runs.
     pub fn nothing() -> Bound {
         Bound {
             index: None,
@@ -23,7 +23,7 @@ impl Bound {
         }
     }
 
-    /// The action in the form that a lookup returns.
+    /// Borrows the action in the form that a lookup returns.
     #[inline]
     pub fn as_action(&self) -> Action<'_> {
         Action {
@@ -33,12 +33,12 @@ impl Bound {
     }
 }
 
-/// A [`Bound`] that is stored in a table.
+/// A bound action, as a lookup returns it from the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Action<'t> {
-    /// Index into the table's actions; `None` runs nothing.
+    /// Index into the table's actions; `None`: no action runs.
     pub index: Option<u32>,
-    /// Slots of all parameters.
+    /// Values of all parameters, in 64-bit slots.
     pub params: &'t [u64],
 }
 
@@ -52,7 +52,7 @@ impl From<Action<'_>> for Bound {
 }
 
 impl Spec {
-    /// Binds an action with its parameters as slots.
+    /// Converts an action call with named parameters to slots; checks that the table offers the action, here or `as_default`.
     pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
         let kept_out = |action: &ActionSpec| {
             if as_default {
@@ -100,7 +100,7 @@ impl Spec {
         })
     }
 
-    /// Converts a bound action back to names.
+    /// Converts a bound action to a call with the names of the action and its parameters.
     pub fn call(&self, bound: Action) -> ActionCall {
         let Some(action) = bound.index.and_then(|i| self.actions.get(i as usize)) else {
             return ActionCall {

@@ -1,4 +1,4 @@
-//! Data attached to entries: counters, meters, timers, and references to members or groups.
+//! Data attached to table entries: counters, meters, idle timers, notes, and references to members or groups.
 
 use super::idle::Timer;
 use super::rows::{Head, Index, Row};
@@ -9,14 +9,14 @@ use crate::externs::meter;
 use crate::table::profile::Indirect;
 use p4lang::runtime::TableEntry;
 
-/// The data of an entry besides key and action. The rarer part is separate, so that large tables stay small.
+/// The data of a table entry besides key and action. The rare part of the data is separate, so that large tables stay small.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attached {
     pub counter: CounterValue,
     pub more: Option<Box<More>>,
 }
 
-/// The data of entries whose table has a direct meter or idle timeouts, or that carry a note.
+/// The rare part of a table entry's data: exists if the table has a direct meter or idle timeouts, or the entry a note.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct More {
     pub meter: meter::MeterCell,
@@ -24,34 +24,34 @@ pub struct More {
     pub note: Note,
 }
 
-/// Client data attached to an entry.
+/// Data that a control plane client attaches to a table entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Note {
-    /// Opaque bytes.
+    /// Opaque bytes: P4Runtime's `metadata`.
     pub metadata: Vec<u8>,
-    /// An opaque number, the older form.
+    /// An opaque number: P4Runtime's `controller_metadata`, the older form of a note.
     pub number: u64,
 }
 
 impl Attached {
-    /// The rarer part, created if it is missing.
+    /// The rare part of the table entry's data, created if it is missing.
     pub fn more(&mut self) -> &mut More {
         self.more.get_or_insert_default()
     }
 }
 
-/// The attached data of all entries of a table, by row number. There are cells only up to the last row that has needed
-/// one, so that a table without such data takes no memory.
+/// The attached data of all entries of a table, by row number. There is data only up to the last row that has needed it, so
+/// that a table without such data takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachments {
-    /// Whether each row has a counter.
+    /// Whether each row has a direct counter.
     counts: bool,
     counters: Vec<CounterValue>,
     more: Vec<Option<Box<More>>>,
 }
 
 impl Attachments {
-    /// Creates the data of a table without entries.
+    /// Creates the attached data of a table without entries.
     pub fn new(counts: bool) -> Attachments {
         Attachments {
             counts,
@@ -82,29 +82,29 @@ impl Attachments {
         cell.copied().unwrap_or_default()
     }
 
-    /// The counter of a row, mutable.
+    /// The direct counter of a row, mutable.
     #[inline]
     pub fn counter_mut(&mut self, row: Index) -> &mut CounterValue {
         cell(&mut self.counters, row)
     }
 
-    /// The rarer part of a row, if it exists.
+    /// The rare part of a row's data; `None` if it does not exist.
     pub fn more(&self, row: Index) -> Option<&More> {
         self.more.get(row as usize)?.as_deref()
     }
 
-    /// The rarer part of a row, mutable, if it exists.
+    /// The rare part of a row's data, mutable; `None` if it does not exist.
     pub fn more_mut(&mut self, row: Index) -> Option<&mut More> {
         self.more.get_mut(row as usize)?.as_deref_mut()
     }
 
-    /// The rarer part of a row, created if it is missing.
+    /// The rare part of a row's data, created if it is missing.
     pub fn make_more(&mut self, row: Index) -> &mut More {
         cell(&mut self.more, row).get_or_insert_default()
     }
 }
 
-/// A row's cell, created if it is missing.
+/// The element of a row, created if it is missing.
 fn cell<T: Clone + Default>(cells: &mut Vec<T>, row: Index) -> &mut T {
     if cells.len() <= row as usize {
         cells.resize(row as usize + 1, T::default());
@@ -112,7 +112,7 @@ fn cell<T: Clone + Default>(cells: &mut Vec<T>, row: Index) -> &mut T {
     &mut cells[row as usize]
 }
 
-/// A removed entry, which can be restored.
+/// A removed table entry with its data, which can be restored.
 #[derive(Debug, Clone)]
 pub struct Removed {
     pub(super) row: Row,
@@ -121,14 +121,14 @@ pub struct Removed {
 }
 
 impl Removed {
-    /// The member or group that the entry referred to.
+    /// The member or group that the entry referred to; `None` if it had an action of its own.
     pub fn indirect(&self) -> Option<Indirect> {
         self.indirect
     }
 }
 
 impl Head {
-    /// The head of an entry that refers to a member or group.
+    /// The head of a table entry that refers to a member or group.
     pub(super) fn naming(key: &Key, indirect: Option<Indirect>) -> Head {
         Head {
             rank: key.rank,
@@ -140,7 +140,7 @@ impl Head {
 }
 
 impl Table {
-    /// The initial data of a new entry of this table.
+    /// The initial data of a new entry of this table, without counts.
     pub(super) fn attached(&self) -> Attached {
         let more = self.spec.direct_meter.is_some() || self.spec.idle_timeout;
         Attached {
@@ -149,12 +149,12 @@ impl Table {
         }
     }
 
-    /// The member or group that the found entry refers to.
+    /// The member or group that the found entry refers to; `None` if there is none.
     pub fn found_indirect(&self, found: Option<Index>) -> Option<Indirect> {
         self.rows.head(found?).indirect
     }
 
-    /// Counts a packet at the found entry, or else at the default action.
+    /// Counts a packet in the direct counter of the found entry, or of the default action if none was found.
     #[inline]
     pub fn count(&mut self, found: Option<Index>, bytes: u64) {
         let Some((_, kind)) = &self.spec.direct_counter else {
@@ -167,7 +167,7 @@ impl Table {
         cell.add(*kind, bytes);
     }
 
-    /// Marks a packet with color `colour` (a value of the program) with the meter of the found entry.
+    /// Marks a packet with color `colour` (a value of the program) with the meter of the found entry; returns the new color.
     pub fn mark(&mut self, found: Option<Index>, colour: u64, now_ns: u64, bytes: u64) -> u64 {
         let Some(DirectMeter {
             bytes: by_bytes,
@@ -186,7 +186,7 @@ impl Table {
         colours[cell.mark(before, now_ns, units, bytes) as usize]
     }
 
-    /// Adds an entry that refers to a member or group of the profile; its action is ignored.
+    /// Adds an entry that refers to a member or group of the profile; the action in `entry` is ignored.
     pub fn insert_indirect(
         &mut self,
         entry: &TableEntry,
@@ -200,7 +200,7 @@ impl Table {
         Ok(key)
     }
 
-    /// Replaces an entry by one that refers to a member or group; returns the old one.
+    /// Replaces an entry by an entry that refers to a member or group; returns the previous entry.
     pub fn replace_indirect(
         &mut self,
         entry: &TableEntry,
@@ -212,19 +212,19 @@ impl Table {
         Ok(old)
     }
 
-    /// The member or group that an entry refers to.
+    /// The member or group that a table entry refers to; `None` if it has an action of its own.
     pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, TableError> {
         let row = self.row(&self.entry_key(entry)?)?;
         Ok(self.rows.head(row).indirect)
     }
 
-    /// Whether any entry refers to a member or group.
+    /// Whether any entry of the table refers to a member or group.
     pub fn names(&self, indirect: Indirect) -> bool {
         let mut rows = self.rows.iter();
         rows.any(|row| self.rows.head(row).indirect == Some(indirect))
     }
 
-    /// The direct counter of an entry, or of the default action for `None`.
+    /// The direct counter of a table entry, or of the default action for `None`.
     pub fn counter(&mut self, key: Option<&Key>) -> Result<&mut CounterValue, TableError> {
         let Some(key) = key else {
             return Ok(&mut self.default_counter);
@@ -233,7 +233,7 @@ impl Table {
         Ok(self.attachments.counter_mut(row))
     }
 
-    /// The direct meter of an entry, or of the default action for `None`.
+    /// The direct meter of a table entry, or of the default action for `None`.
     pub fn meter(&mut self, key: Option<&Key>) -> Result<&mut meter::MeterCell, TableError> {
         let Some(key) = key else {
             return Ok(&mut self.default_meter);

@@ -1,4 +1,4 @@
-//! Direct registers (Tofino): data of the program for each entry and pipe.
+//! Cells of direct registers (Tofino) in table entries: data of the program for each entry and pipe.
 
 use super::{Index, Table};
 use crate::error::TableError;
@@ -9,9 +9,9 @@ use p4lang::runtime::TableEntry;
 /// The contents of a table's direct registers, for each entry and pipe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EntryCells {
-    /// Initial words of an entry, of all registers.
+    /// Initial words of an entry, for all direct registers of the table.
     pub initial: Vec<u64>,
-    /// Entries written so far: the words of pipe 0, then of the other pipes.
+    /// Words of the entries written so far: those of pipe 0, then those of the other pipes.
     written: HashMap<Index, Box<[u64]>>,
 }
 
@@ -20,12 +20,12 @@ impl EntryCells {
         pipe as usize % PIPES as usize * self.initial.len() + offset as usize
     }
 
-    /// Removes the words of a removed entry.
+    /// Removes the words of a table entry, when the entry is removed.
     pub fn forget(&mut self, entry: Index) {
         self.written.remove(&entry);
     }
 
-    /// Reads some words of an entry.
+    /// Reads words of an entry in a pipe, from word `offset` on.
     pub fn read(&self, entry: Index, offset: u32, pipe: u32, into: &mut [u64]) {
         let from = match self.written.get(&entry) {
             Some(words) => words.get(self.at(offset, pipe)..),
@@ -36,7 +36,7 @@ impl EntryCells {
         }
     }
 
-    /// Writes some words of an entry.
+    /// Writes words of an entry in a pipe, from word `offset` on.
     pub fn write(&mut self, entry: Index, offset: u32, pipe: u32, from: &[u64]) {
         let at = self.at(offset, pipe);
         let initial = &self.initial;
@@ -51,7 +51,7 @@ impl EntryCells {
 }
 
 impl Table {
-    /// Reads a direct register at the found entry; zeroes if there is none.
+    /// Reads a direct register's cell at the found entry; zeroes if no entry was found.
     pub fn read_cell(&self, found: Option<Index>, offset: u32, pipe: u32, into: &mut [u64]) {
         into.fill(0);
         if let Some(entry) = found {
@@ -59,10 +59,10 @@ impl Table {
         }
     }
 
-    /// Sets a direct register of an entry in all pipes.
+    /// Writes a direct register's cell of a table entry in all pipes.
     ///
     /// # Errors
-    /// The errors of the entry's key.
+    /// Returns an error if the entry's key is invalid, or no such entry exists.
     pub fn set_cell(
         &mut self,
         entry: &TableEntry,
@@ -76,14 +76,14 @@ impl Table {
         Ok(())
     }
 
-    /// Sets a direct register of all entries.
+    /// Writes a direct register's cell of all entries in one pipe.
     pub fn write_cells(&mut self, offset: u32, pipe: u32, from: &[u64]) {
         for entry in self.rows.iter() {
             self.cells.write(entry, offset, pipe, from);
         }
     }
 
-    /// Sets a direct register at the found entry; no effect if there is none.
+    /// Writes a direct register's cell at the found entry; no effect if no entry was found.
     pub fn write_cell(&mut self, found: Option<Index>, offset: u32, pipe: u32, from: &[u64]) {
         if let Some(entry) = found {
             self.cells.write(entry, offset, pipe, from);

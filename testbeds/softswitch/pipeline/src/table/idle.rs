@@ -1,26 +1,26 @@
-//! Idle timeouts: finds entries that no packet has matched within their timeout (P4Runtime specification 1.4, section
+//! Idle timeouts: finds table entries that no packet has matched within their timeout (P4Runtime specification 1.4, section
 //! 9.1.7).
 
 use super::{FieldKey, Index, Table, TableError};
 use std::collections::BTreeSet;
 
-/// Minimum effective timeout, in nanoseconds; shorter ones are stored as written. An entry is reported once per timeout.
+/// Minimum effective idle timeout, in nanoseconds; shorter ones are stored as written. An entry is reported once per timeout.
 const SHORTEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timer {
-    /// Timeout as written, in nanoseconds; 0: none.
+    /// Idle timeout as written, in nanoseconds; 0: none.
     pub timeout_ns: u64,
-    /// Time of the last match, initially of the write, in nanoseconds.
+    /// Time of the last packet that matched the entry, or of the write before the first one, in nanoseconds.
     pub hit_ns: u64,
-    /// Time of the last report to the control plane, in nanoseconds.
+    /// Time of the last report of the entry to the control plane, in nanoseconds.
     told_ns: u64,
-    /// Its key in [`Timers`].
+    /// Time of the next check, the timer's key in [`Timers`], in nanoseconds; `None`: no check.
     due_ns: Option<u64>,
 }
 
 impl Timer {
-    /// The timer of an entry written now.
+    /// Creates the timer of a table entry that is written at `now_ns`.
     pub fn new(timeout_ns: u64, now_ns: u64) -> Timer {
         Timer {
             timeout_ns,
@@ -30,7 +30,7 @@ impl Timer {
         }
     }
 
-    /// The timer with another timeout, counted from now.
+    /// The timer with another idle timeout, counted from `now_ns`.
     pub fn changed(self, timeout_ns: u64, now_ns: u64) -> Timer {
         Timer {
             hit_ns: self.hit_ns,
@@ -47,7 +47,7 @@ impl Timer {
     }
 }
 
-/// Entries by the time of their next check; a match does not move them, the check does.
+/// Table entries by the time of their next check in nanoseconds, and row number; a match moves no entry here, a check does.
 #[derive(Debug, Clone, Default)]
 pub struct Timers(BTreeSet<(u64, u32)>);
 
@@ -60,12 +60,12 @@ impl Table {
         }
     }
 
-    /// Time of the next check by [`Table::expired`], in nanoseconds.
+    /// Time of the next check by [`Table::expired`], in nanoseconds; `None`: no entry has an idle timeout.
     pub fn next_idle_ns(&self) -> Option<u64> {
         Some(self.idle.0.first()?.0)
     }
 
-    /// The number of the next entry whose timeout has passed; its time restarts. Checks at most `looks` entries.
+    /// The number of the next entry whose idle timeout has passed; the timeout restarts. Checks at most `looks` entries.
     pub fn expired(&mut self, now_ns: u64, looks: &mut u32) -> Option<u32> {
         loop {
             let (due, index) = *self.idle.0.first()?;
@@ -86,7 +86,7 @@ impl Table {
         }
     }
 
-    /// Restarts all timers, because no packet could match an entry before now.
+    /// Restarts the idle timers of all entries at `now_ns`, because no packet could match an entry earlier.
     pub fn restart_timers(&mut self, now_ns: u64) {
         for row in 0..self.numbers() {
             self.stop_timer(row);
@@ -97,12 +97,12 @@ impl Table {
         }
     }
 
-    /// The timer of an entry, if its table has timers.
+    /// The idle timer of an entry; `None` if its table has no timers.
     pub fn timer_of(&self, index: Index) -> Option<Timer> {
         Some(self.attachments.more(index)?.timer)
     }
 
-    /// Continues an entry's timer from its state in another program.
+    /// Continues the idle timer of an entry with the times that it had in another program.
     pub fn resume_timer(
         &mut self,
         priority: i32,

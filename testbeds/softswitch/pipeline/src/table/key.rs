@@ -1,4 +1,4 @@
-//! Keys of entries: conversion of the control plane's matches to values, and equality of entries.
+//! Keys of table entries: converts the control plane's matches to values, so that equal entries have equal keys.
 
 use crate::bits::limbs;
 use crate::error::TableError;
@@ -7,22 +7,22 @@ pub use p4lang::runtime::MatchKind as Kind;
 use p4lang::runtime::{Match, Value};
 use std::cmp::Ordering;
 
-/// A key field of a table.
+/// The declaration of a key field of a table.
 #[derive(Debug, Clone)]
 pub struct FieldSpec {
-    /// Name in P4Info.
+    /// Name of the field in P4Info.
     pub name: String,
-    /// Match kind.
+    /// Match kind of the field: exact, LPM, ternary, range or optional.
     pub kind: Kind,
-    /// Width in bits.
+    /// Width of the field in bits.
     pub width: u32,
     /// Whether the field is a range of an `int<W>`. Bounds are stored, and packets' values looked up, with the sign bit
-    /// flipped: as unsigned numbers they then have the order of the signed ones.
+    /// inverted: as unsigned numbers they then have the order of the signed ones.
     pub flips_sign: bool,
 }
 
 impl FieldSpec {
-    /// A key field of this type; `None`: unknown match kind.
+    /// The declaration of a key field with this type and match kind; `None`: the match kind is unknown.
     pub fn new(name: &str, kind: &str, ty: &Type, width: u32) -> Option<FieldSpec> {
         let kind = match kind {
             // The partition of an algorithmic TCAM must be equal, like an exact field.
@@ -37,12 +37,12 @@ impl FieldSpec {
         })
     }
 
-    /// The sign bit in the uppermost limb, if it is flipped.
+    /// Mask of the sign bit in the uppermost limb, if the field inverts it; otherwise `None`.
     pub fn sign(&self) -> Option<u64> {
         self.flips_sign.then(|| 1 << ((self.width - 1) % 64))
     }
 
-    /// Converts a bound between two's complement and the stored form.
+    /// Converts a range's bound between two's complement and the stored form.
     fn flipped(&self, bound: &Value) -> Value {
         let Some(sign) = self.sign() else {
             return bound.clone();
@@ -54,53 +54,53 @@ impl FieldSpec {
         Value::from_limbs(&limbs)
     }
 
-    /// Number of slots of the field.
+    /// Number of 64-bit slots of the field.
     pub fn slots(&self) -> u32 {
         limbs(self.width)
     }
 
-    /// The canonical form of a match.
+    /// Converts a control plane's match of this field to its canonical form.
     pub fn key(&self, given: &Match) -> Result<FieldKey, TableError> {
         field_key(self, given)
     }
 
-    /// The key of a field that an entry omits; an error for an exact field.
+    /// The canonical form of a field that an entry omits; an error for an exact field.
     pub fn dont_care(&self) -> Result<FieldKey, TableError> {
         dont_care(self)
     }
 
-    /// The match for a canonical form; `None` for a don't-care.
+    /// Converts a canonical form to the control plane's match; `None` for a field that matches all values.
     pub fn match_of(&self, key: &FieldKey) -> Option<Match> {
         to_match(self, key)
     }
 
-    /// The largest value.
+    /// The largest value of the field, all bits set.
     pub fn max(&self) -> Value {
         Value::ones(self.width)
     }
 }
 
-/// A key field of an entry in canonical form: equal entries have equal keys.
+/// The match of a key field in canonical form: equal entries have equal keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldKey {
-    /// Bits under the mask must be equal: exact, LPM, ternary and optional fields.
+    /// The bits under the mask must be equal: for exact, LPM, ternary and optional fields.
     Masked {
-        /// The value; bits outside the mask are 0.
+        /// The value to match; bits outside the mask are 0.
         value: Value,
-        /// The mask; all ones for an exact field.
+        /// The mask of the compared bits; all ones for an exact field.
         mask: Value,
     },
-    /// An inclusive range; for signed numbers see [`FieldSpec::flips_sign`].
+    /// The value must be in an inclusive range; for signed numbers see [`FieldSpec::flips_sign`].
     Range {
-        /// Lower bound.
+        /// Lower bound of the range.
         low: Value,
-        /// Upper bound.
+        /// Upper bound of the range.
         high: Value,
     },
 }
 
 impl FieldKey {
-    /// Whether the value in these slots, the lowest bits first, matches.
+    /// Whether the field's value in these slots, the lowest bits first, matches.
     pub fn matches(&self, slots: &[u64]) -> bool {
         match self {
             FieldKey::Masked { value, mask } => {
@@ -119,7 +119,7 @@ impl FieldKey {
     }
 }
 
-/// The canonical form of a field's match.
+/// Converts a match of this field to its canonical form.
 pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError> {
     let fits = |v: &Value| {
         if v.fits(spec.width) {
@@ -164,7 +164,7 @@ pub fn field_key(spec: &FieldSpec, given: &Match) -> Result<FieldKey, TableError
     }
 }
 
-/// The key of a field that an entry omits.
+/// The canonical form of a field that a table entry omits; an error for an exact field.
 pub fn dont_care(spec: &FieldSpec) -> Result<FieldKey, TableError> {
     match spec.kind {
         Kind::Exact => Err(TableError::MissingField(spec.name.clone())),
@@ -179,7 +179,7 @@ pub fn dont_care(spec: &FieldSpec) -> Result<FieldKey, TableError> {
     }
 }
 
-/// The control plane's form of a key; `None` for a don't-care, which P4Runtime omits.
+/// Converts a canonical form to the control plane's match; `None` for a field that matches all values, which P4Runtime omits.
 pub fn to_match(spec: &FieldSpec, key: &FieldKey) -> Option<Match> {
     match (key.clone(), spec.kind) {
         (FieldKey::Masked { value, .. }, Kind::Exact) => Some(Match::Exact(value)),

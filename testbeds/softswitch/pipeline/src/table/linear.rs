@@ -1,12 +1,12 @@
-//! A reference lookup that compares every entry with the key.
+//! A reference lookup for tests, which compares every table entry with the key; and the comparison of two tables.
 
 use super::key::FieldKey;
 use super::{Index, Table, key};
 use p4lang::runtime::FieldMatch;
 
 impl Table {
-    /// Like `lookup`: among matching entries, the one with the highest priority, or with the longest prefix if the table
-    /// has no priorities (P4_16 14.2.1.4, P4Runtime 9.1); among equals the first by key.
+    /// Finds the same entry as `lookup`: among matching entries, the entry with the highest priority, or with the longest
+    /// prefix if the table has no priorities (P4_16 14.2.1.4, P4Runtime 9.1); among equals the first by key.
     pub fn lookup_one_by_one(&self, words: &[u64]) -> Option<Index> {
         let mut values = Vec::with_capacity(self.spec.fields.len());
         let mut rest = words;
@@ -31,7 +31,7 @@ impl Table {
         first.map(|(_, row)| row)
     }
 
-    /// Whether packets have changed both copies equally: counters, meters, timers, direct registers.
+    /// Whether packets have changed both tables equally: counters, meters, timers, direct registers.
     pub fn same_effects(&self, other: &Table) -> bool {
         self.default_counter == other.default_counter
             && self.default_meter == other.default_meter
@@ -40,7 +40,7 @@ impl Table {
             && self.rows.iter().eq(other.rows.iter())
     }
 
-    /// Key and priority of the found entry.
+    /// Matches and priority of the found entry; `None` if no entry was found.
     pub fn found_match(&self, found: Option<Index>) -> Option<(Vec<FieldMatch>, i32)> {
         let key = self.fields(found?);
         let fields = self.spec.fields.iter().zip(&key);
@@ -54,7 +54,7 @@ impl Table {
     }
 }
 
-/// Number of compared bits: equal for all entries of a table without priorities, except for one prefix.
+/// Number of bits that the field compares: equal for all entries of a table without priorities, except in the prefix field.
 fn prefix(key: &FieldKey) -> i64 {
     match key {
         FieldKey::Masked { mask, .. } => mask.count_ones().into(),

@@ -49,16 +49,16 @@ use std::cmp::Reverse;
 
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// The table's specification.
+    /// The table's declaration.
     pub spec: Spec,
     default: Bound,
     initial_default: Bound,
     rows: Rows,
     structure: Structure,
-    /// Number of parameter slots of each action.
+    /// For each action, the number of slots of its parameters.
     action_slots: Vec<usize>,
     attachments: Attachments,
-    /// Cells of the direct registers.
+    /// Cells of the table's direct registers (Tofino).
     pub cells: cells::EntryCells,
     default_counter: CounterValue,
     default_meter: meter::MeterCell,
@@ -67,7 +67,7 @@ pub struct Table {
     idle: idle::Timers,
 }
 
-/// Rank and packed key of an entry, which identify it independently of field names.
+/// Rank and packed key of a table entry, which identify the entry independently of field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     rank: i32,
@@ -75,7 +75,7 @@ pub struct Key {
 }
 
 impl Head {
-    /// The head of an entry with its own action.
+    /// The head of a table entry with an action of its own.
     fn running(key: &Key, action: &Bound) -> Head {
         Head {
             rank: key.rank,
@@ -87,7 +87,7 @@ impl Head {
 }
 
 impl Table {
-    /// Creates an empty table. The key has at most [`MAX_WORDS`] · 64 bits.
+    /// Creates an empty table. Its key may have at most [`MAX_WORDS`] · 64 bits.
     pub fn new(spec: Spec, default: Bound) -> Table {
         let action_slots: Vec<usize> = spec.actions.iter().map(ActionSpec::slots).collect();
         // The number of a member or group takes one slot.
@@ -110,12 +110,12 @@ impl Table {
         }
     }
 
-    /// The plan to pack a key whose fields are in these slots.
+    /// The plan to pack a key whose fields start at these slots.
     pub fn key_plan(&self, slots: &[Slot]) -> KeyPlan {
         self.rows.packing.plan(slots)
     }
 
-    /// Finds the entry for a key in the frame.
+    /// Finds the row of the table entry that matches a key in the frame; `None` if no entry matches.
     #[inline(always)]
     pub fn lookup(&self, frame: &[u64], key: &KeyPlan) -> Option<Index> {
         match self.rows.packing.words {
@@ -124,8 +124,7 @@ impl Table {
         }
     }
 
-    /// Finds the entry for a key of several words, separately so that short keys do not pay for the memory that these
-    /// need.
+    /// Finds the entry for a key of several words, separately so that short keys do not pay for the memory of long ones.
     #[inline(never)]
     fn lookup_words(&self, frame: &[u64], key: &KeyPlan, words: usize) -> Option<Index> {
         match words {
@@ -137,7 +136,7 @@ impl Table {
         }
     }
 
-    /// The action of the found entry, or the default action.
+    /// The action of the found entry, or the default action if no entry was found.
     #[inline]
     pub fn action(&self, found: Option<Index>) -> Action<'_> {
         match found {
@@ -146,7 +145,7 @@ impl Table {
         }
     }
 
-    /// Adds an entry; returns its key.
+    /// Adds a table entry; returns its rank and packed key.
     pub fn insert(&mut self, entry: &TableEntry) -> Result<Key, TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
@@ -157,14 +156,14 @@ impl Table {
         Ok(key)
     }
 
-    /// Removes an entry that was just added.
+    /// Removes an entry that was just added, to undo the addition.
     pub fn take_back(&mut self, key: &Key) {
         if let Ok(row) = self.row(key) {
             self.take(row);
         }
     }
 
-    /// Checks that the key is new, and that the table is not full.
+    /// Checks that no entry has this key, and that the table is not full.
     fn has_room_for(&self, key: &Key) -> Result<(), TableError> {
         if self.rows.find(key.rank, &key.words).is_some() {
             return Err(TableError::DuplicateEntry);
@@ -180,14 +179,14 @@ impl Table {
         self.join(row, attached);
     }
 
-    /// Adds a new row to the search structure and sets its data.
+    /// Adds a new row to the search structure and sets its attached data.
     fn join(&mut self, row: Index, attached: Attached) {
         self.attachments.set(row, attached);
         self.structure.insert(&self.rows, row);
         self.start_timer(row);
     }
 
-    /// Adds an entry of the source, to which neither the size limit nor `const` applies.
+    /// Adds an entry that the program's source declares, to which neither the size limit nor `const` applies.
     pub fn insert_initial(
         &mut self,
         key: Vec<FieldKey>,
@@ -207,7 +206,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes an entry's action; returns the previous entry.
+    /// Changes the action of a table entry; returns the previous entry.
     pub fn modify(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
         let (key, row) = self.changeable(entry)?;
         let action = self.bind(&entry.action, false)?;
@@ -217,7 +216,7 @@ impl Table {
         Ok(old)
     }
 
-    /// The key and row of an entry that exists and is not constant.
+    /// The key and row of the table entry with the key of `entry`, which must exist and not be constant.
     fn changeable(&self, entry: &TableEntry) -> Result<(Key, Index), TableError> {
         self.writable()?;
         let key = self.entry_key(entry)?;
@@ -228,7 +227,7 @@ impl Table {
         Ok((key, row))
     }
 
-    /// Removes an entry; its action is ignored.
+    /// Removes a table entry; the action in `entry` is ignored.
     pub fn delete(&mut self, entry: &TableEntry) -> Result<Removed, TableError> {
         let (_, row) = self.changeable(entry)?;
         Ok(self.take(row))
@@ -248,7 +247,7 @@ impl Table {
         removed
     }
 
-    /// A copy of an entry, for restoring it.
+    /// A copy of an entry with its data, so that the entry can be restored.
     fn copy(&self, row: Index) -> Removed {
         Removed {
             indirect: self.rows.head(row).indirect,
@@ -257,7 +256,7 @@ impl Table {
         }
     }
 
-    /// Restores a removed or changed entry.
+    /// Restores an entry that was removed or changed.
     pub fn restore(&mut self, removed: Removed) {
         if let Some(row) = self.rows.find_like(&removed.row) {
             self.take(row);
@@ -266,7 +265,7 @@ impl Table {
         self.join(row, removed.attached);
     }
 
-    /// All entries: highest priority first, then by key.
+    /// All entries of the table, sorted by priority, the highest first, then by key.
     pub fn entries(&self) -> impl Iterator<Item = TableEntry> + '_ {
         let of = |row| (Reverse(self.priority(row)), self.fields(row), row);
         let mut listed: Vec<_> = self.rows.iter().map(of).collect();
@@ -291,7 +290,7 @@ impl Table {
         }
     }
 
-    /// An entry's key, field by field.
+    /// The key of an entry in canonical form, field by field.
     fn fields(&self, row: Index) -> Vec<FieldKey> {
         let masks = self.rows.masks(row);
         let masks = (!masks.is_empty()).then_some(masks);
@@ -310,7 +309,7 @@ impl Table {
         self.spec.call(self.default.as_action())
     }
 
-    /// Sets the default action, or that of the source for `None`; returns the previous one.
+    /// Sets the default action, or restores the source's default action for `None`; returns the previous one.
     pub fn set_default(&mut self, action: Option<&ActionCall>) -> Result<Bound, TableError> {
         if self.spec.const_default {
             return Err(TableError::ConstTable);
@@ -324,12 +323,12 @@ impl Table {
         Ok(std::mem::replace(&mut self.default, action))
     }
 
-    /// Restores the default action, and whether it was written.
+    /// Restores a previous default action, and whether the control plane had written it.
     pub fn restore_default(&mut self, action: Bound, written: bool) {
         (self.default, self.default_written) = (action, written);
     }
 
-    /// Binds an action with its parameters as slots.
+    /// Converts an action call with named parameters to slots.
     pub fn bind(&self, call: &ActionCall, as_default: bool) -> Result<Bound, TableError> {
         self.spec.bind(call, as_default)
     }
@@ -342,7 +341,7 @@ impl Table {
         }
     }
 
-    /// The key of an entry with named fields: converts names to positions.
+    /// The rank and packed key of an entry whose fields are given by name.
     pub fn entry_key(&self, entry: &TableEntry) -> Result<Key, TableError> {
         let fields = self.entry_fields(entry)?;
         Ok(self.packed(&fields, entry.priority))

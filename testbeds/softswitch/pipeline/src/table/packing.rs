@@ -1,5 +1,5 @@
-//! Keys as dense words: a bit string with exact fields first, an LPM field last, the rest in declared order; the first
-//! bit is the most significant of word 0.
+//! Packs keys into dense 64-bit words: a bit string with exact fields first, an LPM field last, the rest in declared order; the
+//! first bit is the most significant of word 0.
 //!
 //! A 5-tuple takes five slots in the frame and two words here, so that hashing, masking and comparing cost less than
 //! half. With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
@@ -10,10 +10,10 @@ use crate::bits::mask;
 use p4lang::runtime::Value;
 use std::cmp::Ordering;
 
-/// Maximum number of words of a key.
+/// Maximum number of 64-bit words of a packed key.
 pub const MAX_WORDS: usize = 64;
 
-/// Bits of one slot that are copied to one word.
+/// A run of bits of one slot that is copied to one word of a packed key.
 #[derive(Debug, Clone, Copy)]
 struct KeyPiece {
     slot: u32,
@@ -23,11 +23,11 @@ struct KeyPiece {
     word_shift: u32,
 }
 
-/// The slots of a key and the positions of their bits, so that a key is packed directly from the frame.
+/// The plan to pack a key directly from the frame: positions of the key's bits in slots and in the packed key.
 #[derive(Debug, Clone, Default)]
 pub struct KeyPlan(Vec<KeyPiece>);
 
-/// The position of a field in the bit string.
+/// The position of a key field in the packed bit string.
 #[derive(Debug, Clone, Copy)]
 struct FieldPosition {
     at: usize,
@@ -35,22 +35,22 @@ struct FieldPosition {
     kind: Kind,
 }
 
-/// The packing of a table's keys.
+/// The order and the positions of a table's key fields in packed keys.
 #[derive(Debug, Clone)]
 pub struct Packing {
     pieces: Vec<KeyPiece>,
-    /// Positions of the fields, in order of declaration.
+    /// Positions of the key fields, in order of declaration.
     places: Vec<FieldPosition>,
-    /// Number of words of a packed key.
+    /// Number of 64-bit words of a packed key.
     pub words: usize,
     /// Number of bits of a packed key.
     pub bits: usize,
-    /// Mask of the bits outside range fields; `None`: there is no range field.
+    /// Mask of the packed key's bits outside range fields; `None`: there is no range field.
     fixed: Option<Box<[u64]>>,
 }
 
 impl Packing {
-    /// Creates the packing for keys whose fields are consecutive in slots.
+    /// Creates the packing of keys whose fields are in consecutive slots.
     pub fn new(fields: &[FieldSpec]) -> Packing {
         let mut order: Vec<usize> = (0..fields.len()).collect();
         order.sort_by_key(|i| match fields[*i].kind {
@@ -96,7 +96,7 @@ impl Packing {
         packing
     }
 
-    /// Appends the low `width` bits of a slot to the bit string.
+    /// Appends the low `width` bits of a slot to the bit string of a packed key.
     fn piece(&mut self, slot: u32, mut width: u32) {
         while width > 0 {
             let room = 64 - self.bits as u32 % 64;
@@ -113,7 +113,7 @@ impl Packing {
         }
     }
 
-    /// The plan for a key whose fields are in these slots.
+    /// The plan to pack a key whose fields start at these slots.
     pub fn plan(&self, slots: &[Slot]) -> KeyPlan {
         let placed = |p: &KeyPiece| KeyPiece {
             slot: slots[p.slot as usize],
@@ -124,7 +124,7 @@ impl Packing {
 }
 
 impl KeyPlan {
-    /// Packs a key; `N` ≥ [`Packing::words`].
+    /// Packs the key in the frame's slots; `N` must be at least [`Packing::words`].
     #[inline(always)]
     pub fn pack<const N: usize>(&self, slots: &[u64]) -> [u64; N] {
         let mut words = [0; N];
@@ -142,7 +142,7 @@ impl KeyPlan {
 }
 
 impl Packing {
-    /// Appends an entry's values, followed by its masks unless all fields are exact; for a range, the lower and upper
+    /// Appends an entry's packed values, followed by its masks unless all fields are exact; for a range, the lower and upper
     /// bound.
     pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
         let start = to.len();
@@ -161,7 +161,7 @@ impl Packing {
         }
     }
 
-    /// Converts words back to fields in order of declaration. An exact table has no masks.
+    /// Converts packed words to canonical forms of the fields, in order of declaration. An exact table has no masks: `None`.
     pub fn unpack(&self, values: &[u64], masks: Option<&[u64]>) -> Vec<FieldKey> {
         let field = |place: &FieldPosition| {
             let value = take(values, place.at, place.width);
@@ -180,7 +180,7 @@ impl Packing {
         self.places.iter().map(field).collect()
     }
 
-    /// The order of two entries, given as values and masks, field by field in declared order: equal to the order of
+    /// The order of two entries, given as packed values and masks, field by field as declared: the order of their
     /// [`FieldKey`]s.
     pub fn order(&self, a: (&[u64], &[u64]), b: (&[u64], &[u64])) -> Ordering {
         // The masks of an exact table are empty, and equal.
@@ -197,7 +197,7 @@ impl Packing {
         self.fixed.is_some()
     }
 
-    /// Whether a key matches an entry, without the check of ranges.
+    /// Whether a packed key matches an entry's values and masks, without the check of ranges.
     #[inline(always)]
     pub fn matches(&self, key: &[u64], values: &[u64], masks: &[u64]) -> bool {
         let words = key.iter().zip(values).zip(masks);
@@ -211,7 +211,7 @@ impl Packing {
         }
     }
 
-    /// Whether a key is within an entry's ranges.
+    /// Whether a packed key is within an entry's ranges.
     pub fn in_ranges(&self, key: &[u64], values: &[u64], masks: &[u64]) -> bool {
         let mut ranges = self.places.iter().filter(|p| p.kind == Kind::Range);
         ranges.all(|p| {
@@ -223,8 +223,8 @@ impl Packing {
         })
     }
 
-    /// An entry's mask in which a range is the common prefix of its bounds, in whole nibbles: the bits that must be equal
-    /// for the range to match. Nibbles, because each length is a group to search.
+    /// Writes an entry's mask in which a range is the common prefix of its bounds, in whole nibbles: the bits that must be
+    /// equal for the range to match. Nibbles, because each prefix length is a group to search.
     pub fn cover(&self, values: &[u64], masks: &[u64], to: &mut [u64]) {
         let Some(fixed) = &self.fixed else {
             to.copy_from_slice(masks);
@@ -243,7 +243,7 @@ impl Packing {
 }
 
 impl FieldPosition {
-    /// Compares the field's values in two bit strings.
+    /// Compares the values that the field has in two packed keys.
     fn compare(&self, a: &[u64], b: &[u64]) -> Ordering {
         let of = |(at, n)| part(a, at, n).cmp(&part(b, at, n));
         if self.width <= PART {
@@ -253,8 +253,8 @@ impl FieldPosition {
         orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Number of bits from the first difference of the field's values in two bit strings to the end of the field; 0: they
-    /// are equal.
+    /// Number of bits from the first difference of the field's values in two packed keys to the end of the field; 0: they are
+    /// equal.
     fn differing(&self, a: &[u64], b: &[u64]) -> u32 {
         let mut left = self.width;
         for (at, n) in self.parts() {
@@ -267,7 +267,7 @@ impl FieldPosition {
         0
     }
 
-    /// Position and width of each part, the uppermost first.
+    /// Position and width in bits of each part of the field that is read at once, the uppermost first.
     fn parts(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let (at, width) = (self.at, self.width);
         let starts = (0..width).step_by(PART as usize);
@@ -275,7 +275,7 @@ impl FieldPosition {
     }
 }
 
-/// Writes the low `width` bits of `value` at bit `at`, over zeroes.
+/// Writes the low `width` bits of `value` to `words` from bit `at` on, where all bits are 0.
 fn put(words: &mut [u64], at: usize, width: u32, value: &Value) {
     let (mut at, mut left) = (at, width);
     while left > 0 {
@@ -294,7 +294,7 @@ fn put(words: &mut [u64], at: usize, width: u32, value: &Value) {
     }
 }
 
-/// Reads `width` bits at bit `at`.
+/// Reads `width` bits of `words` from bit `at` on.
 fn take(words: &[u64], at: usize, width: u32) -> Value {
     if width <= PART {
         return part(words, at, width).into();
@@ -307,10 +307,10 @@ fn take(words: &[u64], at: usize, width: u32) -> Value {
     Value::from_limbs(&limbs)
 }
 
-/// Number of bits that are read at once.
+/// Maximum number of bits of a field that are read at once.
 const PART: u32 = u128::BITS;
 
-/// Reads `width` ≤ [`PART`] bits at bit `at`.
+/// Reads `width` ≤ [`PART`] bits of `words` from bit `at` on.
 fn part(words: &[u64], at: usize, width: u32) -> u128 {
     let (mut at, mut left, mut value) = (at, width, 0u128);
     while left > 0 {

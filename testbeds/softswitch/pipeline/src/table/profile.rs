@@ -1,4 +1,4 @@
-//! Action profiles and selectors: actions that entries share by the number of a member or group.
+//! Action profiles and selectors: actions that table entries share by the number of a member or group.
 
 mod written;
 
@@ -9,26 +9,26 @@ use p4lang::runtime::ActionCall;
 use std::collections::{BTreeMap, BTreeSet};
 pub use written::{GroupMember, Indirect, OneShotAction, ProfileGroup, ProfileSpec};
 
-/// Maximum sum of weights of one group.
+/// Maximum sum of the weights of a group's members.
 const GROUP_LIMIT: u64 = 65_536;
 
 #[derive(Debug, Clone)]
 struct BoundMember {
     call: ActionCall,
-    /// For each table, the bound action if the table offers it.
+    /// For each table that uses the profile, the bound action; `None` if the table does not offer the action.
     bound: Vec<Option<Bound>>,
 }
 
-/// A group, with each member repeated by its weight for picking.
+/// A selector's group, with each member repeated by its weight for picking.
 #[derive(Debug, Clone)]
 struct WeighedGroup {
     written: ProfileGroup,
     weighed: Vec<u32>,
-    /// Places that the program has removed (TNA's `SelectorAction`): each member has as many places as its weight.
+    /// Positions in the group that the program has removed (TNA's `SelectorAction`): each member has as many as its weight.
     out: BTreeSet<u32>,
 }
 
-/// The actions of a one-shot entry, each repeated by its weight for picking.
+/// The actions of a one-shot table entry, each repeated by its weight for picking.
 #[derive(Debug, Clone)]
 struct OneShot {
     actions: Vec<OneShotAction>,
@@ -36,7 +36,7 @@ struct OneShot {
     weighed: Vec<u32>,
 }
 
-/// The numbers to pick from: each repeated by its weight, without those whose port is down, and without removed places.
+/// Numbers to pick from: each of `choices` (number, weight, watched port) by its weight, without removed ones and ports down.
 fn weigh(
     choices: impl Iterator<Item = (u32, u32, Option<u32>)>,
     down: &BTreeSet<u32>,
@@ -97,53 +97,53 @@ impl OneShot {
     }
 }
 
-/// How a selector hashes key fields to a pick.
+/// The hash by which a selector picks a member for a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Selector {
-    /// Hash algorithm.
+    /// Algorithm that hashes the key fields.
     pub algorithm: Algorithm,
-    /// Number of significant bits of the hash.
+    /// Number of bits of the hash that count.
     pub width: u32,
-    /// Maximum number of places in a group, given in TNA's constructor; 0: not given.
+    /// Maximum sum of the weights of a group, as TNA's constructor gives it; 0: not given.
     pub max_group_size: u32,
 }
 
-/// A profile and its members.
+/// An action profile or selector with its members and groups.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// The profile's specification.
+    /// Name, size and kind of the profile.
     pub spec: ProfileSpec,
-    /// The selector; `None`: the profile has none.
+    /// The hash by which members are picked; `None`: the profile has no selector.
     pub selector: Option<Selector>,
-    /// Name of the selector, if it is a separate object.
+    /// Name of the selector, if it is an object separate from the profile (TNA).
     pub alias: Option<String>,
-    /// The tables that use the profile, as indices into the state's.
+    /// Indices, into the state's tables, of the tables that use the profile.
     pub tables: Vec<u32>,
-    /// For each table, the action for a group without members to pick (PSA's `psa_empty_group_action`).
+    /// For each table, the action for a group that has no member to pick (PSA's `psa_empty_group_action`).
     pub empty: Vec<Option<Bound>>,
     members: BTreeMap<u32, BoundMember>,
     groups: BTreeMap<u32, WeighedGroup>,
     one_shots: BTreeMap<u32, OneShot>,
-    /// Sum of the weights of all groups and one-shots.
+    /// Sum of the weights in all groups and one-shot entries.
     weights: u64,
     next_one_shot: u32,
     down: BTreeSet<u32>,
 }
 
-/// A previous one-shot, for restoring it.
+/// The previous actions of a one-shot entry, for rolling a write back.
 #[derive(Debug)]
 pub struct OldOneShot(OneShot);
 
-/// A previous member, for restoring it.
+/// The previous state of a member, for rolling a write back; `None`: it did not exist.
 #[derive(Debug)]
 pub struct OldMember(Option<BoundMember>);
 
-/// A previous group, for restoring it.
+/// The previous state of a group, for rolling a write back; `None`: it did not exist.
 #[derive(Debug)]
 pub struct OldGroup(Option<WeighedGroup>);
 
 impl Profile {
-    /// Creates a profile without members.
+    /// Creates an action profile without members.
     pub fn new(name: String, size: u64, selector: Option<Selector>) -> Profile {
         Profile {
             spec: ProfileSpec {
@@ -164,7 +164,7 @@ impl Profile {
         }
     }
 
-    /// The action for the table at index `place` of [`Profile::tables`]; `None` if there is none.
+    /// The action that `indirect` denotes for the table at index `place` of [`Profile::tables`]; `None` if it denotes none.
     pub fn action(&self, place: usize, indirect: Indirect, hash: u64) -> Option<&Bound> {
         let pick = |weighed: &[u32]| {
             let pick = hash.checked_rem(weighed.len() as u64)?;
@@ -219,12 +219,12 @@ impl Profile {
         groups.map(|(id, g)| (*id, g.written.clone())).collect()
     }
 
-    /// The actions of a one-shot entry.
+    /// The actions of the one-shot entry with this number; `None` if there is none.
     pub fn one_shot(&self, id: u32) -> Option<&[OneShotAction]> {
         Some(&self.one_shots.get(&id)?.actions)
     }
 
-    /// Replaces a group, or removes it; returns the previous one.
+    /// Replaces a group, or removes it for `None`; returns the previous group.
     fn set_group(&mut self, id: u32, group: Option<WeighedGroup>) -> Option<WeighedGroup> {
         self.weights += group.as_ref().map_or(0, WeighedGroup::size);
         let old = match group {
@@ -235,7 +235,7 @@ impl Profile {
         old
     }
 
-    /// Replaces the actions of a one-shot entry, or removes them; returns the previous ones.
+    /// Replaces the actions of a one-shot entry, or removes them for `None`; returns the previous actions.
     fn set_one_shot(&mut self, id: u32, one_shot: Option<OneShot>) -> Option<OneShot> {
         let size = |one_shot: &OneShot| OneShot::size(&one_shot.actions);
         self.weights += one_shot.as_ref().map_or(0, size);
@@ -254,7 +254,7 @@ impl Profile {
         }
     }
 
-    /// Adds the actions of a one-shot entry; `bound`: the same, bound for its table. Returns the number for the entry.
+    /// Adds the actions of a one-shot entry, also given as `bound` for its table. Returns the number for the entry.
     pub fn put_one_shot(
         &mut self,
         actions: Vec<OneShotAction>,
@@ -286,17 +286,17 @@ impl Profile {
         Ok(id)
     }
 
-    /// Removes the actions of a one-shot entry.
+    /// Removes the actions of the one-shot entry with this number; returns them for a rollback.
     pub fn delete_one_shot(&mut self, id: u32) -> Option<OldOneShot> {
         self.set_one_shot(id, None).map(OldOneShot)
     }
 
-    /// Restores a previous one-shot.
+    /// Restores the previous actions of a one-shot entry.
     pub fn restore_one_shot(&mut self, id: u32, old: OldOneShot) {
         self.set_one_shot(id, Some(old.0));
     }
 
-    /// Handles a port that goes down or comes up: its members are not picked while it is down.
+    /// Handles a port that goes down or comes up: members that watch the port are not picked while it is down.
     pub fn port_is(&mut self, port: u32, up: bool) {
         let changed = if up {
             self.down.remove(&port)
@@ -316,7 +316,7 @@ impl Profile {
         }
     }
 
-    /// Whether packets have changed both profiles equally.
+    /// Whether packets have changed both profiles equally: removed the same positions from groups.
     pub fn same_effects(&self, other: &Profile) -> bool {
         let out = |of: &Profile| {
             let groups = of.groups.iter();
@@ -327,7 +327,7 @@ impl Profile {
         out(self) == out(other)
     }
 
-    /// The group of a place, and the index of the place within it: groups are consecutive by number.
+    /// The group of the selector's position `index`, and the position within it: each group has `max_group_size` positions.
     fn place(&self, index: u64) -> Option<(u32, u32)> {
         let size = u64::from(self.selector?.max_group_size);
         let group = u32::try_from(index.checked_div(size)?).ok()?;
@@ -335,14 +335,14 @@ impl Profile {
         (u64::from(place) < self.groups.get(&group)?.size()).then_some((group, place))
     }
 
-    /// Whether the program permits to pick the member at a place of a group; false if there is none.
+    /// Whether the program permits to pick the member at a selector's position; false if no member is there.
     pub fn is_in(&self, index: u64) -> bool {
         self.place(index)
             .is_some_and(|(group, place)| !self.groups[&group].out.contains(&place))
     }
 
-    /// The program permits or forbids to pick the member at a place; no effect if there is none. It is permitted again
-    /// once the control plane writes the group.
+    /// Permits or forbids to pick the member at a selector's position, for the program; no effect if no member is there. The
+    /// control plane permits it again by writing the group.
     pub fn put_in(&mut self, index: u64, is_in: bool) {
         let Some((group, place)) = self.place(index) else {
             return;
@@ -360,7 +360,7 @@ impl Profile {
         }
     }
 
-    /// Adds or changes a member. `bound`: the action in each table.
+    /// Adds a member, or changes it if `change`. `bound`: its action in each table.
     pub fn put_member(
         &mut self,
         id: u32,
@@ -383,7 +383,7 @@ impl Profile {
         Ok(OldMember(self.members.insert(id, member)))
     }
 
-    /// Removes a member that no group refers to. The caller checks entries.
+    /// Removes a member that no group refers to. The caller checks that no table entry refers to it.
     pub fn delete_member(&mut self, id: u32) -> Result<OldMember, ProfileError> {
         let named = |g: &WeighedGroup| g.written.members.iter().any(|m| m.member == id);
         if self.groups.values().any(named) {
@@ -393,7 +393,7 @@ impl Profile {
         Ok(OldMember(Some(member)))
     }
 
-    /// Adds or changes a group.
+    /// Adds a group, or changes it if `change`.
     pub fn put_group(
         &mut self,
         id: u32,
@@ -439,13 +439,13 @@ impl Profile {
         Ok(OldGroup(self.set_group(id, Some(group))))
     }
 
-    /// Removes a group. The caller checks entries.
+    /// Removes a group. The caller checks that no table entry refers to it.
     pub fn delete_group(&mut self, id: u32) -> Result<OldGroup, ProfileError> {
         let group = self.set_group(id, None).ok_or(ProfileError::NotFound)?;
         Ok(OldGroup(Some(group)))
     }
 
-    /// Restores a previous member.
+    /// Restores the previous state of a member.
     pub fn restore_member(&mut self, id: u32, old: OldMember) {
         match old.0 {
             Some(member) => self.members.insert(id, member),
@@ -453,7 +453,7 @@ impl Profile {
         };
     }
 
-    /// Restores a previous group.
+    /// Restores the previous state of a group.
     pub fn restore_group(&mut self, id: u32, old: OldGroup) {
         self.set_group(id, old.0);
     }

@@ -1,8 +1,7 @@
-//! The entries of a table, in one flat arena, with an index by the whole key.
+//! Stores the entries of a table as rows of one flat arena, with an index by the whole key.
 //!
-//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: an
-//! exact hit touches the index and mostly one more cache line. Rows keep their number while they exist; a freed row is
-//! reused.
+//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: an exact hit
+//! touches the index and usually one more cache line. Rows keep their number while they exist; a freed row is reused.
 
 use super::action::Action;
 use super::packing::{MAX_WORDS, Packing};
@@ -12,40 +11,40 @@ use hashbrown::HashTable;
 use std::cmp::{Ordering, Reverse};
 use std::hash::{BuildHasher, Hasher};
 
-/// The number of an entry.
+/// The number of a table entry's row in the arena.
 pub type Index = u32;
 
-/// Maximum number of entries: structures use the upper bit of an [`Index`], and all ones for none.
+/// Maximum number of rows: search structures use the upper bit of an [`Index`], and all ones for no row.
 pub const MAX_ROWS: usize = (1 << 31) - 1;
 
-/// The data of an entry besides its key and parameters.
+/// The data of a table entry's row besides its key and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The larger rank wins: the priority if the table has priorities, else the length of the LPM prefix.
+    /// The larger rank wins if several entries match: the priority if the table has priorities, else the LPM prefix length.
     pub rank: i32,
-    /// Index of its action; `None` if it runs nothing.
+    /// Index of the entry's action; `None` if it runs no action or refers to a member or group.
     pub action: Option<u32>,
-    /// Whether it comes from `const` entries.
+    /// Whether the entry comes from `const` entries in the source.
     pub is_const: bool,
-    /// The member or group that it refers to instead of an action.
+    /// The member or group that the entry refers to instead of an action.
     pub indirect: Option<Indirect>,
 }
 
 const LIVE: u64 = 1 << 63;
 const CONST: u64 = 1 << 62;
-/// Kind of the referenced object, whose number is the first parameter.
+/// Bits of a head for the kind of object that the entry refers to; the object's number is the first parameter.
 const NAMES: u64 = 3 << 60;
 const MEMBER: u64 = 1 << 60;
 const GROUP: u64 = 2 << 60;
 const ONE_SHOT: u64 = 3 << 60;
-/// Bits 32 ..= 59: the action's index + 1; 0 means no action.
+/// Bits 32 ..= 59 of a head, shifted to 0: the action's index + 1; 0 means no action.
 const ACTION: u64 = (1 << 28) - 1;
 
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// The packing of keys.
+    /// The positions of the key's fields in packed keys.
     pub packing: Packing,
-    /// Number of words of a key: values, and masks unless the table is exact.
+    /// Number of 64-bit words of a row's key: values, and masks unless all fields are exact.
     key_words: usize,
     stride: usize,
     data: Vec<u64>,
@@ -53,12 +52,12 @@ pub struct Rows {
     by_key: HashTable<Index>,
 }
 
-/// A removed row.
+/// The words of a removed row, so that it can be restored.
 #[derive(Debug, Clone)]
 pub struct Row(Box<[u64]>);
 
 impl Rows {
-    /// Creates an empty arena. `params`: number of parameter slots of the largest action.
+    /// Creates an arena without rows. `params`: number of parameter slots of the action that has most.
     pub fn new(packing: Packing, exact: bool, params: usize) -> Rows {
         let key_words = packing.words * if exact { 1 } else { 2 };
         Rows {
@@ -71,18 +70,18 @@ impl Rows {
         }
     }
 
-    /// Number of live rows.
+    /// Number of rows that hold an entry.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Numbers of live rows, ascending.
+    /// Numbers of the rows that hold an entry, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Index> + '_ {
         let all = 0..(self.data.len() / self.stride) as Index;
         all.filter(|row| self.is_live(*row))
     }
 
-    /// Number of row numbers assigned so far, including free ones.
+    /// Number of row numbers assigned so far, including free rows.
     pub fn capacity(&self) -> usize {
         self.data.len() / self.stride
     }
@@ -93,7 +92,7 @@ impl Rows {
         &self.data[at..at + self.stride]
     }
 
-    /// Whether the row exists.
+    /// Whether the row holds an entry.
     pub fn is_live(&self, row: Index) -> bool {
         let head = self.data.get(row as usize * self.stride);
         head.is_some_and(|head| head & LIVE != 0)
@@ -103,7 +102,7 @@ impl Rows {
         self.row(row)[0] as u32 as i32
     }
 
-    /// The data of a row other than key and parameters.
+    /// The head of a row: its data other than key and parameters.
     pub fn head(&self, row: Index) -> Head {
         let head = self.row(row)[0];
         let number = || self.params(row).first().map_or(0, |n| *n as u32);
@@ -120,13 +119,13 @@ impl Rows {
         }
     }
 
-    /// The key's values; for ranges, the lower bounds.
+    /// The packed values of a row's key; for ranges, the lower bounds.
     #[inline(always)]
     pub fn values(&self, row: Index) -> &[u64] {
         &self.row(row)[1..1 + self.packing.words]
     }
 
-    /// The key's masks; for ranges, the upper bounds. Empty if the table is exact.
+    /// The packed masks of a row's key; for ranges, the upper bounds. Empty if all fields are exact.
     #[inline(always)]
     pub fn masks(&self, row: Index) -> &[u64] {
         &self.row(row)[1 + self.packing.words..1 + self.key_words]
@@ -158,13 +157,13 @@ impl Rows {
         }
     }
 
-    /// The row with this packed key: values, and masks unless the table is exact.
+    /// The row with this rank and packed key (values, and masks unless all fields are exact); `None` if there is none.
     pub fn find(&self, rank: i32, key: &[u64]) -> Option<Index> {
         let same = |row: &Index| self.key(*row) == key && self.rank(*row) == rank;
         self.by_key.find(hash(rank, key), same).copied()
     }
 
-    /// The row of an exact table that matches a key.
+    /// The row that matches a packed key, in a table whose fields are all exact; `None` if there is none.
     #[inline(always)]
     pub fn find_exact(&self, key: &[u64]) -> Option<Index> {
         // Compared word by word: for a few words, a call costs more than the comparison.
@@ -175,7 +174,7 @@ impl Rows {
         self.by_key.find(hash(0, key), same).copied()
     }
 
-    /// Adds a row with a new key.
+    /// Adds a row for an entry with a new key; returns its number.
     pub fn add(&mut self, head: Head, key: &[u64], params: &[u64]) -> Index {
         let row = self.free.pop().unwrap_or_else(|| {
             let row = self.capacity() as Index;
@@ -189,7 +188,7 @@ impl Rows {
         row
     }
 
-    /// Changes the row except for its key; the rank must stay.
+    /// Replaces a row's head and parameters, but not its key; the rank must stay.
     pub fn set(&mut self, row: Index, head: Head, params: &[u64]) {
         let at = row as usize * self.stride;
         let to = &mut self.data[at..at + self.stride];
@@ -217,7 +216,7 @@ impl Rows {
         Row(self.row(row).into())
     }
 
-    /// Removes a row.
+    /// Removes a row and returns its words.
     pub fn take(&mut self, row: Index) -> Row {
         let key_hash = hash(self.rank(row), self.key(row));
         if let Ok(found) = self.by_key.find_entry(key_hash, |other| *other == row) {
@@ -229,7 +228,7 @@ impl Rows {
         taken
     }
 
-    /// Restores a row, possibly under another number.
+    /// Restores a removed row, possibly under another number, which is returned.
     pub fn put_back(&mut self, taken: &Row) -> Index {
         let row = self.free.pop().unwrap_or_else(|| {
             let row = self.capacity() as Index;
@@ -242,7 +241,7 @@ impl Rows {
         row
     }
 
-    /// The row with the key of a removed one.
+    /// The row that has the key of a removed row now; `None` if there is none.
     pub fn find_like(&self, taken: &Row) -> Option<Index> {
         self.find(taken.0[0] as u32 as i32, &taken.0[1..1 + self.key_words])
     }
@@ -257,7 +256,7 @@ impl Rows {
         self.by_key.insert_unique(hash_of(&row), row, hash_of);
     }
 
-    /// Whether a key matches the row, in a table that is not exact.
+    /// Whether a packed key matches the row, in a table with a field that is not exact.
     #[inline(always)]
     pub fn matches(&self, row: Index, key: &[u64]) -> bool {
         let row = &self.row(row)[1..1 + self.key_words];
@@ -275,7 +274,7 @@ impl Rows {
         })
     }
 
-    /// The bits that must be equal for the row to match; words beyond the key are 0.
+    /// Mask of the key bits that must be equal for the row to match; words beyond the key are 0.
     pub fn cover(&self, row: Index) -> [u64; MAX_WORDS] {
         let mut cover = [0; MAX_WORDS];
         let words = self.packing.words;
@@ -290,7 +289,7 @@ fn hash(rank: i32, key: &[u64]) -> u64 {
     masked_hash(rank as u64, key.iter().copied())
 }
 
-/// The hash of words that a structure indexes.
+/// Hashes the words of a key for a hash table, with this seed.
 #[inline(always)]
 pub fn masked_hash(seed: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mut hasher = FixedState::with_seed(seed).build_hasher();

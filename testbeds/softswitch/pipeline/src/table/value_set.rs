@@ -1,25 +1,25 @@
-//! Value sets of parsers.
+//! Value sets of parsers, whose members the control plane writes.
 
 use crate::bits::limbs;
 use crate::error::{ExternError, TableError};
 use crate::table::key::{self, FieldKey, FieldSpec};
 use p4lang::runtime::Match;
 
-/// A value set and its members.
+/// A value set of a parser, with its members.
 #[derive(Debug, Clone)]
 pub struct ValueSet {
-    /// Fully qualified name.
+    /// Fully qualified name of the value set.
     pub name: String,
-    /// Fields of a member.
+    /// Declarations of the fields of a member.
     pub fields: Vec<FieldSpec>,
-    /// Maximum number of members.
+    /// Maximum number of members of the value set.
     pub size: u64,
-    /// Members, in order of insertion.
+    /// Members, in order of insertion: each a match for each field.
     pub members: Vec<Vec<FieldKey>>,
 }
 
 impl ValueSet {
-    /// Whether the keys at these slots are a member.
+    /// Whether the key matches a member; `keys`: first slot and width in bits of each field.
     pub fn contains(&self, frame: &[u64], keys: &[(u32, u32)]) -> bool {
         self.members.iter().any(|member| {
             member.iter().zip(keys).all(|(field, (slot, width))| {
@@ -39,7 +39,7 @@ impl ValueSet {
         self.fields.iter().zip(fields).map(parse).collect()
     }
 
-    /// Adds a member.
+    /// Adds a member, given as a match for each field.
     pub fn insert(&mut self, fields: &[Match]) -> Result<(), ExternError> {
         let member = self.member(fields)?;
         if self.members.contains(&member) {
@@ -52,7 +52,7 @@ impl ValueSet {
         Ok(())
     }
 
-    /// Replaces all members.
+    /// Replaces all members of the value set.
     pub fn assign(&mut self, members: &[Vec<FieldKey>]) -> Result<(), ExternError> {
         if members.len() as u64 > self.size {
             return Err(ExternError::Full);
@@ -69,7 +69,7 @@ impl ValueSet {
         Ok(())
     }
 
-    /// The members of another program's set, converted to this one.
+    /// Converts the members of another program's value set to the fields of this value set.
     pub fn translated(&self, from: &ValueSet) -> Result<Vec<Vec<FieldKey>>, ExternError> {
         if self.fields.len() != from.fields.len() {
             return Err(ExternError::WrongShape);
@@ -90,7 +90,7 @@ impl ValueSet {
         from.members.iter().map(member).collect()
     }
 
-    /// Removes a member.
+    /// Removes a member, given as a match for each field.
     pub fn delete(&mut self, fields: &[Match]) -> Result<(), ExternError> {
         let member = self.member(fields)?;
         let at = self

@@ -1,5 +1,5 @@
-//! Entries with all data that P4Runtime has of them, by position: fields in the table's order, actions and parameters as
-//! numbers. No names are looked up, so that large batches are fast.
+//! Table entries with all data that P4Runtime has about them, by position: fields in the table's order, actions and parameters
+//! as numbers. No names are looked up, so that large batches are fast.
 
 use super::idle::Timer;
 use super::key::FieldKey;
@@ -10,73 +10,73 @@ use crate::externs::counter::CounterValue;
 use crate::externs::meter::{ColourCounts, MeterCell, MeterConfig};
 use crate::table::profile::{Indirect, OneShotAction};
 
-/// The action of an entry.
+/// The action of a table entry that is written or read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAction {
-    /// The entry's own action.
+    /// An action of the entry's own, bound to its parameters.
     Own(Bound),
-    /// A member or group of the table's profile.
+    /// A reference to a member or group of the table's profile.
     Named(Indirect),
-    /// One-shot actions of the entry, of which the selector picks one.
+    /// One-shot actions of the entry, of which the selector picks one for each packet.
     OneShot(Vec<OneShotAction>),
-    /// The previous action; only for a change.
+    /// The previous action stays; only for a change of the entry.
     Keep,
 }
 
-/// An entry to be written.
+/// A table entry to be added or changed.
 #[derive(Debug, Clone)]
 pub struct EntryWrite {
-    /// Fields in the table's order.
+    /// Matches of the key's fields, in the table's order.
     pub key: Vec<FieldKey>,
-    /// Priority, as in [`p4lang::runtime::TableEntry::priority`].
+    /// Priority of the entry, as in [`p4lang::runtime::TableEntry::priority`].
     pub priority: i32,
-    /// The entry's action.
+    /// The action of the entry.
     pub action: EntryAction,
     /// Configuration of the direct meter; `None`: all packets are green.
     pub meter: Option<MeterConfig>,
-    /// Whether to reset the direct meter's counts.
+    /// Whether to reset the direct meter's counts of green, yellow and red packets.
     pub clear_meter_counts: bool,
     /// Value of the direct counter; `None`: 0 for a new entry, otherwise unchanged.
     pub counter: Option<CounterValue>,
     /// Idle timeout in nanoseconds; 0: no notification.
     pub idle_timeout_ns: u64,
-    /// Data that the client attaches.
+    /// Note that the client attaches; `None`: no note.
     pub note: Option<Box<Note>>,
 }
 
-/// The state of an entry.
+/// The state of a table entry as it is read.
 #[derive(Debug, Clone)]
 pub struct EntryState {
-    /// Fields in the table's order.
+    /// Matches of the key's fields, in the table's order.
     pub key: Vec<FieldKey>,
-    /// Priority as written.
+    /// Priority of the entry as written.
     pub priority: i32,
-    /// The entry's action; never [`EntryAction::Keep`].
+    /// The action of the entry; never [`EntryAction::Keep`].
     pub action: EntryAction,
     /// Whether the entry comes from the source and cannot be changed.
     pub is_const: bool,
-    /// Configuration of the direct meter.
+    /// Configuration of the direct meter; `None`: not configured.
     pub meter: Option<MeterConfig>,
-    /// Counts of packets that the direct meter has marked.
+    /// Packets and bytes that the direct meter has marked green, yellow and red.
     pub meter_counts: ColourCounts,
-    /// Value of the direct counter.
+    /// Value of the entry's direct counter.
     pub counter: CounterValue,
-    /// Idle timeout as written, in nanoseconds.
+    /// Idle timeout as written, in nanoseconds; 0: none.
     pub idle_timeout_ns: u64,
-    /// Time since the last match, in nanoseconds.
+    /// Time since a packet last matched the entry, in nanoseconds; 0 if the table has no idle timeouts.
     pub since_hit_ns: u64,
-    /// Note as written.
+    /// Note as the client wrote it; empty if there is none.
     pub note: Note,
 }
 
-/// A change of an entry's direct counter and meter; `None` keeps the value.
+/// A change of the direct counter and direct meter of a table entry; `None` keeps the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DirectChange {
-    /// The counter's value.
+    /// New value of the direct counter; `None` keeps it.
     pub counter: Option<CounterValue>,
-    /// The meter's configuration; `Some(None)`: all packets are green.
+    /// New configuration of the direct meter; `None` keeps it, `Some(None)` removes it.
     pub meter: Option<Option<MeterConfig>>,
-    /// Whether to reset the meter's counts.
+    /// Whether to reset the direct meter's counts of green, yellow and red packets.
     pub clear_meter_counts: bool,
 }
 
@@ -103,7 +103,7 @@ impl Table {
         Ok(self.packed(key, priority))
     }
 
-    /// Adds an entry; `indirect` is its reference to a member or group, if it has no action of its own.
+    /// Adds a table entry; `indirect` is its reference to a member or group, if it has no action of its own.
     pub fn insert_whole(
         &mut self,
         now_ns: u64,
@@ -132,7 +132,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes an entry; returns the previous one.
+    /// Changes a table entry; returns the previous entry. `indirect`: its new reference to a member or group, if any.
     pub fn modify_whole(
         &mut self,
         now_ns: u64,
@@ -170,7 +170,7 @@ impl Table {
         Ok(old)
     }
 
-    /// Refuses to set direct resources that the entry's action does not use (P4Runtime 1.4, "Direct Resources").
+    /// Refuses to set a direct counter or meter that the entry's action does not use (P4Runtime 1.4, "Direct Resources").
     pub fn check_executed(
         &self,
         action: Option<u32>,
@@ -190,7 +190,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes the data attached to an entry.
+    /// Changes the counter, meter, timer and note attached to an entry.
     fn attach(&mut self, now_ns: u64, row: Index, write: EntryWrite) {
         if let Some(counter) = write.counter {
             *self.attachments.counter_mut(row) = counter;
@@ -214,7 +214,7 @@ impl Table {
         }
     }
 
-    /// Removes an entry.
+    /// Removes a table entry; returns it for a rollback.
     pub fn delete_whole(
         &mut self,
         priority: i32,
@@ -228,14 +228,14 @@ impl Table {
         Ok(self.take(row))
     }
 
-    /// Removes an entry that was just added.
+    /// Removes an entry that was just added, to undo the addition.
     pub fn undo_insert(&mut self, priority: i32, key: Vec<FieldKey>) {
         if let Some(row) = self.number(priority, &key) {
             self.take(row);
         }
     }
 
-    /// Changes an entry's counter and meter; returns the previous entry.
+    /// Changes the direct counter and direct meter of an entry; returns the previous entry.
     pub fn change_direct(
         &mut self,
         now_ns: u64,
@@ -254,23 +254,23 @@ impl Table {
         Ok(old)
     }
 
-    /// Counter and meter of the default entry.
+    /// Value of the direct counter and state of the direct meter of the default entry.
     pub fn default_direct(&self) -> (CounterValue, MeterCell) {
         (self.default_counter, self.default_meter)
     }
 
-    /// Changes counter and meter of the default entry.
+    /// Changes the direct counter and direct meter of the default entry.
     pub fn change_default_direct(&mut self, now_ns: u64, change: &DirectChange) {
         self.default_counter = change.counter.unwrap_or(self.default_counter);
         change_meter(&mut self.default_meter, now_ns, change);
     }
 
-    /// Restores counter and meter of the default entry.
+    /// Restores the direct counter and direct meter of the default entry.
     pub fn restore_default_direct(&mut self, counter: CounterValue, meter: MeterCell) {
         (self.default_counter, self.default_meter) = (counter, meter);
     }
 
-    /// Takes over counter and meter of the default entry in another program's table, as far as they exist here.
+    /// Takes over the default entry's direct counter and meter from another program's table, as far as they exist here.
     pub fn take_default_direct(&mut self, from: &Table) {
         if self.spec.direct_counter.is_some() {
             self.default_counter = from.default_counter;
@@ -280,12 +280,12 @@ impl Table {
         }
     }
 
-    /// The number of an entry.
+    /// The number of the table entry with this priority and key; `None` if there is none.
     pub fn number(&self, priority: i32, key: &[FieldKey]) -> Option<u32> {
         self.row(&self.whole_key(priority, key).ok()?).ok()
     }
 
-    /// The state of the entry with this number, without its one-shot actions; `None` if there is none.
+    /// The state of the entry with this number, without one-shot actions, and the member or group that it refers to.
     pub fn state(&self, number: u32, now_ns: u64) -> Option<(EntryState, Option<Indirect>)> {
         if !self.rows.is_live(number) {
             return None;
@@ -310,7 +310,7 @@ impl Table {
         Some((state, head.indirect))
     }
 
-    /// An entry's direct meter.
+    /// The direct meter of the entry with this number; `None` if there is no such entry or meter.
     pub fn meter_of(&self, number: u32) -> Option<MeterCell> {
         if !self.rows.is_live(number) {
             return None;
@@ -318,12 +318,12 @@ impl Table {
         Some(self.attachments.more(number)?.meter)
     }
 
-    /// Upper bound of the numbers of entries.
+    /// Upper bound of the numbers that identify the table's entries.
     pub fn numbers(&self) -> u32 {
         self.rows.capacity() as u32
     }
 
-    /// Converts an entry of another table to this one, by the names of fields, actions and parameters.
+    /// Converts an entry of another program's table to this table, by the names of fields, actions and parameters.
     pub fn translated(&self, from: &Table, state: EntryState) -> Result<EntryWrite, TableError> {
         let mut named = from.named(state.priority, &state.key, Bound::nothing().as_action());
         let action = match state.action {
@@ -349,13 +349,13 @@ impl Table {
         })
     }
 
-    /// Whether both tables have direct meters with the same unit.
+    /// Whether both tables have direct meters that measure the same: bytes or packets.
     fn meters_as(&self, other: &Table) -> bool {
         let unit = |table: &Table| table.spec.direct_meter.as_ref().map(|meter| meter.bytes);
         unit(self).is_some() && unit(self) == unit(other)
     }
 
-    /// Removes all entries that are not constant.
+    /// Removes all entries of the table that are not constant.
     pub fn clear(&mut self) {
         if self.spec.const_entries {
             return;
@@ -367,12 +367,12 @@ impl Table {
         }
     }
 
-    /// Whether the control plane has written the default action.
+    /// Whether the control plane has written the table's default action.
     pub fn default_written(&self) -> bool {
         self.default_written
     }
 
-    /// The default action with its parameters as slots.
+    /// The table's default action with its parameters as slots.
     pub fn default_bound(&self) -> &Bound {
         &self.default
     }

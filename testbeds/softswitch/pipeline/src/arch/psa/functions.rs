@@ -1,4 +1,4 @@
-//! PSA's extern functions.
+//! PSA's extern functions, compiled: resubmission and clone queries of the deparser, and `assert`.
 
 use super::RECIRCULATE_PORT;
 use crate::call::FunctionCall;
@@ -7,7 +7,7 @@ use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, ExternFunction, ExternId};
 
-/// PSA's language extensions.
+/// The compiler's implementation of PSA's externs.
 #[derive(Debug)]
 pub(crate) struct PsaFunctions;
 
@@ -31,7 +31,7 @@ impl Dialect for PsaFunctions {
 }
 
 impl Compiler<'_> {
-    /// Compiles PSA's functions on the metadata that determine which headers a deparser may write.
+    /// Compiles a PSA function that determines from metadata which headers a deparser may write, such as `psa_resubmit`.
     fn call_psa(&mut self, call: FunctionCall<'_>) -> Result<()> {
         let FunctionCall {
             function,

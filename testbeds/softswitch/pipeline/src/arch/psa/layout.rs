@@ -1,4 +1,4 @@
-//! The layout of the parameters of PSA's blocks in the frame.
+//! Assigns slots of the frame to the parameters of PSA's blocks.
 
 use super::pipe::{Laid, Pipe};
 use crate::arch::region::{Binder, MetaField, Region};
@@ -36,7 +36,7 @@ pub(super) struct Egress {
 type Named = (MetaField, &'static str);
 
 impl Pipe {
-    /// The fields that decide about a clone.
+    /// The metadata fields that decide whether and to which session the packet is cloned.
     fn cloning(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = vec![(self.blocks.clone, "clone")];
         if self.blocks.clone.get(frame) != 0 {
@@ -47,7 +47,7 @@ impl Pipe {
 }
 
 impl PsaIngress {
-    /// The fields that decide about a packet after ingress (PSA 6.2): each only if the earlier ones leave it a choice.
+    /// The metadata fields that decide about a packet after ingress (PSA 6.2): each only if the earlier ones leave it a choice.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = self.pipe.cloning(frame);
         let chain = [
@@ -98,7 +98,7 @@ impl PsaIngress {
 }
 
 impl Egress {
-    /// The fields that decide about a packet after egress (PSA 6.5).
+    /// The metadata fields that decide about a packet after egress (PSA 6.5): drop, clone, recirculation.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = self.pipe.cloning(frame);
         fields.push((self.pipe.blocks.drop, "drop"));

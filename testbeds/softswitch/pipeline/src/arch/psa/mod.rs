@@ -25,7 +25,7 @@ use layout::{Egress, PsaIngress};
 use p4lang::ir::{PackageArg, Program};
 use pipe::PsaBlocks;
 
-/// Values of `PSA_PacketPath_t`.
+/// The program's values of the members of `PSA_PacketPath_t`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Paths {
     normal: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Psa {
     paths: Paths,
 }
 
-/// The destination of a copy, and the metadata that its egress sees.
+/// The destination of a copy that goes to egress, and the metadata that egress sees.
 #[derive(Debug, Clone, Copy)]
 struct PsaCopy {
     path: Path,
@@ -68,7 +68,7 @@ impl PsaCopy {
 }
 
 impl Psa {
-    /// Lays out the six blocks in one frame and compiles them.
+    /// Lays out the parameters of PSA's six blocks in one frame and compiles the blocks.
     pub(crate) fn load(program: &Program, compiler: &mut Compiler<'_>) -> Result<Psa, LoadError> {
         let mut pipelines = program.main.args.iter().filter_map(|(_, arg)| match arg {
             PackageArg::Package(p)
@@ -118,7 +118,7 @@ impl Psa {
         })
     }
 
-    /// Runs a packet of the work queue.
+    /// Processes a packet that waits for a further pass: through ingress, or through egress for a clone.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         match job.path {
             Path::Normal | Path::Resubmit | Path::Recirculate => {
@@ -130,13 +130,13 @@ impl Psa {
         }
     }
 
-    /// Runs egress for a packet that has waited for its port.
+    /// Runs egress for a packet that has waited for its port in an egress queue.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job) {
         core.nothing_is_undefined();
         self.egress(core, now_ns, PsaCopy::from_job(job), &job.bytes, &job.meta);
     }
 
-    /// Runs ingress and everything that follows from it, including egress of the copies.
+    /// Runs ingress for a packet and everything that follows, including egress of the copies.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn ingress(
         &self,
@@ -219,8 +219,8 @@ impl Psa {
         core.recycle(out);
     }
 
-    /// Clones a packet to egress. The clone carries the bytes that entered the parser, and is made even if the packet is
-    /// dropped.
+    /// Clones a packet from ingress to egress. The clone has the bytes that entered the parser, and is made even if the packet
+    /// is dropped.
     fn clone_to_egress(&self, core: &mut Core, now_ns: u64, id: u32, bytes: &[u8], passes: u32) {
         core.stats.made += 1;
         let Some(session) = core.replication.session(id, core.config.cpu_port) else {
@@ -279,8 +279,8 @@ impl Psa {
         }
     }
 
-    /// Runs egress of one copy, at once or when its port is free. `meta` belongs to an egress clone; for other copies,
-    /// ingress wrote the metadata to the frame.
+    /// Runs egress of one copy, at once or when its port is free. `meta` is the saved metadata of an egress clone; for other
+    /// copies, ingress wrote the metadata to the frame.
     fn to_egress(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8], meta: &[u64]) {
         let from = &self.ingress;
         let job = || Job {
@@ -303,8 +303,8 @@ impl Psa {
         }
     }
 
-    /// Runs egress of one copy. `meta` belongs to an egress clone or to a copy that has waited; for other copies, ingress
-    /// wrote the metadata to the frame.
+    /// Runs egress of one copy. `meta` is the saved metadata of an egress clone or of a copy that has waited; for other copies,
+    /// ingress wrote the metadata to the frame.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8], meta: &[u64]) {
         let (x, from) = (&self.egress, &self.ingress);
         let frame = &mut core.frame;
@@ -385,7 +385,7 @@ impl Psa {
         }
     }
 
-    /// Runs parser, control and deparser, then appends the payload that the parser left.
+    /// Runs parser, control and deparser of ingress or egress, then appends the payload that the parser has not read.
     fn blocks(
         &self,
         core: &mut Core,

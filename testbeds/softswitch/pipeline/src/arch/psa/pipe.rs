@@ -1,4 +1,4 @@
-//! Common parts of ingress and egress: the layout of their blocks' parameters, and the blocks' compilation.
+//! Common code of PSA's ingress and egress: assigns slots to the parameters of their blocks, and compiles these.
 
 use crate::arch::blocks;
 use crate::arch::region::{Binder, MetaField, Region, left};
@@ -8,7 +8,7 @@ use crate::op::Slot;
 use crate::op::bindings::Block;
 use p4lang::ir::{ControlId, Package, ParserId, Type};
 
-/// The blocks of a pipeline, and their results for the architecture.
+/// The three blocks of ingress or egress, and the metadata fields in which they tell whether to drop or clone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PsaBlocks {
     pub(super) parser: Block,
@@ -18,7 +18,7 @@ pub(super) struct PsaBlocks {
     pub(super) clone: MetaField,
 }
 
-/// The common part of an ingress or egress pipeline.
+/// The blocks of ingress or egress, and the slots of their parameters and metadata fields.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) blocks: PsaBlocks,
@@ -34,7 +34,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Clears all fields that a block may have written: headers, user metadata, output.
+    /// Sets everything to 0 that a previous packet's blocks may have written: headers, user metadata, output metadata.
     #[inline]
     pub(super) fn zero(&self, frame: &mut [u64]) {
         for region in [self.headers, self.meta, self.output] {
@@ -42,7 +42,7 @@ impl Pipe {
         }
     }
 
-    /// Sets the metadata for the parser and the control: port, path and time of the packet's arrival.
+    /// Sets the intrinsic metadata of the parser and the control: port, path and time of the packet's arrival.
     #[inline]
     pub(super) fn arrived(&self, frame: &mut [u64], now_ns: u64, port: u32, path: u64) {
         self.parser_port.set(frame, port.into());
@@ -53,10 +53,10 @@ impl Pipe {
     }
 }
 
-/// A block's parameter: its region and type.
+/// The slots and the type of a block's parameter.
 pub(super) type TypedRegion<'p> = (Region, &'p Type);
 
-/// The laid-out parameters of a pipeline's blocks, before the blocks are compiled.
+/// Slots and types of the parameters of a pipeline's blocks, before the blocks are compiled.
 pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
     of: (ParserId, ControlId, ControlId),
     /// Parameters of the parser after the packet: headers, user metadata, intrinsic metadata, and metadata of the
@@ -64,12 +64,12 @@ pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
     pub(super) parser: [TypedRegion<'p>; PARSER],
     pub(super) istd: TypedRegion<'p>,
     pub(super) output: TypedRegion<'p>,
-    /// Parameters of the deparser that no earlier block has.
+    /// Parameters that only the deparser has.
     pub(super) deparser: [TypedRegion<'p>; DEPARSER],
 }
 
 impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> {
-    /// Lays out the parameters. `own`: indices of deparser parameters that no earlier block has.
+    /// Assigns slots to the parameters of the blocks. `own`: indices of parameters that only the deparser has.
     pub(super) fn out(
         compiler: &mut Compiler<'p>,
         package: &Package,
@@ -100,8 +100,8 @@ impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> 
         Ok(laid)
     }
 
-    /// Compiles the blocks. The names are those of the port and the time in the intrinsic metadata; `deparser` lists the
-    /// deparser's parameters after the packet.
+    /// Compiles the blocks. `port`, `timestamp`: names of intrinsic metadata fields; `deparser`: its parameters after the
+    /// packet.
     pub(super) fn compile(
         &self,
         compiler: &mut Compiler<'p>,

@@ -8,7 +8,7 @@ use crate::reference::value::Value;
 use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, ExternFunction, Type};
 
-/// PSA's language extensions.
+/// The interpreter's implementation of PSA's externs.
 #[derive(Debug)]
 pub(crate) struct PsaReference;
 

@@ -11,11 +11,11 @@ use crate::job::{Job, Path};
 use crate::queues::{Admission, CLASSES, Waited};
 use crate::stats::DropReason;
 
-/// Number of bits of a queue's number within its port, as ghosts see it: the port's number in its pipe precedes them.
+/// Width of a queue's number within its port in a ghost's report, in bits; the port's number in the pipe precedes it.
 const QUEUE_BITS: u32 = 4;
 
 impl Tna {
-    /// Enqueues a copy at its port.
+    /// Enqueues a copy at its port, runs its egress if it need not wait, or drops or deflects it if the queue refuses it.
     pub(super) fn enqueue(&self, core: &mut Core, now_ns: u64, mut copy: EgressCopy, bytes: &[u8]) {
         if !core.tofino.is_port(&core.config.ports, copy.port) {
             core.stats.drop(DropReason::InvalidPort);
@@ -59,7 +59,7 @@ impl Tna {
         }
     }
 
-    /// Reports a changed queue length to the ghosts.
+    /// Reports the changed length of a port's queue to the ghost controls.
     fn changed(&self, core: &mut Core, now_ns: u64, (port, qid): (u32, u64)) {
         if self.pipelines.iter().all(|p| p.ghost.is_none()) {
             return;
@@ -73,7 +73,7 @@ impl Tna {
         self.report(core, now_ns, report);
     }
 
-    /// Handles a queue length that was reported from outside.
+    /// Handles a report of a queue's length from the caller: pipe, queue number within it, and length in cells.
     pub(crate) fn reported(
         &self,
         core: &mut Core,
@@ -85,7 +85,7 @@ impl Tna {
         self.report(core, now_ns, report);
     }
 
-    /// Processes a copy that has waited for its port.
+    /// Runs egress for a copy that has waited for its port in a queue.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         self.changed(core, now_ns, (job.port, job.class));
         let mut copy = unpacked(job);
@@ -95,7 +95,7 @@ impl Tna {
     }
 }
 
-/// Whether a queue with this congestion refuses packets of this color.
+/// Whether a queue with this congestion (0 none to 3 extreme) refuses packets of this color (0 green, 3 red, else yellow).
 fn refuses(congestion: u64, colour: u64) -> bool {
     match colour & 3 {
         0 => congestion > 2,
@@ -104,7 +104,7 @@ fn refuses(congestion: u64, colour: u64) -> bool {
     }
 }
 
-/// Packs the fields that a waiting job does not hold itself.
+/// Packs the fields of a waiting copy for which a `Job` has no field.
 fn packed(copy: &EgressCopy) -> [u64; 5] {
     let flags = [copy.rid_first, copy.bypass, copy.deflected];
     let flags = flags.iter().fold(0, |all, f| all << 1 | u64::from(*f));

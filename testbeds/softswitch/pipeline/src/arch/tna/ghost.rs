@@ -1,4 +1,4 @@
-//! The ghost control of a Tofino 2, which receives queue lengths from the traffic manager.
+//! Compiles the ghost control of a Tofino 2, and passes it queue lengths from the traffic manager.
 
 use crate::arch::region::{Binder, MetaField, Region};
 use crate::compile::Compiler;
@@ -10,7 +10,7 @@ use p4lang::ir::{Package, PackageArg};
 #[derive(Debug)]
 pub(super) struct Ghost {
     pub(super) control: Block,
-    /// The region of the metadata, a header.
+    /// Slots of the ghost's intrinsic metadata, a header.
     metadata: Region,
     ping_pong: MetaField,
     qlength: MetaField,
@@ -18,19 +18,19 @@ pub(super) struct Ghost {
     pipe_id: MetaField,
 }
 
-/// The traffic manager's report about a queue.
+/// The traffic manager's report of a queue's length to ghost controls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
-    /// The pipe of the queue.
+    /// Number of the pipe that contains the queue.
     pub(super) pipe: u32,
-    /// Number of the queue in the pipe.
+    /// Number of the queue within the pipe.
     pub(super) queue: u64,
-    /// Length of the queue, in cells.
+    /// Length of the queue, in cells of 80 bytes.
     pub(super) cells: u64,
 }
 
 impl Ghost {
-    /// Loads the ghost control of a pipe's package, if it has one.
+    /// Compiles the ghost control of a pipe's package; `None` if the package has none.
     pub(super) fn load<'p>(
         compiler: &mut Compiler<'p>,
         package: &'p Package,
@@ -58,7 +58,7 @@ impl Ghost {
         }))
     }
 
-    /// Writes a report into the control's metadata. Ghosts write while the ping-pong bit is 1 and ingress sees 0, so
+    /// Writes a report into the ghost control's metadata. Ghosts write while the ping-pong bit is 1 and ingress sees 0, so
     /// ingress reads the ghost's latest values.
     pub(super) fn write_report(&self, frame: &mut [u64], report: Report) {
         frame[self.metadata.slot as usize] = 1;
@@ -69,5 +69,5 @@ impl Ghost {
     }
 }
 
-/// Maximum queue length in a report, in cells.
+/// Maximum queue length that a report can contain, in cells.
 const LONGEST: u64 = (1 << 18) - 1;

@@ -1,4 +1,4 @@
-//! The layout of the parameters of TNA's blocks in the frame. Intrinsic metadata is identified by the name of its type.
+//! Assigns slots of the frame to the parameters of TNA's blocks. Intrinsic metadata is identified by the name of its type.
 
 use super::ghost::Ghost;
 use super::half::{Half, Parsed};
@@ -14,10 +14,10 @@ use crate::op::bindings::Block;
 use crate::op::bindings::Gates;
 use p4lang::ir::{ControlId, Package, PackageArg, Param, ParserId, Program, Type, Var};
 
-/// Slots in which parsers keep the positions of residual checksums.
+/// Number of slots in which parsers keep the start positions of residual checksums, two for each checksum.
 pub(super) const KEPT: u32 = 32;
 
-/// The blocks of one pipe.
+/// The compiled blocks of one pipe.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) ingress: TnaIngress,
@@ -25,7 +25,7 @@ pub(super) struct Pipeline {
     pub(super) ghost: Option<Ghost>,
 }
 
-/// The units of one direction, and the layout of their parameters.
+/// The parsers, control and deparser of one direction, ingress or egress, and the slots of their parameters.
 struct Gress<'p> {
     parsers: Vec<ParserId>,
     control: ControlId,
@@ -33,7 +33,7 @@ struct Gress<'p> {
     regions: Vec<Region>,
     headers: Region,
     meta: Region,
-    /// Intrinsic metadata by type name.
+    /// Type name, slots and type of each intrinsic metadata parameter.
     known: Vec<(&'p str, Region, &'p Type)>,
 }
 
@@ -97,7 +97,7 @@ impl<'p> Gress<'p> {
         Ok(gress)
     }
 
-    /// The region of an intrinsic parameter; parameters of one type share it.
+    /// Assigns slots to intrinsic metadata parameters from number `skip` on; parameters of one type share their slots.
     fn intrinsic(
         &mut self,
         b: &mut Binder<'_, 'p>,
@@ -139,7 +139,7 @@ impl<'p> Gress<'p> {
         }
     }
 
-    /// A field with a validity of its own.
+    /// The field `name` of the intrinsic metadata type `of`, which has a validity of its own.
     fn own(
         &self,
         compiler: &mut Compiler<'p>,
@@ -153,7 +153,7 @@ impl<'p> Gress<'p> {
         })
     }
 
-    /// The slots of a unit's parameters: the packet, headers and metadata first.
+    /// First slots of a block's parameters: `None` for the packet, then headers and metadata, then intrinsic metadata.
     fn slots(
         &self,
         program: &Program,
@@ -314,16 +314,16 @@ fn egress<'p>(compiler: &mut Compiler<'p>, package: &'p Package) -> Result<Half,
     })
 }
 
-/// The header in front of a packet in egress.
+/// The intrinsic metadata header that the traffic manager puts in front of a packet in egress.
 #[derive(Debug)]
 pub(super) struct EgressHeader {
     bytes: usize,
-    /// Name, first bit, width.
+    /// Name, position of the first bit, and width in bits of each field.
     fields: Vec<(String, usize, u32)>,
 }
 
 impl EgressHeader {
-    /// The header as the program declares it.
+    /// The header `egress_intrinsic_metadata_t` as the program declares it.
     pub(super) fn from_program(program: &Program) -> EgressHeader {
         let declared = program
             .types
@@ -343,7 +343,7 @@ impl EgressHeader {
         }
     }
 
-    /// Writes the traffic manager's data about a copy that leaves its queue.
+    /// Writes the header for a copy that leaves its queue; `length`: length of the packet in bytes.
     pub(super) fn write(&self, now_ns: u64, copy: &EgressCopy, length: usize, to: &mut Vec<u8>) {
         let waited = &copy.waited;
         to.resize(self.bytes, 0);

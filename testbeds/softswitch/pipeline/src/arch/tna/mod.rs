@@ -42,10 +42,10 @@ use multicast::EgressCopy;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 use requests::TnaIngress;
 
-/// Length of a frame's check sequence, which is not part of packets here but is counted. The bytes in front of a packet
-/// are always more than these.
+/// Length of a frame's check sequence in bytes. Packets here exclude it, but counters and length fields include it. The bytes
+/// in front of a packet are always more than these.
 const FCS_BYTES: usize = 4;
-/// Bit of `parser_err`: no match in a `select`.
+/// Bit of `parser_err` for a `select` without a matching case.
 const NO_MATCH: u64 = 0x0001;
 
 /// Length of the port metadata in front of a packet in ingress, in bytes.
@@ -53,7 +53,7 @@ pub(crate) fn port_metadata_bytes(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 24 } else { 8 }
 }
 
-/// Maximum length of the data that a resubmitted packet carries, in bytes.
+/// Maximum length of the data that a program may attach to a resubmitted packet, in bytes.
 pub(crate) fn resubmit_limit(program: &Program) -> u32 {
     if program.arch == Arch::T2na { 16 } else { 8 }
 }
@@ -62,29 +62,29 @@ pub(crate) fn resubmit_limit(program: &Program) -> u32 {
 pub(crate) struct Tna {
     pub(crate) code: Code,
     pipelines: Vec<Pipeline>,
-    /// Index of the pipeline that each pipe runs.
+    /// For each pipe, the index of the pipeline that it runs; `None` if it runs none.
     of_pipe: [Option<usize>; PIPES as usize],
-    /// Length of the port metadata, in bytes.
+    /// Length of the port metadata in front of a packet, in bytes.
     port_metadata: usize,
-    /// The value of `parser_err` for each error.
+    /// For each parser error, its bits in `parser_err`.
     parser_err: Vec<u64>,
     egress_header: EgressHeader,
-    /// Slots that are cleared before each parser.
+    /// Slots that the architecture sets to 0 before each parser: parser counters, positions of residual checksums.
     cleared: Vec<Slot>,
     tofino2: bool,
 }
 
-/// A packet that enters ingress.
+/// A packet that enters ingress from a port, the generator or a resubmission.
 struct Arrival<'a> {
     port: u32,
-    /// Data of the first pass, for a resubmitted packet.
+    /// For a resubmitted packet: the data that the first pass attached.
     resubmitted: Option<&'a [u8]>,
     bytes: &'a [u8],
     passes: u32,
 }
 
 impl Tna {
-    /// Compiles all pipelines.
+    /// Compiles the pipelines of all pipes.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<Tna, LoadError> {
         let program = compiler.program;
         let kept = compiler.alloc(layout::KEPT)?;
@@ -134,7 +134,7 @@ impl Tna {
         })
     }
 
-    /// The initial settings of the chip.
+    /// The initial settings of the Tofino, with separate cells for each pipe if one pipeline runs in all.
     pub(crate) fn chip(&self, core: &Core) -> Chip {
         let pipes = if self.pipelines.len() == 1 {
             Pipes::replicated(&core.state)
@@ -144,7 +144,7 @@ impl Tna {
         Chip::new(pipes, self.tofino2)
     }
 
-    /// Processes a packet from a port.
+    /// Processes a packet that arrives at a port.
     pub(crate) fn receive(&self, core: &mut Core, now_ns: u64, port: u32, bytes: &[u8]) {
         let arrival = Arrival {
             port,
@@ -155,7 +155,7 @@ impl Tna {
         self.ingress(core, now_ns, &arrival);
     }
 
-    /// Processes a packet of the work queue.
+    /// Processes a packet that waits for a further pass, such as a resubmitted one.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         match job.path {
             Path::CloneE2e => self.mirror(core, now_ns, job.class, &job.bytes, job.passes),
@@ -184,7 +184,7 @@ impl Tna {
         }
     }
 
-    /// Runs ingress and everything that follows from it.
+    /// Runs ingress for a packet and everything that follows, including egress of the copies.
     fn ingress(&self, core: &mut Core, now_ns: u64, arrival: &Arrival<'_>) {
         let Some(pipeline) = self.pipeline(arrival.port) else {
             core.stats.drop(DropReason::InvalidPort);
@@ -206,8 +206,8 @@ impl Tna {
         of_pipe.map(|i| &self.pipelines[i])
     }
 
-    /// Runs parser, control and deparser; returns the packet that leaves, or nothing if the parser drops it. `front`
-    /// writes the bytes in front of it.
+    /// Runs parser, control and deparser of ingress or egress; returns the deparsed packet, or `None` if the parser drops it.
+    /// `front` writes the bytes in front of the packet.
     fn pass(
         &self,
         core: &mut Core,
@@ -267,8 +267,8 @@ impl Tna {
         to.resize(start + self.port_metadata, 0);
     }
 
-    /// Handles a packet after ingress. Digests were sent when they were packed. A resubmission excludes all other
-    /// actions.
+    /// Handles a packet after ingress: resubmission, which excludes all else, or mirroring, copies, drop. Digests are already
+    /// sent.
     fn after_ingress(
         &self,
         core: &mut Core,
@@ -336,7 +336,7 @@ impl Tna {
         self.replicate(core, now_ns, &request, out, arrival.passes);
     }
 
-    /// Runs egress of one copy.
+    /// Runs egress of one copy, then mirrors and sends it.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: EgressCopy, bytes: &[u8]) {
         if copy.bypass {
             let mut out = core.buffer();
@@ -382,7 +382,7 @@ impl Tna {
         }
     }
 
-    /// Sends a packet out of a port, or back in if the port is in loopback.
+    /// Sends a packet out of a port, or back to ingress if the port is in loopback.
     fn leave(&self, core: &mut Core, now_ns: u64, port: u32, bytes: Vec<u8>) {
         if core.tofino.loops(port) {
             core.recirculate(now_ns, port, bytes, |_, _| {});
@@ -392,7 +392,7 @@ impl Tna {
         }
     }
 
-    /// Reports a queue's length to the ghosts of all pipes.
+    /// Reports a queue's length to the ghost controls of all pipes.
     fn report(&self, core: &mut Core, now_ns: u64, report: Report) {
         for (pipe, of_pipe) in (0..).zip(&self.of_pipe) {
             let pipeline = of_pipe.and_then(|i| self.pipelines.get(i));
@@ -408,7 +408,7 @@ impl Tna {
         }
     }
 
-    /// Starts a pass through a pipe.
+    /// Starts a pass through a pipe; `front`: number of bytes in front of the packet that counters and meters do not count.
     fn begin(&self, core: &mut Core, pipe: u32, front: usize) {
         for slot in &self.cleared {
             core.frame[*slot as usize] = 0;
@@ -424,7 +424,7 @@ impl Tna {
         core.tofino.pipes.enter(state, pipe);
     }
 
-    /// Runs one block; returns the parser's final position in bits, and the error.
+    /// Runs one block; returns the parser's final position in bits, and its error (0: none).
     fn block(
         &self,
         core: &mut Core,
@@ -453,7 +453,7 @@ impl Tna {
     }
 }
 
-/// The block of a pipeline for a parameter's name.
+/// The argument of the package's parameter `name`: a block, or an error if there is none.
 fn argument<'p>(package: &'p Package, name: &str) -> Result<&'p PackageArg, LoadError> {
     let found = package.args.iter().find(|(n, _)| n == name);
     found

@@ -1,4 +1,4 @@
-//! The traffic manager: unicast, two multicast trees and a copy to the CPU, independently; and mirror sessions.
+//! The traffic manager: makes unicast, multicast (by two trees), CPU and mirrored copies, independently of each other.
 //!
 //! A tree has two levels. Its nodes (L1) have a replication id and optionally an exclusion id (XID); a packet whose
 //! `level1_exclusion_id` equals it skips the node. A node's ports and LAGs (L2) are skipped if the packet's `rid` is the
@@ -10,7 +10,7 @@ use crate::arch::tofino::MirrorSession;
 use crate::queues::Waited;
 use crate::stats::DropReason;
 
-/// A request of ingress or of a mirror session.
+/// The destinations and queueing data that ingress or a mirror session requests for a packet's copies.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Request {
     pub(crate) unicast: Option<u32>,
@@ -34,26 +34,26 @@ impl Request {
     }
 }
 
-/// A copy on its way to egress.
+/// A copy of a packet on its way to egress, with its intrinsic metadata.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EgressCopy {
     pub(crate) port: u32,
     pub(crate) rid: u16,
-    /// Whether the copy is the first of its node.
+    /// Whether the copy is the first that its multicast node makes.
     pub(crate) rid_first: bool,
     pub(crate) qid: u64,
     pub(crate) cos: u64,
     pub(crate) bypass: bool,
     pub(crate) passes: u32,
-    /// `MeterColor_t`
+    /// Color of the copy, as in `MeterColor_t`.
     pub(crate) colour: u64,
-    /// Whether the copy may be deflected.
+    /// Whether the copy goes to the deflection queue if its own queue refuses it.
     pub(crate) deflects: bool,
-    /// Whether the copy was deflected.
+    /// Whether the copy went to the deflection queue.
     pub(crate) deflected: bool,
-    /// Its time in the queue.
+    /// Times and queue lengths of the copy's stay in its queue.
     pub(crate) waited: Waited,
-    /// Congestion of its queue when it joined and when it left.
+    /// Congestion of the copy's queue (0 none to 3 extreme) when the copy joined it, and when it left.
     pub(crate) congestion: (u64, u64),
 }
 
@@ -63,7 +63,7 @@ fn pick<T>(members: &[T], hash: u64) -> Option<&T> {
 }
 
 impl Tna {
-    /// Makes all requested copies.
+    /// Sends all copies that a request asks for to egress: unicast, both multicast trees, CPU.
     pub(super) fn replicate(
         &self,
         core: &mut Core,
@@ -120,7 +120,7 @@ impl Tna {
         core.stats.copied(made);
     }
 
-    /// Sends a mirrored packet, with its header in front.
+    /// Sends a copy of a packet to the destinations of a mirror session, with the mirror header in front.
     pub(super) fn mirror(
         &self,
         core: &mut Core,
@@ -183,7 +183,7 @@ impl Tna {
 }
 
 impl Core {
-    /// The copies of a tree, in its order; `None` if the tree does not exist or is empty.
+    /// The copies of a multicast tree, node by node; `None` if the tree does not exist or is empty.
     fn multicast_copies(
         &self,
         group: u32,

@@ -1,4 +1,4 @@
-//! A stateful ALU works once per packet: finds the registers that a path through the program may execute a second time.
+//! Finds the registers that a path through the program may execute twice, although a stateful ALU works once per packet.
 //!
 //! The analysis follows paths, not values: branches exclude each other, everything else may happen. Conflicts are counted
 //! at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses those that are certain.
@@ -6,7 +6,7 @@
 use p4lang::ir::{Block, Const, Control, ControlId, ExternId, ExternKind, Program, Stmt, StmtKind};
 use std::collections::BTreeSet;
 
-/// Registers that a path has executed once, and more than once.
+/// The registers that a path through the program executes at least once, and those that it executes at least twice.
 #[derive(Default, Clone)]
 struct Executions {
     once: BTreeSet<ExternId>,
@@ -27,7 +27,7 @@ impl Executions {
     }
 }
 
-/// Registers that may be executed twice, in order of declaration.
+/// The registers that a packet may execute twice, in order of declaration.
 pub(crate) fn executed_twice(program: &Program) -> Vec<ExternId> {
     let mut found = BTreeSet::new();
     for i in 0..program.controls.len() {
@@ -38,7 +38,7 @@ pub(crate) fn executed_twice(program: &Program) -> Vec<ExternId> {
     found.into_iter().collect()
 }
 
-/// Maximum nesting depth of controls; P4 has no recursion.
+/// Maximum nesting depth of controls that the analysis follows.
 const DEPTH: u32 = 64;
 
 struct Walk<'p> {
@@ -123,7 +123,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The register that a call on this object executes.
+    /// The register that a call on this object executes: the object itself, or its first argument; `None` for other objects.
     fn register(&self, object: ExternId) -> Option<ExternId> {
         let instance = &self.program.externs[object.index()];
         match &instance.kind {
@@ -137,7 +137,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether the extern runs a body on a cell of the object that is its first argument.
+/// Whether objects of this extern run a body on a cell of the register or selector that is their first argument.
 fn is_action(kind: &ExternKind) -> bool {
     matches!(
         kind,

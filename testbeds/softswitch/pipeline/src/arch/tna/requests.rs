@@ -4,7 +4,7 @@ use super::half::Half;
 use super::multicast::Request;
 use crate::arch::region::MetaField;
 
-/// The blocks of ingress, and their results other than the packet.
+/// The blocks of ingress, and the metadata fields for the traffic manager and the packet generator.
 #[derive(Debug)]
 pub(super) struct TnaIngress {
     pub(super) half: Half,
@@ -14,7 +14,7 @@ pub(super) struct TnaIngress {
     pub(super) tm: TmFields,
 }
 
-/// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three with their validities.
+/// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three with their own validities.
 #[derive(Debug, Default)]
 pub(super) struct TmFields {
     pub(super) unicast: ValidField,
@@ -34,7 +34,7 @@ pub(super) struct TmFields {
     pub(super) rid: MetaField,
 }
 
-/// A field and its validity.
+/// A metadata field that has its own validity.
 #[derive(Debug, Default)]
 pub(super) struct ValidField {
     pub(super) field: MetaField,
@@ -48,8 +48,8 @@ impl ValidField {
 }
 
 impl TnaIngress {
-    /// The fields that decide about a packet after ingress: fields with a validity only if valid, and fields about copies
-    /// only if there are copies that need them. `generates`: the deparser has made a header for the packet generator.
+    /// The metadata fields that decide about a packet after ingress: fields with a validity only if valid, and fields about
+    /// copies only if there are copies that need them. `generates`: the deparser has made a header for the packet generator.
     pub(super) fn deciding(
         &self,
         frame: &[u64],
@@ -108,7 +108,7 @@ impl TnaIngress {
         fields
     }
 
-    /// The request of ingress to the traffic manager.
+    /// The copies that ingress requests from the traffic manager in its metadata.
     pub(super) fn request(&self, frame: &[u64]) -> Request {
         let tm = &self.tm;
         Request {

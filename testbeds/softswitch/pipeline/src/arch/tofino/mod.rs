@@ -1,5 +1,5 @@
-//! A Tofino without its program: port metadata, loopbacks, mirror sessions, multicast trees, pruning, the cells of each
-//! pipe, the packet generator. Batches of control plane writes do not include them.
+//! The settings and parts of a Tofino besides its program: port metadata, loopbacks, mirror sessions, multicast trees, pruning,
+//! the cells of each pipe, the packet generator. Batches of control plane writes do not include changes of these.
 
 pub(crate) mod packet_generator;
 mod pipes;
@@ -11,74 +11,74 @@ use packet_generator::Generator;
 pub(crate) use pipes::Pipes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of trees and sessions.
+/// Maximum number of multicast trees, and of mirror sessions.
 pub(crate) const LIMIT: usize = 65_536;
 
-/// The destinations of a mirror session's copies.
+/// A mirror session: the destinations of a mirrored packet's copies, and their queueing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MirrorSession {
-    /// Port of a unicast copy.
+    /// Port of a unicast copy; `None`: no unicast copy.
     pub port: Option<u32>,
-    /// Multicast trees A and B.
+    /// Numbers of the multicast trees A and B; `None`: no copies by that tree.
     pub groups: [Option<u16>; 2],
-    /// Whether a copy goes to the CPU.
+    /// Whether one copy goes to the CPU.
     pub copy_to_cpu: bool,
-    /// Replication id for pruning within the trees.
+    /// Replication id of the copies, for pruning within the multicast trees.
     pub rid: u16,
-    /// L1 and L2 exclusion ids for the trees.
+    /// L1 and L2 exclusion ids of the copies, for pruning within the multicast trees.
     pub exclusion: (u16, u16),
-    /// L1 and L2 hashes for the trees.
+    /// L1 and L2 hashes of the copies, which choose among ECMP nodes and LAG ports of the multicast trees.
     pub hashes: [u16; 2],
-    /// Queue.
+    /// Number of the copies' queue within their port.
     pub qid: u8,
-    /// Class of service.
+    /// Class of service of the copies.
     pub cos: u8,
-    /// `MeterColor_t`: 0 green, 1 or 2 yellow, 3 red.
+    /// Color of the copies, as in `MeterColor_t`: 0 green, 1 or 2 yellow, 3 red.
     pub colour: u8,
-    /// Maximum length of a copy in bytes, including its mirror header; `None`: no limit.
+    /// Maximum length of a mirrored copy in bytes, including its mirror header; `None`: no limit.
     pub max_length: Option<u16>,
 }
 
-/// The depths, in cells of 80 bytes, above which a queue refuses red, yellow and green packets.
+/// The queue lengths, in cells of 80 bytes, above which a queue refuses red, yellow and green packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueThresholds {
-    /// Threshold for red packets, the smallest.
+    /// Threshold for red packets in cells, the smallest.
     pub red: u64,
-    /// Threshold for yellow packets.
+    /// Threshold for yellow packets in cells.
     pub yellow: u64,
-    /// Threshold for green packets, the largest.
+    /// Threshold for green packets in cells, the largest.
     pub green: u64,
 }
 
 impl QueueThresholds {
-    /// The congestion of a queue of this depth: 0 none, 1 light, 2 high, 3 extreme.
+    /// The congestion of a queue of this length in cells: 0 none, 1 light, 2 high, 3 extreme.
     pub(crate) fn congestion(&self, cells: u64) -> u64 {
         let above = [self.red, self.yellow, self.green];
         above.iter().filter(|threshold| cells > **threshold).count() as u64
     }
 }
 
-/// A node of a multicast tree.
+/// A node of a multicast tree (L1): ports that get copies with one replication id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MulticastNode {
-    /// Replication id, which egress sees as `egress_rid`.
+    /// Replication id of the node's copies, which egress sees as `egress_rid`.
     pub rid: u16,
-    /// Exclusion id: packets with this `level1_exclusion_id` skip the node.
+    /// Exclusion id (XID): packets whose `level1_exclusion_id` equals it skip the node; `None`: no packets skip it.
     pub xid: Option<u16>,
-    /// Ports that each get a copy.
+    /// Ports that each get a copy from the node.
     pub ports: Vec<u32>,
-    /// LAGs: one port of each gets a copy, chosen by `level2_mcast_hash`.
+    /// LAGs, each a list of ports: one port of each LAG gets a copy, chosen by `level2_mcast_hash`.
     pub lags: Vec<Vec<u32>>,
 }
 
-/// A multicast tree.
+/// A two-level multicast tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MulticastTree {
-    /// Number in `mcast_grp_a` and `mcast_grp_b`; greater than 0.
+    /// Number of the tree in the metadata `mcast_grp_a` and `mcast_grp_b`; greater than 0.
     pub id: u16,
-    /// Nodes that all get copies.
+    /// Nodes that all make copies.
     pub nodes: Vec<MulticastNode>,
-    /// Lists of which one node each gets copies, chosen by `level1_mcast_hash`.
+    /// ECMP groups of nodes: one node of each group makes copies, chosen by `level1_mcast_hash`.
     pub ecmp: Vec<Vec<MulticastNode>>,
 }
 
@@ -110,7 +110,7 @@ impl Chip {
         self.port_metadata.get(&port).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether packets to the port come back in.
+    /// Whether packets that leave through the port come back to ingress: recirculation ports and ports in loopback.
     pub(crate) fn loops(&self, port: u32) -> bool {
         recirculates(port) || self.loopback.contains(&port)
     }
@@ -123,12 +123,12 @@ impl Chip {
         port < PORTS && (named || self.loops(port) || port == CPU_PORTS[usize::from(self.tofino2)])
     }
 
-    /// The CPU's device port: the configured one if it is a device port.
+    /// The device port of the CPU: `configured` if that is a valid device port, else the chip's default.
     pub(crate) fn cpu_port(&self, configured: u32) -> u32 {
         device_cpu_port(configured, self.tofino2)
     }
 
-    /// The device port of a port in the driver's numbering.
+    /// The device port for a port number of the switch's caller, which may name the CPU by another number.
     pub(crate) fn port_of(&self, port: u32, cpu_port: u32) -> u32 {
         if port == cpu_port {
             self.cpu_port(cpu_port)
@@ -137,7 +137,7 @@ impl Chip {
         }
     }
 
-    /// The port in the driver's numbering of a device port.
+    /// The port number for the switch's caller of a device port, the inverse of [`Self::port_of`].
     pub(crate) fn outside(&self, port: u32, cpu_port: u32) -> u32 {
         if port == self.cpu_port(cpu_port) {
             cpu_port
@@ -146,12 +146,12 @@ impl Chip {
         }
     }
 
-    /// The congestion of a queue of this depth.
+    /// The congestion of a queue of this length in cells: 0 none to 3 extreme; 0 without thresholds.
     pub(crate) fn congestion(&self, cells: u64) -> u64 {
         self.thresholds.map_or(0, |t| t.congestion(cells))
     }
 
-    /// Port and queue of deflected packets.
+    /// Port and queue to which refused packets are deflected; `None`: they are dropped.
     pub(crate) fn deflection(&self) -> Option<(u32, u8)> {
         self.deflection
     }
@@ -172,7 +172,7 @@ impl Chip {
     }
 }
 
-/// Sets a value, or removes it.
+/// Sets the value of a key, or removes it for `None`.
 pub(crate) fn put<K: Ord, V>(
     map: &mut BTreeMap<K, V>,
     key: K,

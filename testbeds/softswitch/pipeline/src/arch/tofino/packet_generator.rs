@@ -1,7 +1,8 @@
 //! The packet generator of each pipe, in virtual time: eight applications, sixteen on a Tofino 2.
 //!
-//! When an application is triggered, it makes batches of packets from a part of its pipe's buffer. Each packet starts
-//! with six bytes that name the application, batch and packet; it enters ingress like one of a recirculation port.
+//! When an application's trigger fires, the application makes batches of packets from a range of its pipe's buffer. Each packet
+//! starts with six bytes that name the application, batch and packet; it enters ingress like a packet from a recirculation
+//! port.
 
 use crate::error::GeneratorError;
 use crate::job::{Job, Path};
@@ -12,60 +13,60 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-/// Number of applications: 8 on a Tofino 1, 16 on a Tofino 2.
+/// Number of applications of a pipe: 8 on a Tofino 1, 16 on a Tofino 2.
 const APPS: [u32; 2] = [8, 16];
-/// Maximum number of starts with packets still to come: further starts of an application are lost and counted.
+/// Maximum number of starts of applications whose packets are not all made; further starts are lost and counted.
 const RUNS: usize = 1024;
 
-/// The trigger of an application.
+/// The condition that starts an application of the packet generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
-    /// Once, after a delay from when it was set.
+    /// The application starts once, after a delay from when it was set.
     OneShot {
-        /// Delay in nanoseconds.
+        /// Delay of the start in nanoseconds.
         after_ns: u64,
     },
-    /// Periodically.
+    /// The application starts periodically.
     Periodic {
-        /// Period in nanoseconds; at least 1.
+        /// Time between starts in nanoseconds; at least 1.
         period_ns: u64,
     },
-    /// When one of these ports goes down. Each port triggers once; afterwards the application must be set again.
+    /// The application starts when one of these ports goes down, once for each port; afterwards it must be set again.
     PortDown {
-        /// Ports of the pipe.
+        /// Numbers of the ports, all of the application's pipe.
         ports: BTreeSet<u32>,
     },
-    /// When a packet comes back through the generator's own port and its first 32 bits equal `value` under `mask`.
+    /// The application starts when a packet returns through the generator's port and its first 32 bits match `value`, `mask`.
     Recirculation {
-        /// Expected value.
+        /// Expected value of the compared bits.
         value: u32,
-        /// Bits that are compared.
+        /// Mask of the bits that are compared.
         mask: u32,
     },
-    /// Tofino 2: when a packet's ingress deparser asks for it. Each packet starts with the emitted header, followed by
-    /// the part of the buffer that the packet names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are ignored.
+    /// Tofino 2: the application starts at a request of an ingress deparser. Each generated packet has the emitted header, then
+    /// the buffer range that the request names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are ignored.
     Deparser,
 }
 
-/// An application of the packet generator.
+/// An application of the packet generator: a trigger, and the packets that it makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratorApp {
-    /// The trigger.
+    /// The condition that starts the application.
     pub trigger: Trigger,
-    /// Offset of the packet in the pipe's buffer, in bytes.
+    /// Offset of the packets' contents in the pipe's buffer, in bytes.
     pub offset: usize,
-    /// Length of the packet, in bytes.
+    /// Length of the packets' contents, in bytes.
     pub length: usize,
-    /// Batches per start, at most 65,536.
+    /// Number of batches per start, at most 65,536.
     pub batches: u32,
-    /// Packets per batch, at most 65,536.
+    /// Number of packets per batch, at most 65,536.
     pub packets: u32,
-    /// Gap to the next batch, in nanoseconds. Tofino 1: from start to start; a batch that takes longer is followed at
-    /// once. Tofino 2: from the last packet of the batch.
+    /// Gap to the next batch, in nanoseconds. Tofino 1: from start to start of batches; a batch that takes longer is followed
+    /// at once. Tofino 2: from the last packet of the batch.
     pub batch_gap_ns: u64,
     /// Gap between packets of a batch, in nanoseconds.
     pub packet_gap_ns: u64,
-    /// Ingress port of the packets within the pipe: usually 68.
+    /// Number of the generated packets' ingress port within the pipe: usually 68.
     pub port: u32,
 }
 
@@ -73,31 +74,30 @@ pub struct GeneratorApp {
 pub(crate) struct Generator {
     tofino2: bool,
     buffers: BTreeMap<u32, Vec<u8>>,
-    /// Applications by pipe and number.
+    /// Applications that are set, by pipe and number.
     apps: BTreeMap<(u32, u32), GeneratorApp>,
-    /// Next start of each application with a timer, in nanoseconds.
+    /// Time of the next start of each application with a timer, in nanoseconds, by pipe and application.
     timers: BTreeMap<(u32, u32), u64>,
-    /// Started runs: the one with the next packet first; among equal times, the one that was started first.
+    /// Started applications with packets still to make: the earliest next packet first; among equal times, the earliest start.
     runs: BinaryHeap<Reverse<AppRun>>,
     started: u64,
 }
 
-/// A run of an application and its next packet. Packets are made one by one when they are due, because a run may have
-/// 2³².
+/// A started application and its next packet. Packets are made one by one when they are due, because a start may make 2³².
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct AppRun {
-    /// Time of the next packet, in nanoseconds.
+    /// Time at which the next packet is due, in nanoseconds.
     due: u64,
-    /// Sequence number among all starts, which makes the order unique.
+    /// Sequence number among all starts of applications, which makes the order unique.
     number: u64,
     of: (u32, u32),
     port: u32,
     tofino2: bool,
-    /// Actual or planned start of the batch, in nanoseconds.
+    /// Actual or planned start time of the current batch, in nanoseconds.
     batch_start: u64,
     batch: u32,
     packet: u32,
-    /// Numbers of batches and of packets per batch; at least 1.
+    /// Number of batches, and number of packets per batch; at least 1.
     batches: u32,
     packets: u32,
     batch_gap_ns: u64,
@@ -107,19 +107,19 @@ struct AppRun {
     body: Arc<[u8]>,
 }
 
-/// The six bytes in front of a packet, without the application and pipe in the first.
+/// The six bytes in front of a generated packet, of which the first contains application and pipe.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
-    /// Batch and packet numbers.
+    /// Number of the batch, and number of the packet in it, from 0.
     Counted,
-    /// A port, and the packet number.
+    /// Number of the port that went down, and number of the packet in its batch.
     Port([u8; 2]),
-    /// Tofino 1: the first bits of the recirculated packet, whose lower half counts the batches.
+    /// Tofino 1: the first bits of the recirculated packet, as upper and lower half; the lower one counts up with the batches.
     Key(u8, u16),
 }
 
 impl AppRun {
-    /// The next packet, and the rest of the run if there is any.
+    /// The next packet (time in ns, port, bytes), and the start without it, or `None` if it was the last packet.
     fn next(mut self) -> (u64, u32, Vec<u8>, Option<AppRun>) {
         let (batch, packet) = (self.batch as u16, (self.packet as u16).to_be_bytes());
         let pair = match self.header {
@@ -157,7 +157,7 @@ impl Generator {
         }
     }
 
-    /// Checks the arguments of [`Generator::set`].
+    /// Checks the arguments of [`Generator::set`] without changing anything.
     fn check(
         &self,
         pipe: u32,
@@ -180,7 +180,7 @@ impl Generator {
         }
     }
 
-    /// Writes the buffer, then sets or stops an application. On an error nothing changes.
+    /// Writes bytes into a pipe's buffer, then sets an application, or stops it. On an error nothing changes.
     pub(crate) fn set(
         &mut self,
         now_ns: u64,
@@ -215,12 +215,12 @@ impl Generator {
         Ok(())
     }
 
-    /// Pipe and number of the first application that is set.
+    /// Pipe and number of the first application that is set; `None` if none is set.
     pub(crate) fn first_app(&self) -> Option<(u32, u32)> {
         self.apps.keys().next().copied()
     }
 
-    /// Applications of a pipe whose trigger satisfies a condition.
+    /// Numbers of the applications of a pipe whose trigger satisfies a condition.
     fn triggered(&self, pipe: u32, wanted: impl Fn(&Trigger) -> bool) -> Vec<u32> {
         let apps = self.apps.range((pipe, 0)..=(pipe, u32::MAX));
         apps.filter(|(_, a)| wanted(&a.trigger))
@@ -241,7 +241,7 @@ impl Generator {
         }
     }
 
-    /// Handles a packet that came back through recirculation.
+    /// Starts the applications whose trigger matches a packet that came back to `pipe` through recirculation.
     pub(crate) fn recirculated(&mut self, stats: &mut Stats, now_ns: u64, pipe: u32, bytes: &[u8]) {
         if self.apps.is_empty() {
             return;
@@ -261,7 +261,7 @@ impl Generator {
         }
     }
 
-    /// Tofino 2: handles the request of an ingress deparser for packets with a part of the buffer after its own header.
+    /// Tofino 2: handles an ingress deparser's request for packets with `header` and a range of the buffer after it.
     pub(crate) fn request(
         &mut self,
         stats: &mut Stats,
@@ -284,7 +284,7 @@ impl Generator {
         }
     }
 
-    /// A part of a pipe's buffer.
+    /// A range of a pipe's buffer, in bytes; zeroes if nothing was written to the buffer.
     fn piece(&self, pipe: u32, offset: usize, length: usize) -> Vec<u8> {
         match self.buffers.get(&pipe) {
             Some(buffer) => buffer[offset..offset + length].to_vec(),
@@ -292,7 +292,7 @@ impl Generator {
         }
     }
 
-    /// Starts an application.
+    /// Starts the application `of` (pipe, number), if it is set.
     fn start(&mut self, stats: &mut Stats, now_ns: u64, of: (u32, u32), header: Header) {
         if let Some(config) = self.apps.get(&of) {
             let body = self.piece(of.0, config.offset, config.length);
@@ -341,19 +341,19 @@ impl Generator {
         }));
     }
 
-    /// Whether no further start fits.
+    /// Whether the maximum number of started applications is reached.
     fn is_full(&self) -> bool {
         self.runs.len() >= RUNS
     }
 
-    /// Time of the next packet, in nanoseconds.
+    /// Time of the next packet or timer, in nanoseconds; `None` if there is none.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let waiting = self.runs.peek().map(|Reverse(run)| run.due);
         let timer = self.timers.values().min().copied();
         waiting.into_iter().chain(timer).min()
     }
 
-    /// The next packet that is due.
+    /// Makes the next packet that is due by now: its time in nanoseconds, and the packet; `None` if no packet is due.
     pub(crate) fn due(&mut self, stats: &mut Stats, now_ns: u64) -> Option<(u64, Job)> {
         while let Some((&of, &due)) = self.timers.iter().min_by_key(|(_, due)| **due) {
             let next = self.runs.peek().map(|Reverse(run)| run.due);

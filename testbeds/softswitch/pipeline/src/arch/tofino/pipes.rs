@@ -1,22 +1,22 @@
-//! Registers, counters and meters of each pipe, where all pipes run one pipeline.
+//! Keeps the cells of registers, counters and meters for each pipe of a Tofino on which all pipes run one pipeline.
 //!
-//! The cells of pipe 0 are in the state, where the control plane finds them. Another pipe's cells are swapped in while it
-//! runs.
+//! The cells of pipe 0 are in the switch's state, where the control plane finds them. Another pipe's cells are swapped in while
+//! it runs.
 
 use crate::externs::counter::CounterValue;
 use crate::port_numbers::PIPES;
 use crate::state::{Cells, State};
 
-/// The cells of the other pipes. Empty if each pipe has its own pipeline.
+/// The cells of all pipes but pipe 0. Empty if each pipe has its own pipeline.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes {
-    /// Initial cells of a pipe without packets so far, including writes of the control plane.
+    /// Cells for pipes that no packet has passed so far: initial values and writes of the control plane.
     fresh: Option<Cells>,
     others: [Option<Cells>; PIPES as usize - 1],
 }
 
 impl Pipes {
-    /// Gives each pipe a copy of the program's initial cells.
+    /// Prepares a copy of the program's initial cells for each pipe.
     pub(crate) fn replicated(state: &State) -> Pipes {
         Pipes {
             fresh: Some(state.cells.clone()),
@@ -24,7 +24,7 @@ impl Pipes {
         }
     }
 
-    /// Swaps a pipe's cells into the state.
+    /// Swaps a pipe's cells into the state, before a packet passes the pipe.
     pub(crate) fn enter(&mut self, state: &mut State, pipe: u32) {
         let (Some(fresh), Some(other)) = (&self.fresh, (pipe as usize).checked_sub(1)) else {
             return;
@@ -35,7 +35,7 @@ impl Pipes {
         }
     }
 
-    /// Swaps pipe 0's cells back into the state.
+    /// Swaps the cells of pipe 0 back into the state, after a packet has passed the pipe.
     pub(crate) fn leave(&mut self, state: &mut State, pipe: u32) {
         let Some(other) = (pipe as usize).checked_sub(1) else {
             return;
@@ -45,7 +45,7 @@ impl Pipes {
         }
     }
 
-    /// Pairs these cells with those of `old`, pipe by pipe, without pipe 0.
+    /// Pairs these cells with the cells of `old`, pipe by pipe, without pipe 0.
     pub(crate) fn beside<'a>(
         &'a mut self,
         old: &'a Pipes,
@@ -62,19 +62,19 @@ impl Pipes {
         both.filter_map(|(mine, other)| mine.as_mut().zip(other.as_ref()))
     }
 
-    /// The cells of all pipes but pipe 0, for writes of the control plane to every pipe.
+    /// The cells of all pipes but pipe 0, so that the control plane can write to every pipe.
     pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut Cells> {
         let others = self.others.iter_mut().flatten();
         self.fresh.iter_mut().chain(others)
     }
 
-    /// The cells of one pipe; `None` if it still has the initial ones of pipe 0, or if there are no separate pipes.
+    /// The cells of one pipe; `None` for pipe 0, or if the pipes have no separate cells.
     pub(crate) fn other(&self, pipe: u32) -> Option<&Cells> {
         let other = self.others.get((pipe as usize).checked_sub(1)?)?;
         other.as_ref().or(self.fresh.as_ref())
     }
 
-    /// The count of a cell, summed over the other pipes.
+    /// The value of an indexed counter's cell, summed over all pipes but pipe 0.
     pub(crate) fn counted(&self, counter: usize, index: usize) -> CounterValue {
         let cells = self.others.iter().flatten();
         let cells = cells.filter_map(|l| l.counters.get(counter)?.cells.get(index));

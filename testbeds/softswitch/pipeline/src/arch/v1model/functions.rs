@@ -1,4 +1,4 @@
-//! v1model's extern functions. Their requests about the packet stay in slots until the block ends.
+//! v1model's extern functions, compiled. Requests such as a clone stay in slots of the frame until the block ends.
 
 use super::DROP_PORT;
 use crate::call::FunctionCall;
@@ -12,10 +12,10 @@ use crate::op::bindings::InlineList;
 use crate::op::{HashPlan, Op, Slot, T3};
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, ExternId, LValue, Type};
 
-/// Indices of field lists that a program declares are `bit<8>`; lists of the deprecated calls get the numbers after them.
+/// First number of field lists that are given in a deprecated call: lists that a program declares have `bit<8>` numbers.
 const FIRST_INLINE_LIST: u64 = 256;
 
-/// v1model's language extensions.
+/// The compiler's implementation of v1model's externs.
 #[derive(Debug)]
 pub(crate) struct V1modelFunctions;
 
@@ -125,7 +125,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `mark_to_drop()` without an argument: marks the packet wherever its metadata is.
+    /// Compiles `mark_to_drop()` without an argument: it marks the packet wherever the slots of its metadata are.
     fn drop_everywhere(&mut self) -> Result<()> {
         let drop = self.constant(DROP_PORT.into())?;
         let zero = self.constant(0)?;
@@ -153,7 +153,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// If the condition holds, compares a checksum with the given value, or writes it there.
+    /// Compiles `verify_checksum` or `update_checksum`: if the condition holds, compares a checksum with a value, or writes it.
     fn checksum_if(
         &mut self,
         function: &ExternFunction,
@@ -202,13 +202,13 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Stores the value + 1 in the slot.
+    /// Stores the value + 1 in slot `d`, where 0 means that nothing is requested.
     fn request(&mut self, d: Slot, value: &Expr) -> Result<()> {
         let (a, b) = (self.index(value)?, self.constant(1)?);
         self.op(Op::Add(T3 { w: 64, d, a, b }))
     }
 
-    /// Requests truncation; the smallest of several lengths applies, as in BMv2.
+    /// Compiles `truncate`; the smallest of several requested lengths applies, as in BMv2.
     fn truncate(&mut self, d: Slot, length: &Expr) -> Result<()> {
         let (a, b) = (self.index(length)?, self.constant(1)?);
         let (before, shorter, end) = (self.alloc(1)?, self.alloc(1)?, self.label());
@@ -234,7 +234,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// A field list given in the call itself; it keeps the values at the end of the block, as declared lists do.
+    /// Compiles a field list in a deprecated call; it keeps the fields' values at the end of the block, as declared lists do.
     fn inline_list(&mut self, d: Slot, data: &Expr) -> Result<()> {
         let mut kept = Vec::new();
         self.kept(data, &mut kept)?;
@@ -333,7 +333,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The single generator for all calls of `random`.
+    /// Index of the random number generator that all calls of `random` share.
     fn random_unit(&mut self) -> u32 {
         let stream = self.program.externs.len() as u64;
         let unit = *self
@@ -348,7 +348,7 @@ impl Compiler<'_> {
         unit
     }
 
-    /// The digest instance for a message type; digests are identified by it, as in P4Info.
+    /// Number of the digest with this message type; a type identifies its digest, as in P4Info.
     fn digest_instance(&mut self, ty: &Type) -> u32 {
         let names = &mut self.state.digests.names;
         let name = match ty {

@@ -1,4 +1,4 @@
-//! The layout of v1model's metadata in the frame, and the metadata that field lists keep.
+//! Assigns slots of the frame to v1model's metadata, and saves the metadata that field lists keep.
 
 use super::DROP_PORT;
 use crate::arch::region::{Binder, MetaField, Region, left};
@@ -11,10 +11,10 @@ use p4lang::ast::Literal;
 use p4lang::ir::{Annotation, ControlId, PackageArg, ParserId, Program, Type};
 use std::collections::BTreeMap;
 
-/// Slots of the fields that a list keeps.
+/// First slot and number of slots of each field that a field list keeps.
 type List = Vec<(Slot, u32)>;
 
-/// The six blocks' entries.
+/// The six blocks of a v1model program.
 #[derive(Debug)]
 pub(super) struct V1modelBlocks {
     pub(super) parser: Block,
@@ -25,7 +25,7 @@ pub(super) struct V1modelBlocks {
     pub(super) deparser: Block,
 }
 
-/// Fields of `standard_metadata_t`.
+/// The fields of `standard_metadata_t` that the architecture accesses.
 #[derive(Debug)]
 pub(super) struct Standard {
     pub(super) ingress_port: MetaField,
@@ -45,7 +45,7 @@ pub(super) struct Standard {
 }
 
 impl Standard {
-    /// The fields that decide about a packet after ingress, unless it is resubmitted.
+    /// The metadata fields that decide about a packet after ingress, unless it is resubmitted.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<(MetaField, &'static str)> {
         let mut fields = vec![(self.mcast_grp, "mcast_grp")];
         let goes_on = if self.mcast_grp.get(frame) != 0 {
@@ -62,16 +62,16 @@ impl Standard {
     }
 }
 
-/// The layout of all values of one packet.
+/// The slots of headers, metadata and requests of one packet.
 #[derive(Debug)]
 pub(super) struct V1modelLayout {
     pub(super) blocks: V1modelBlocks,
-    /// Headers, user metadata, standard metadata.
+    /// Slots of headers, user metadata and standard metadata.
     pub(super) all: Region,
-    /// `all`, followed by the requests.
+    /// Slots that start as 0 for a new packet: those of `all`, followed by the requests of extern functions.
     pub(super) fresh: Region,
     pub(super) headers: Region,
-    /// User and standard metadata.
+    /// Slots of user metadata and standard metadata.
     pub(super) metadata: Region,
     pub(super) standard: Standard,
     pub(super) requests: Requests,
@@ -157,7 +157,7 @@ impl V1modelLayout {
         })
     }
 
-    /// Appends the metadata with all but the list's fields set to 0. `list` is a request: the list's index + 1, or 0 for
+    /// Appends the metadata to `image`, with all fields 0 that the field list does not keep. `list`: the list's number + 1; 0:
     /// no list.
     pub(super) fn kept(&self, frame: &[u64], list: u64, image: &mut Vec<u64>) {
         let start = image.len();
@@ -177,7 +177,7 @@ impl V1modelLayout {
     }
 }
 
-/// The package's parser and controls, in the order of its parameters.
+/// The parser and the five controls of a v1model package, in the order of its parameters.
 fn blocks(program: &Program) -> Result<(ParserId, [ControlId; 5]), LoadError> {
     let mut parser = None;
     let mut controls = Vec::new();
@@ -203,7 +203,7 @@ fn has_params(program: &Program, parser: ParserId, controls: &[ControlId; 5]) ->
     program.parsers[parser.index()].params.len() == 4 && lengths == [2, 3, 3, 2, 2]
 }
 
-/// Adds the fields that `@field_list` names in a struct, which starts at `slot`.
+/// Adds the fields with the annotation `@field_list` of a struct, which starts at `slot`, to the field lists.
 fn declared_lists(
     compiler: &mut Compiler<'_>,
     ty: &Type,

@@ -28,7 +28,7 @@ use crate::stats::DropReason;
 use layout::V1modelLayout;
 use p4lang::runtime::Replica;
 
-/// Values of `instance_type`.
+/// The numbers that `standard_metadata.instance_type` may have.
 mod instance {
     pub const NORMAL: u64 = 0;
     pub const INGRESS_CLONE: u64 = 1;
@@ -48,18 +48,18 @@ pub(crate) struct V1model {
 #[derive(Debug, Clone, Copy)]
 struct Packet<'a> {
     bytes: &'a [u8],
-    /// First bit of the payload.
+    /// Position of the payload's first bit: the number of bits that the parser has read.
     cursor: usize,
-    /// Passes so far without leaving.
+    /// Number of passes of the packet so far without leaving the switch.
     passes: u32,
-    /// Value of `packet_length`.
+    /// Value of `standard_metadata.packet_length`.
     length: u64,
-    /// The length that ingress has requested, + 1; 0 if none. It applies to the packet, not to its copies.
+    /// The length that ingress requested by `truncate`, + 1; 0 if none. It applies to the packet, not to its clones.
     truncate: u64,
 }
 
 impl<'a> Packet<'a> {
-    /// The arguments for a run of a block on this packet.
+    /// The inputs for running a block on this packet.
     #[inline(always)]
     fn run(self, now_ns: u64, out: &'a mut Vec<u8>) -> BlockRun<'a> {
         BlockRun {
@@ -72,7 +72,7 @@ impl<'a> Packet<'a> {
 }
 
 impl V1model {
-    /// Lays out the six blocks in one frame and compiles them.
+    /// Lays out the parameters of v1model's six blocks in one frame and compiles the blocks.
     pub(crate) fn load(compiler: &mut Compiler<'_>) -> Result<V1model, LoadError> {
         let layout = V1modelLayout::load(compiler)?;
         Ok(V1model {
@@ -81,7 +81,7 @@ impl V1model {
         })
     }
 
-    /// Runs a packet of the work queue.
+    /// Processes a packet that waits for a further pass, such as a resubmitted one.
     pub(crate) fn run(&self, core: &mut Core, now_ns: u64, job: &Job) {
         if job.path == Path::CloneE2e {
             self.egress_clone(core, now_ns, job);
@@ -92,7 +92,7 @@ impl V1model {
         }
     }
 
-    /// Runs ingress and everything that follows from it. `kept`: the metadata that a field list has kept.
+    /// Runs ingress for a packet and all that follows. `kept`: the metadata that a field list has kept from an earlier pass.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn ingress(
         &self,
@@ -180,8 +180,8 @@ impl V1model {
         }
     }
 
-    /// Runs the parser and the following blocks; returns the first bit of the payload. An error is visible to the
-    /// program, and the packet continues.
+    /// Runs the parser and the following blocks; returns the position of the payload's first bit. After a parser error, which
+    /// the program can read, the packet continues.
     #[inline(always)]
     fn parsed<const N: usize>(
         &self,
@@ -201,8 +201,8 @@ impl V1model {
         cursor
     }
 
-    /// Parses the received bytes again, with the metadata that the field list keeps, and sends the clone to egress.
-    /// Afterwards the frame is as before.
+    /// Makes a clone of ingress: parses the received bytes again, with the metadata that the field list keeps, and sends it to
+    /// egress. Afterwards the frame is as before.
     fn ingress_clone(
         &self,
         core: &mut Core,
@@ -245,7 +245,7 @@ impl V1model {
         core.recycle_image(image);
     }
 
-    /// Runs egress for a clone made in egress: with its headers as they were then, without parsing again.
+    /// Runs egress for a clone made in egress: with its headers as they were when it was cloned, without parsing again.
     fn egress_clone(&self, core: &mut Core, now_ns: u64, job: &Job) {
         let x = &self.layout;
         let Some(session) = session(core, job.port.into()) else {
@@ -266,7 +266,7 @@ impl V1model {
         self.copies(core, now_ns, &session.replicas, clone);
     }
 
-    /// Runs egress for each replica, all from the current frame.
+    /// Runs egress for each replica of the packet, starting each from the same frame.
     fn copies(&self, core: &mut Core, now_ns: u64, replicas: &[Replica], packet: Packet<'_>) {
         core.stats.copied(replicas.len());
         if let [replica] = replicas {
@@ -282,7 +282,7 @@ impl V1model {
         core.recycle_image(image);
     }
 
-    /// Runs egress for the packet in the frame, at once or when its port is free.
+    /// Runs egress for a replica of the packet in the frame, at once or when its port is free.
     fn to_egress(&self, core: &mut Core, now_ns: u64, replica: Replica, packet: Packet<'_>) {
         let x = &self.layout;
         let class = x.standard.priority.get(&core.frame);
@@ -309,7 +309,7 @@ impl V1model {
         }
     }
 
-    /// Runs egress for a packet that has waited for its port.
+    /// Runs egress for a packet that has waited for its port in an egress queue.
     pub(crate) fn leave_queue(&self, core: &mut Core, now_ns: u64, job: &Job, waited: &Waited) {
         let [cursor, length, truncate, image @ ..] = &job.meta[..] else {
             return;
@@ -330,7 +330,7 @@ impl V1model {
         self.egress(core, now_ns, replica, packet, waited);
     }
 
-    /// Runs egress for the packet in the frame.
+    /// Runs egress for the packet whose headers and metadata are in the frame.
     fn egress(
         &self,
         core: &mut Core,
@@ -403,7 +403,7 @@ impl V1model {
     }
 }
 
-/// A clone session with copies. In contrast to PSA, number 0 has no meaning.
+/// The clone session with this id, if it has replicas; else counts a drop. In contrast to PSA, session 0 does not exist.
 fn session(core: &mut Core, id: u64) -> Option<Session> {
     let id = u32::try_from(id).ok().filter(|id| *id != 0);
     let found = id.and_then(|id| core.replication.session(id, core.config.cpu_port));

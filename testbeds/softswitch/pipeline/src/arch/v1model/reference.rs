@@ -1,4 +1,4 @@
-//! Interprets v1model's functions. Their requests about the packet stay in the frame until the block ends.
+//! v1model's extern functions, interpreted. Requests such as a clone stay in the frame until the block ends.
 
 use super::DROP_PORT;
 use crate::call::FunctionCall;
@@ -11,7 +11,7 @@ use crate::reference::{Interpreter, Result};
 use p4lang::ast::StructKind;
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, Type};
 
-/// v1model's language extensions, interpreted.
+/// The interpreter's implementation of v1model's externs.
 #[derive(Debug)]
 pub(crate) struct V1modelReference;
 
@@ -119,7 +119,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Interprets `log_msg`: its values replace `{}`, in decimal digits as in BMv2; `\\{` and `\\}` are braces.
+    /// Interprets `log_msg`: `values` replace the message's `{}`, in decimal as in BMv2; `\\{` and `\\}` are braces.
     fn log(&mut self, args: &'p [Arg], values: Option<&Value>) {
         let (Some(Arg::In(Expr { kind, .. })), data) = (args.first(), args.get(1)) else {
             return;
@@ -141,7 +141,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.watch.log(filled(format, shown), self.program, span);
     }
 
-    /// Stores requests for copies and new passes, and the packet's length, for the end of the block.
+    /// Stores the packet's requests for clones, resubmission, recirculation and truncation, for the end of the block.
     fn ask(&mut self, function: &ExternFunction, values: &[Value]) {
         let requests = self.code.bindings.requests;
         let number = |i: usize| values.get(i).map_or(0, |v| v.bits().u64());
@@ -175,7 +175,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `base + hash mod max`; for an algorithm without a computation, a random number instead.
+    /// Computes `base + hash mod max`; for the algorithm `random`, a random number instead of the hash.
     fn hash_or_draw(
         &mut self,
         algorithm: Option<Algorithm>,
@@ -205,7 +205,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.hash(algorithm, data, None, with_payload, width)
     }
 
-    /// Stores the value + 1, so that 0 means no request.
+    /// Stores the value + 1 in the slot, where 0 means that nothing is requested.
     fn request(&mut self, slot: Slot, value: u64) {
         self.frame[slot as usize] = value.wrapping_add(1);
     }
@@ -217,7 +217,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// `mark_to_drop()` without an argument marks the packet's own metadata, whatever name its callers use.
+    /// Interprets `mark_to_drop()` without an argument: it marks the packet's own metadata, whatever name its callers use.
     fn drop_everywhere(&mut self) {
         for env in &mut self.envs {
             for (value, var) in env.vars.iter_mut().zip(env.declared) {
@@ -233,7 +233,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// Fills the values into the format, and appends those without a placeholder.
+/// Replaces the `{}` of the format by the values, and appends the values that have no `{}`.
 fn filled(format: &str, values: Vec<String>) -> String {
     let (mut out, mut rest) = (String::new(), format);
     let mut values = values.into_iter();
@@ -261,7 +261,7 @@ fn drop(i: &Interpreter<'_, '_>, ty: &Type, standard: &mut Value) {
     mark(i.program, ty, standard);
 }
 
-/// Sets `egress_spec` and `mcast_grp`.
+/// Sets `egress_spec` and `mcast_grp` in the standard metadata so that the packet is dropped.
 fn mark(program: &p4lang::ir::Program, ty: &Type, standard: &mut Value) {
     let (Type::Struct(id), Value::Struct(fields)) = (ty, standard) else {
         return;

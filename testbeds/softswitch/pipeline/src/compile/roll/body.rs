@@ -1,28 +1,28 @@
-//! Translates the first repetition into instructions for all lanes.
+//! Translates a loop body, the first of the repetitions, into instructions for all lanes.
 
 use super::{BodyOp, Increment, Shape, What};
 use crate::op::lanes::{Lane, LaneOp};
 use crate::op::{Code, Slot};
 
-/// The body that is translated.
+/// The loop body that is translated.
 pub(super) struct Body<'b> {
     code: &'b Code,
     members: &'b [BodyOp],
     lanes: u32,
-    /// Slots that every repetition writes, in order of occurrence.
+    /// Slots that every repetition writes, in order of their first write.
     temporaries: Vec<Slot>,
-    /// First slot of the temporaries' lanes.
+    /// First of the slots for the temporaries' lanes, one per temporary and lane.
     scratch: Slot,
-    /// First slot that nothing reads after the body.
+    /// First slot that no instruction reads after the body.
     dead_from: Slot,
 }
 
-/// For each temporary, the operand that it is known to equal.
+/// For each temporary, the operand that has the same value at this point, if one is known.
 type Copies = Vec<Option<Lane>>;
 
 impl<'b> Body<'b> {
-    /// The instructions, and the number of temporaries with `lanes` slots each from `scratch` on. `None`: the result
-    /// could differ.
+    /// The instructions for all lanes, and the number of temporaries, which have `lanes` slots each from `scratch` on. `None`:
+    /// the result could differ.
     pub(super) fn lanes(
         code: &'b Code,
         members: &'b [BodyOp],
@@ -56,7 +56,7 @@ impl<'b> Body<'b> {
         self.temporaries.iter().position(|t| *t == slot)
     }
 
-    /// Whether no lane reads or writes a slot that another one writes, except for temporaries.
+    /// Whether no lane reads or writes a slot that another lane writes, except for temporaries.
     fn separate(&self) -> bool {
         let n = self.lanes;
         let mut written = Vec::new();
@@ -165,8 +165,8 @@ impl<'b> Body<'b> {
         Lane::Run(self.scratch + temporary as u32 * self.lanes)
     }
 
-    /// Translates each instruction to one, and adds after a write to a temporary one that leaves its slot as the last
-    /// lane would.
+    /// Translates each instruction to one, and adds after a write to a temporary an instruction that leaves its slot as the
+    /// last lane would.
     ///
     /// An operand that is known to equal a temporary is read instead of it.
     fn translate(&self) -> Option<Vec<LaneOp>> {
@@ -321,7 +321,7 @@ impl<'b> Body<'b> {
     }
 }
 
-/// The operand that a copy's destination becomes equal to.
+/// The operand that the destination of a copy equals afterwards; `None` if the instruction is no copy.
 fn operand_of(m: &BodyOp, source: Option<Lane>) -> Option<Lane> {
     (m.shape.what == What::Mov).then_some(source).flatten()
 }

@@ -23,11 +23,11 @@ use body::Body;
 
 /// Minimum number of repetitions that is worth rolling up.
 const LEAST: usize = 4;
-/// Maximum length of a body, in instructions.
+/// Maximum length of a repeated sequence, in instructions.
 const LONGEST: usize = 64;
 
-/// Rolls up all suitable runs. Positions stay: the original instructions remain, unreachable. `dead`: positions in order,
-/// each with a slot; after the position, nothing reads the previous values from that slot on.
+/// Rolls up all repetitions of instructions whose result cannot differ. The original instructions remain, unreachable. `dead`:
+/// positions in order, each with a slot; after the position, no instruction reads the previous values from that slot on.
 pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;
@@ -63,14 +63,14 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     }
 }
 
-/// The first slot whose value is not read from this position on.
+/// The first slot whose value no instruction reads from this position on.
 fn dead_from(dead: &[(Target, Slot)], at: Target) -> Slot {
     let first = dead.partition_point(|(p, _)| *p < at);
     let here = dead[first..].iter().take_while(|(p, _)| *p == at);
     here.map(|(_, slot)| *slot).min().unwrap_or(Slot::MAX)
 }
 
-/// The operation of an instruction, without its operands.
+/// The operation of an instruction that lanes support, without its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Jump,
@@ -85,15 +85,15 @@ pub(super) enum What {
     Write,
 }
 
-/// An instruction that lanes support.
+/// An instruction that lanes support: operation and operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub what: What,
-    /// The slot that is written.
+    /// The slot that the instruction writes; `None` if it writes none.
     pub d: Option<Slot>,
-    /// The read slots that may differ between lanes.
+    /// The slots that the instruction reads and that may differ between lanes.
     pub read: [Option<Slot>; 2],
-    /// The read slots that must be the same for all lanes.
+    /// The slots that the instruction reads and that must be the same for all lanes.
     pub shared: [Option<Slot>; 2],
     pub to: Option<Target>,
     pub register: Option<u32>,
@@ -158,24 +158,24 @@ impl Shape {
     }
 }
 
-/// By how much an operand increases per repetition.
+/// The number of slots by which an operand increases per repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Increment {
     Zero,
     One,
 }
 
-/// An instruction of the body in the first repetition, and the increments of its operands.
+/// An instruction of the first repetition, and the increments of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BodyOp {
     pub shape: Shape,
     pub d: Increment,
     pub read: [Increment; 2],
-    /// Jump target, relative to the body's start.
+    /// Jump target as an index from the body's start; only for jumps.
     pub to: u32,
 }
 
-/// The range of positions that jump to each position.
+/// For each position, the lowest and highest position of jumps to it; `None`: no jumps.
 struct Sources(Vec<Option<(u32, u32)>>);
 
 impl Sources {
@@ -206,13 +206,13 @@ impl Sources {
         }
     }
 
-    /// Whether all jumps to position `to` come from `from ..= to`.
+    /// Whether all jumps to position `to` come from positions `from ..= to`.
     fn only_from(&self, to: usize, from: usize) -> bool {
         self.0[to].is_none_or(|(low, high)| low as usize >= from && high as usize <= to)
     }
 }
 
-/// The longest repetition that begins at or shortly after a register access at `at`: start, length of the body, count.
+/// The longest repetition that begins at or shortly after a register access at `at`: start, first body, count of bodies.
 fn repetition(
     code: &Code,
     shapes: &[Option<Shape>],
@@ -270,7 +270,7 @@ fn repetition(
     })
 }
 
-/// Whether a register of one word directly follows another.
+/// Whether the second register directly follows the first in a row of a bank, and both have one word per cell.
 fn follows(code: &Code, first: u32, second: u32) -> bool {
     let (a, b) = (
         &code.registers[first as usize],
@@ -279,7 +279,7 @@ fn follows(code: &Code, first: u32, second: u32) -> bool {
     a.bank == b.bank && a.words == 1 && b.words == 1 && b.offset == a.offset + 1
 }
 
-/// The instruction at `at`, if the one a period later is its counterpart for the next lane.
+/// The instruction at `at`, if the instruction a period later is its counterpart for the next lane; otherwise `None`.
 fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Option<BodyOp> {
     let (a, b) = (shapes[at]?, shapes.get(at + period).copied().flatten()?);
     let step = |a: Option<Slot>, b: Option<Slot>| match (a, b) {

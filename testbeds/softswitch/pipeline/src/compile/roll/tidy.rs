@@ -1,11 +1,11 @@
-//! Shortens a translated body.
+//! Shortens the translated body of a rolled-up loop.
 
 use crate::op::lanes::{Lane, LaneOp, Lanes};
 
-/// Maximum length of tails that are duplicated, so that related instructions become adjacent.
+/// Maximum number of instructions at the body's end that are duplicated, so that related instructions become adjacent.
 const TAIL: usize = 2;
 
-/// Reduces the instructions without changing their effect. Only the body uses the slots from `temporaries` on.
+/// Shortens a body to fewer instructions with the same effect. `temporaries`: only the body uses slots from this slot on.
 pub(super) fn tidy(ops: Vec<LaneOp>, temporaries: u32) -> Vec<LaneOp> {
     let ops = compact(&ops);
     let ops = repeat_tails(&ops);
@@ -25,7 +25,7 @@ fn compact(ops: &[LaneOp]) -> Vec<LaneOp> {
     kept
 }
 
-/// Replaces a jump to the last few instructions by a copy of them and a jump to the end.
+/// Replaces each jump to the last few instructions by a copy of these and a jump to the end.
 fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     let end = ops.len() as u32;
     let mut longer = Vec::new();
@@ -54,7 +54,7 @@ fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     longer
 }
 
-/// Joins these into one instruction: read registers, add to a run, write the result back and to the run.
+/// Joins four instructions into one `Update`: read registers, combine them with a run, write the result back and to the run.
 fn fuse(ops: &[LaneOp], temporaries: u32) -> Vec<LaneOp> {
     let targets: Vec<u32> = ops.iter().filter_map(LaneOp::target).collect();
     let mut fused = ops.to_vec();
@@ -122,7 +122,7 @@ fn update(ops: &[LaneOp], at: usize, temporaries: u32) -> Option<LaneOp> {
     })
 }
 
-/// The lanes of a body.
+/// Creates the rolled-up loop of a body for `n` lanes.
 pub(super) fn lanes(n: u32, ops: Vec<LaneOp>, temporaries: u32) -> Lanes {
     Lanes {
         n,

@@ -1,24 +1,24 @@
-//! Batches of writes that can be rolled back as a whole.
+//! Batches of the control plane's writes that can be rolled back as a whole.
 
 use super::Undo;
 use crate::switch::Switch;
 
-/// The inverse of a successful write cannot fail.
+/// Ignores the result of the inverse of a successful write, which cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
 
 impl Switch {
-    /// Starts a batch: records writes until [`Switch::commit`] or [`Switch::rollback`]. An open batch is committed.
+    /// Commits any open batch, and starts one: records how to undo writes, until [`Switch::commit`] or [`Switch::rollback`].
     pub fn begin(&mut self) {
         self.undo = Some(Vec::new());
     }
 
-    /// Commits the batch.
+    /// Commits the open batch: its writes can no longer be rolled back.
     pub fn commit(&mut self) {
         self.undo = None;
     }
 
-    /// Rolls the batch back, the last write first. No packet has seen a part of it unless the caller processed one
-    /// meanwhile.
+    /// Rolls back the writes of the open batch, the last write first. No packet has seen them unless the caller processed one
+    /// since.
     pub fn rollback(&mut self) {
         for undo in self.undo.take().unwrap_or_default().into_iter().rev() {
             match undo {
@@ -66,7 +66,7 @@ impl Switch {
         }
     }
 
-    /// Runs `batch`; an error rolls back all its writes.
+    /// Runs the closure `batch`, and rolls back all its writes if it returns an error.
     pub fn atomically<T, E>(
         &mut self,
         batch: impl FnOnce(&mut Switch) -> Result<T, E>,

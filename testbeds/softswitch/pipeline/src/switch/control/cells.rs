@@ -1,5 +1,5 @@
-//! Writes to the cells of registers, indexed counters and meters: one cell, or a whole array; on a Tofino in all pipes,
-//! each of which has its own cells.
+//! Reads and writes of the cells of registers, indexed counters and meters: one cell, or a whole array; on a Tofino in all
+//! pipes, each of which has its own cells.
 
 use super::undo::{OldCells, Undo};
 use crate::error::ExternError;
@@ -11,7 +11,7 @@ use p4lang::runtime::Value;
 use std::iter::once;
 use std::ops::Range;
 
-/// Consecutive cells of a register.
+/// A copy of consecutive cells of a register.
 #[derive(Debug, Clone)]
 pub struct RegisterCells {
     info: Info,
@@ -20,7 +20,7 @@ pub struct RegisterCells {
 }
 
 impl RegisterCells {
-    /// The fields of the cell at this index; `None` beyond the last.
+    /// The field values of the copied cell number `cell`, from 0; `None` beyond the last cell.
     pub fn fields(&self, cell: usize) -> Option<Vec<Value>> {
         // A cell may have no words: a struct without fields.
         let words = self.info.words() as usize;
@@ -40,13 +40,13 @@ impl Switch {
         &self.registers
     }
 
-    /// Reads the fields of a register's cell.
+    /// Reads the field values of a register's cell.
     pub fn register_read(&self, name: &str, index: u64) -> Result<Vec<Value>, ExternError> {
         let info = self.register(name)?;
         info.read(&self.core.state.cells.banks[info.bank as usize], index)
     }
 
-    /// Consecutive cells of a register, as one piece of memory.
+    /// Copies consecutive cells of a register, as one block of memory.
     pub fn register_cells(&self, name: &str, at: Range<u64>) -> Result<RegisterCells, ExternError> {
         let info = self.register(name)?;
         if at.end > info.size {
@@ -63,7 +63,7 @@ impl Switch {
         Ok(RegisterCells { info, count, words })
     }
 
-    /// Writes the fields of a register's cell.
+    /// Writes the field values of a register's cell.
     pub fn register_write(
         &mut self,
         name: &str,
@@ -90,7 +90,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Writes the same fields to all cells of a register.
+    /// Writes the same field values to all cells of a register.
     pub fn register_fill(&mut self, name: &str, fields: &[Value]) -> Result<(), ExternError> {
         let info = self.register(name)?;
         let (bank, offset, words) = (info.bank as usize, info.offset, info.cell(fields)?);
@@ -124,13 +124,13 @@ impl Switch {
         Ok(self.core.state.cells.counters[counter].cells.len() as u64)
     }
 
-    /// Reads a cell of an indexed counter.
+    /// Reads the value of an indexed counter's cell.
     pub fn counter_read(&self, name: &str, index: u64) -> Result<CounterValue, ExternError> {
         let (counter, index) = self.counter_cell(name, index)?;
         Ok(self.counted(counter, index))
     }
 
-    /// Reads cells of an indexed counter.
+    /// Reads consecutive cells of an indexed counter.
     pub fn counter_cells(
         &self,
         name: &str,
@@ -144,7 +144,7 @@ impl Switch {
         Ok((first..=last).map(|i| self.counted(counter, i)).collect())
     }
 
-    /// The count of a cell, summed over all pipes.
+    /// The value of an indexed counter's cell, summed over all pipes.
     fn counted(&self, counter: usize, index: usize) -> CounterValue {
         let own = self.core.state.cells.counters[counter].cells[index];
         let others = self.core.tofino.pipes.counted(counter, index);
@@ -154,7 +154,7 @@ impl Switch {
         }
     }
 
-    /// Sets a cell of an indexed counter.
+    /// Sets the value of an indexed counter's cell.
     pub fn counter_write(
         &mut self,
         name: &str,
@@ -173,7 +173,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets all cells of an indexed counter.
+    /// Sets all cells of an indexed counter to the same value.
     pub fn counter_fill(&mut self, name: &str, value: CounterValue) -> Result<(), ExternError> {
         let counter = self.counter_index(name)?;
         self.remember(
@@ -190,13 +190,13 @@ impl Switch {
         Ok(())
     }
 
-    /// The cell of a meter: its configuration and its counts.
+    /// A copy of an indexed meter's cell: its configuration, buckets and counts.
     pub fn meter_cell(&self, name: &str, index: u64) -> Result<MeterCell, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         meter.cell(index).copied().ok_or(ExternError::OutOfRange)
     }
 
-    /// Cells of an indexed meter.
+    /// Copies of consecutive cells of an indexed meter.
     pub fn meter_cells(&self, name: &str, at: Range<u64>) -> Result<Vec<MeterCell>, ExternError> {
         let meter = &self.core.state.cells.meters[self.meter_index(name)?];
         let cell = |index| meter.cell(index).copied().ok_or(ExternError::OutOfRange);
@@ -213,17 +213,17 @@ impl Switch {
         Ok(self.core.state.cells.meters[self.meter_index(name)?].size())
     }
 
-    /// The configuration of a meter cell; `None`: all packets are green.
+    /// The configuration of an indexed meter's cell; `None`: all packets are green.
     pub fn meter_config(&self, name: &str, index: u64) -> Result<Option<MeterConfig>, ExternError> {
         Ok(self.meter_cell(name, index)?.config())
     }
 
-    /// Counts of packets that a meter cell has marked green, yellow and red.
+    /// Packets and bytes that a meter's cell has marked green, yellow and red.
     pub fn meter_counts(&self, name: &str, index: u64) -> Result<[CounterValue; 3], ExternError> {
         Ok(self.meter_cell(name, index)?.counts())
     }
 
-    /// Configures a meter cell, its buckets full at `now_ns`.
+    /// Configures a cell of an indexed meter, its buckets full at `now_ns`, or removes its configuration for `None`.
     pub fn meter_configure(
         &mut self,
         name: &str,
@@ -234,12 +234,12 @@ impl Switch {
         self.change_meter(name, index, |cell| cell.configure(config, now_ns))
     }
 
-    /// Resets the counts of a meter cell.
+    /// Resets a meter cell's counts of green, yellow and red packets.
     pub fn meter_clear_counts(&mut self, name: &str, index: u64) -> Result<(), ExternError> {
         self.change_meter(name, index, MeterCell::clear_counts)
     }
 
-    /// Changes the cell of a meter, on a Tofino in each pipe.
+    /// Changes a cell of an indexed meter by a closure, on a Tofino in each pipe.
     fn change_meter(
         &mut self,
         name: &str,
@@ -259,8 +259,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Changes all cells of a meter: configures those with another configuration, with full buckets at `now_ns`, and if
-    /// `clears` is set, resets all counts.
+    /// Configures all cells of a meter whose configuration differs, with full buckets at `now_ns`; with `clears`, resets all
+    /// counts.
     pub fn meter_fill(
         &mut self,
         name: &str,
@@ -289,7 +289,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Rolls a write back.
+    /// Restores the previous values of cells, to roll a write back.
     pub(super) fn restore_cells(&mut self, old: OldCells) {
         match old {
             OldCells::Register(bank, offset, index, old) => {
@@ -327,7 +327,7 @@ impl Switch {
         }
     }
 
-    /// Records a whole array once per batch: the value recorded first is restored last.
+    /// Records the previous values of a whole array of cells, but only once per batch: a rollback restores the first recorded.
     fn remember(
         &mut self,
         same: impl Fn(&OldCells) -> bool,

@@ -1,4 +1,4 @@
-//! Whole entries by position, as the P4Runtime server writes and reads them; and idle entries.
+//! Writes and reads of whole table entries by position, for the P4Runtime server; and idle entries.
 
 use super::Undo;
 use crate::error::{ProfileError, TableError};
@@ -9,27 +9,27 @@ use crate::table::key::FieldKey;
 use crate::table::profile::Indirect;
 use crate::table::{Bound, DirectChange, EntryAction, EntryState, EntryWrite, Spec, Table};
 
-/// Maximum number of entries checked in one call of [`Switch::handle_timeout`]; the rest is due at once.
+/// Maximum number of idle timers that a call of [`Switch::handle_timeout`] checks; the next call checks the others.
 const IDLE_CHECKS: u32 = 1024;
-/// Maximum number of idle entries held for the control plane; further ones are counted and lost.
+/// Maximum number of idle entries held for the control plane; the switch counts and loses entries beyond it.
 const IDLE_LIMIT: usize = 4096;
 
-/// A reference to an entry of a table.
+/// A reference to a table's default entry, or to an entry by priority and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryRef {
-    /// The default entry, used if no entry matches.
+    /// The default entry, which applies if no entry matches.
     Default,
-    /// The entry with this priority and key.
+    /// The table entry with this priority and key.
     Entry(i32, Vec<FieldKey>),
 }
 
 impl Switch {
-    /// The index of a table.
+    /// The index of the table with this name; `None` if there is none.
     pub fn table_position(&self, name: &str) -> Option<usize> {
         self.table_index(name).ok()
     }
 
-    /// The specification of a table.
+    /// The specification of the table with this index; `None` if there is none.
     pub fn table_spec(&self, table: usize) -> Option<&Spec> {
         Some(&self.core.state.tables.get(table)?.spec)
     }
@@ -39,7 +39,7 @@ impl Switch {
         tables.get_mut(table).ok_or(TableError::NoSuchTable)
     }
 
-    /// Adds an entry.
+    /// Adds a table entry.
     pub fn insert_whole(
         &mut self,
         now_ns: u64,
@@ -53,7 +53,7 @@ impl Switch {
         self.insert_kept(now_ns, table, write)
     }
 
-    /// Adds an entry of another program, with its counters and timers.
+    /// Adds a table entry taken over from another program, with its counters and timers.
     pub(crate) fn insert_kept(
         &mut self,
         now_ns: u64,
@@ -78,7 +78,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Changes an entry.
+    /// Changes the action and attached data of a table entry.
     pub fn modify_whole(
         &mut self,
         now_ns: u64,
@@ -105,7 +105,7 @@ impl Switch {
         }
     }
 
-    /// Removes an entry.
+    /// Removes a table entry.
     pub fn delete_whole(
         &mut self,
         table: usize,
@@ -119,12 +119,12 @@ impl Switch {
         Ok(())
     }
 
-    /// Upper bound of the numbers of a table's entries; not every number has an entry.
+    /// Upper bound of the numbers that identify a table's entries; some numbers below it have no entry.
     pub fn entry_numbers(&self, table: usize) -> u32 {
         self.core.state.tables.get(table).map_or(0, Table::numbers)
     }
 
-    /// The entry with this number.
+    /// The state of the table entry with this number; `None` if there is none.
     pub fn entry_state(&self, now_ns: u64, table: usize, number: u32) -> Option<EntryState> {
         let (mut state, indirect) = self.core.state.tables.get(table)?.state(number, now_ns)?;
         if let Some(Indirect::OneShot(id)) = indirect {
@@ -133,28 +133,28 @@ impl Switch {
         Some(state)
     }
 
-    /// An entry's direct meter.
+    /// The direct meter of the table entry with this number; `None` if there is no such entry or meter.
     pub fn entry_meter(&self, table: usize, number: u32) -> Option<meter::MeterCell> {
         self.core.state.tables.get(table)?.meter_of(number)
     }
 
-    /// The number of the entry with this priority and key.
+    /// The number of the table entry with this priority and key; `None` if there is none.
     pub fn entry_number(&self, table: usize, priority: i32, key: &[FieldKey]) -> Option<u32> {
         self.core.state.tables.get(table)?.number(priority, key)
     }
 
-    /// The default action with its parameters as slots, and whether the control plane has written it.
+    /// A table's default action with its parameters as slots, and whether the control plane has written it.
     pub fn default_bound(&self, table: usize) -> Option<(&Bound, bool)> {
         let table = self.core.state.tables.get(table)?;
         Some((table.default_bound(), table.default_written()))
     }
 
-    /// The direct counter and meter of the default entry.
+    /// The direct counter and direct meter of a table's default entry.
     pub fn default_direct(&self, table: usize) -> Option<(CounterValue, meter::MeterCell)> {
         Some(self.core.state.tables.get(table)?.default_direct())
     }
 
-    /// Changes a direct counter or meter.
+    /// Changes the direct counter or direct meter of a table entry or of the default entry.
     pub fn change_direct(
         &mut self,
         now_ns: u64,
@@ -177,7 +177,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Time at which [`Self::expire`] has work to do, in nanoseconds.
+    /// Time at which [`Self::expire`] has work to do, in nanoseconds; `None` if no entry has an idle timeout.
     pub(crate) fn next_idle_ns(&self) -> Option<u64> {
         let tables = self.idle_tables.iter();
         tables
@@ -185,14 +185,14 @@ impl Switch {
             .min()
     }
 
-    /// Starts the timers when packets begin to come: earlier entries count as written now.
+    /// Restarts all idle timers at `now_ns`, when packets begin to come: entries written earlier count as written now.
     pub fn start(&mut self, now_ns: u64) {
         for table in &self.idle_tables {
             self.core.state.tables[*table].restart_timers(now_ns);
         }
     }
 
-    /// Finds entries whose idle timeout has passed.
+    /// Finds table entries whose idle timeout has passed, and queues them for [`Switch::poll_idle`].
     pub(crate) fn expire(&mut self, now_ns: u64) {
         let mut checks = IDLE_CHECKS;
         for position in 0..self.idle_tables.len() {
@@ -207,12 +207,12 @@ impl Switch {
         }
     }
 
-    /// The next entry that no packet has matched within its idle timeout: the table's index, and the entry at that time.
+    /// The next entry that no packet matched within its idle timeout: index of its table, and its state when it expired.
     pub fn poll_idle(&mut self) -> Option<(usize, EntryState)> {
         self.idle.pop_front()
     }
 
-    /// Number of idle entries lost because they were not fetched.
+    /// Number of idle entries lost because the caller did not fetch them in time.
     pub fn idle_lost(&self) -> u64 {
         self.idle_lost
     }

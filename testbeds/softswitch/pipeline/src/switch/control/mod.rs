@@ -33,7 +33,7 @@ use crate::externs::register::Info;
 use crate::state::State;
 use hashbrown::HashMap;
 
-/// Indices by name.
+/// Positions of tables, externs, profiles and value sets in the state, by fully qualified name.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tables: HashMap<String, usize>,

@@ -1,16 +1,16 @@
-//! Notes: client data attached to objects, which packets never see. The note of an entry is part of the entry.
+//! Notes: data that control plane clients attach to objects and packets never see. The note of a table entry is part of it.
 
 use super::Undo;
 use crate::switch::{Noted, Switch};
 use crate::table::Note;
 
 impl Switch {
-    /// The note of an object; empty if it has none.
+    /// The note of a default entry, multicast group or clone session; empty if it has none.
     pub fn note(&self, on: Noted) -> Note {
         self.notes.get(&on).cloned().unwrap_or_default()
     }
 
-    /// Attaches a note; an empty one removes the previous note. The object must exist; the note is removed with it.
+    /// Attaches a note to an existing object, until the object is removed. An empty note removes the previous note.
     pub fn set_note(&mut self, on: Noted, note: Note) {
         let old = if note == Note::default() {
             self.notes.remove(&on)
@@ -20,7 +20,7 @@ impl Switch {
         self.record(|| Undo::Note(on, old));
     }
 
-    /// Takes over the notes of another program; tables are identified by name.
+    /// Takes over the notes of a switch with another program; tables are identified by name.
     pub(crate) fn take_notes(&mut self, old: &Switch) {
         for (on, note) in &old.notes {
             let on = match *on {

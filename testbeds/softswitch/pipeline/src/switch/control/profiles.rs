@@ -10,7 +10,7 @@ use crate::table::{Bound, EntryAction};
 use p4lang::runtime::{ActionCall, TableEntry};
 
 impl Switch {
-    /// The program's profiles, in order of declaration.
+    /// Specifications of the program's profiles, in order of declaration.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileSpec> {
         self.core.state.profiles.iter().map(|p| &p.spec)
     }
@@ -26,24 +26,24 @@ impl Switch {
         Ok(&self.core.state.profiles[self.profile_index(name)?])
     }
 
-    /// All members of a profile, by number.
+    /// All members of a profile: number and action of each.
     pub fn members(&self, profile: &str) -> Result<Vec<(u32, ActionCall)>, ProfileError> {
         Ok(self.profile(profile)?.members())
     }
 
-    /// All groups of a selector, by number.
+    /// All groups of a selector: number and members of each.
     pub fn groups(&self, profile: &str) -> Result<Vec<(u32, ProfileGroup)>, ProfileError> {
         Ok(self.profile(profile)?.groups())
     }
 
-    /// Handles a port that goes down or comes up: members that watch it are not picked while it is down.
+    /// Handles a port that goes down or comes up: selectors do not pick members that watch the port while it is down.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
         for profile in self.core.state.profiles.iter_mut() {
             profile.port_is(port, up);
         }
     }
 
-    /// Adds a member.
+    /// Adds a member to a profile.
     pub fn insert_member(
         &mut self,
         profile: &str,
@@ -53,7 +53,7 @@ impl Switch {
         self.put_member(profile, id, action, false)
     }
 
-    /// Changes a member's action.
+    /// Changes the action of a profile's member.
     pub fn modify_member(
         &mut self,
         profile: &str,
@@ -86,7 +86,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes a member that no group or entry refers to.
+    /// Removes a profile's member that no group or table entry refers to.
     pub fn delete_member(&mut self, profile: &str, id: u32) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
         self.unused(index, Indirect::Member(id))?;
@@ -95,7 +95,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Adds a group of members with weights.
+    /// Adds a group of members with weights to a selector.
     pub fn insert_group<M: Copy + Into<GroupMember>>(
         &mut self,
         profile: &str,
@@ -105,7 +105,7 @@ impl Switch {
         self.put_group(profile, id, group_of(members), false)
     }
 
-    /// Changes the members and weights of a group.
+    /// Changes the members and weights of a selector's group.
     pub fn modify_group<M: Copy + Into<GroupMember>>(
         &mut self,
         profile: &str,
@@ -115,7 +115,7 @@ impl Switch {
         self.put_group(profile, id, group_of(members), true)
     }
 
-    /// Adds or changes a group.
+    /// Adds or changes a group of a selector.
     pub fn put_group(
         &mut self,
         profile: &str,
@@ -130,7 +130,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes a group that no entry refers to.
+    /// Removes a selector's group that no table entry refers to.
     pub fn delete_group(&mut self, profile: &str, id: u32) -> Result<(), ProfileError> {
         let index = self.profile_index(profile)?;
         self.unused(index, Indirect::Group(id))?;
@@ -153,7 +153,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Adds an entry that refers to a member or group; its own action is ignored.
+    /// Adds a table entry that refers to a member or group; the action in `entry` is ignored.
     pub fn insert_indirect(
         &mut self,
         entry: &TableEntry,
@@ -166,7 +166,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Lets an entry refer to another member or group.
+    /// Lets a table entry refer to another member or group.
     pub fn modify_indirect(
         &mut self,
         entry: &TableEntry,
@@ -181,7 +181,7 @@ impl Switch {
         Ok(())
     }
 
-    /// The member or group that an entry refers to, if it has no action of its own.
+    /// The member or group that a table entry refers to; `None` if the entry has an action of its own.
     pub fn indirect(&self, entry: &TableEntry) -> Result<Option<Indirect>, ProfileError> {
         let table = self.table_index(&entry.table)?;
         Ok(self.core.state.tables[table].indirect(entry)?)
@@ -194,14 +194,14 @@ impl Switch {
             .ok_or(ProfileError::NoSuchProfile)
     }
 
-    /// Checks that the table's profile contains the member or group for an entry.
+    /// Checks that an entry of the table may refer to the member or group: that the table's profile has it.
     fn check_offered(&self, table: usize, indirect: Indirect) -> Result<(), ProfileError> {
         let profile = &self.core.state.profiles[self.profile_of(table)?];
         let place = profile.tables.iter().position(|t| *t as usize == table);
         profile.offers(place.unwrap_or(0), indirect)
     }
 
-    /// The reference for an entry of this table; one-shot actions are added to the profile.
+    /// The member or group that a table entry refers to instead of an action; adds one-shot actions to the profile.
     pub(crate) fn named_by(
         &mut self,
         table: usize,
@@ -228,7 +228,7 @@ impl Switch {
         }
     }
 
-    /// Removes the one-shot actions of an entry that was removed or changed.
+    /// Removes the one-shot actions of a table entry that was removed or changed.
     pub(crate) fn release(&mut self, table: usize, had: Option<Indirect>) {
         let (Some(Indirect::OneShot(id)), Ok(profile)) = (had, self.profile_of(table)) else {
             return;
@@ -238,21 +238,21 @@ impl Switch {
         }
     }
 
-    /// As [`Self::release`], for an entry that could not be added.
+    /// Removes the one-shot actions of a table entry that could not be added, without recording the removal in the batch.
     pub(crate) fn forget(&mut self, table: usize, named: Option<Indirect>) {
         if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
             self.core.state.profiles[profile].delete_one_shot(id);
         }
     }
 
-    /// Records added one-shot actions, so that a rollback of the batch removes them.
+    /// Records the one-shot actions that were added for a table entry, so that a rollback of the batch removes them.
     pub(crate) fn record_one_shot(&mut self, table: usize, named: Option<Indirect>) {
         if let (Some(Indirect::OneShot(id)), Ok(profile)) = (named, self.profile_of(table)) {
             self.record(|| Undo::OneShot(profile, id, None));
         }
     }
 
-    /// The actions that a one-shot entry of this table selects from.
+    /// The one-shot actions with this number, of an entry of the table; `None` if there are none.
     pub(crate) fn one_shot_actions(&self, table: usize, id: u32) -> Option<Vec<OneShotAction>> {
         let profile = &self.core.state.profiles[self.profile_of(table).ok()?];
         profile.one_shot(id).map(<[_]>::to_vec)

@@ -1,4 +1,4 @@
-//! Multicast groups and clone sessions.
+//! Control plane operations on multicast groups and clone sessions.
 
 use super::Undo;
 use crate::error::ReplicationError;
@@ -8,7 +8,7 @@ use crate::table::Note;
 use p4lang::ir::{Arch, Program, Type};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 
-/// Widths of the ids of multicast groups and of clone sessions, according to the metadata in which packets name them.
+/// Widths of multicast group ids and of clone session ids in bits, as in the metadata in which packets name them.
 fn id_widths(program: &Program) -> (u32, u32) {
     let of = |owner: &str, field: &str| {
         let ty = program.types.iter().find(|ty| ty.name == owner);
@@ -70,7 +70,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All multicast groups by id.
+    /// All multicast groups, in the order of their ids.
     pub fn multicast_groups(&self) -> Vec<MulticastGroup> {
         self.core.replication.groups()
     }
@@ -97,7 +97,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All clone sessions by id.
+    /// All clone sessions, in the order of their ids.
     pub fn clone_sessions(&self) -> Vec<CloneSession> {
         self.core.replication.sessions()
     }

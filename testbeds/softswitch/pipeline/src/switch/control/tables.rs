@@ -17,7 +17,7 @@ impl Switch {
             .ok_or(TableError::NoSuchTable)
     }
 
-    /// A table's index, and an entry's key in internal form.
+    /// Converts a table's name to its index, and an entry's key to its internal form.
     fn lowered(
         &self,
         table: &str,
@@ -32,12 +32,12 @@ impl Switch {
         Ok(&self.core.state.tables[self.table_index(name)?])
     }
 
-    /// The program's tables, in order of declaration.
+    /// Specifications of the program's tables, in order of declaration.
     pub fn tables(&self) -> impl Iterator<Item = &Spec> {
         self.core.state.tables.iter().map(|t| &t.spec)
     }
 
-    /// Adds an entry.
+    /// Adds an entry to the table that it names.
     pub fn insert_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
         let key = self.core.state.tables[table].insert(entry)?;
@@ -45,7 +45,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Changes the action of an entry.
+    /// Changes the action of an existing table entry.
     pub fn modify_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
         let old = self.core.state.tables[table].modify(entry)?;
@@ -55,7 +55,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes an entry; only its key and priority matter.
+    /// Removes a table entry; only the key and priority of `entry` matter.
     pub fn delete_entry(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let table = self.table_index(&entry.table)?;
         let removed = self.core.state.tables[table].delete(entry)?;
@@ -65,17 +65,17 @@ impl Switch {
         Ok(())
     }
 
-    /// All entries of a table: the highest priority first, then by key.
+    /// All entries of a table, sorted by priority, the highest first, then by key.
     pub fn entries(&self, table: &str) -> Result<Vec<TableEntry>, TableError> {
         Ok(self.table(table)?.entries().collect())
     }
 
-    /// The default action.
+    /// The default action of a table.
     pub fn default_action(&self, table: &str) -> Result<ActionCall, TableError> {
         Ok(self.table(table)?.default_action())
     }
 
-    /// Sets the default action; `None`: that of the source.
+    /// Sets the default action of a table; `None`: the default action in the program's source.
     pub fn set_default_action(
         &mut self,
         table: &str,
@@ -88,13 +88,13 @@ impl Switch {
         Ok(())
     }
 
-    /// The table that a direct counter belongs to.
+    /// The name of the table that a direct counter belongs to; `None` if there is none.
     pub fn direct_counter_table(&self, name: &str) -> Option<&str> {
         let table = self.names.direct_counters.get(name)?;
         Some(&self.core.state.tables[*table].spec.name)
     }
 
-    /// The direct counter of an entry, or of the default action for `None`.
+    /// The direct counter of a table entry, or of the default action for `None`.
     pub fn direct_counter_read(
         &mut self,
         table: &str,
@@ -104,7 +104,7 @@ impl Switch {
         Ok(*self.core.state.tables[table].counter(key.as_ref())?)
     }
 
-    /// Sets the direct counter of an entry, or of the default action.
+    /// Sets the direct counter of a table entry, or of the default action for `None`.
     pub fn direct_counter_write(
         &mut self,
         table: &str,
@@ -118,13 +118,13 @@ impl Switch {
         Ok(())
     }
 
-    /// The table that a direct meter belongs to.
+    /// The name of the table that a direct meter belongs to; `None` if there is none.
     pub fn direct_meter_table(&self, name: &str) -> Option<&str> {
         let table = self.names.direct_meters.get(name)?;
         Some(&self.core.state.tables[*table].spec.name)
     }
 
-    /// The configuration of an entry's direct meter, or the default action's for `None`.
+    /// The configuration of a table entry's direct meter, or of the default action's for `None`.
     pub fn direct_meter_config(
         &mut self,
         table: &str,
@@ -134,7 +134,7 @@ impl Switch {
         Ok(self.core.state.tables[table].meter(key.as_ref())?.config())
     }
 
-    /// Configures the direct meter of an entry or of the default action, with full buckets at `now_ns`.
+    /// Configures the direct meter of a table entry, or of the default action for `None`, with full buckets at `now_ns`.
     pub fn direct_meter_configure(
         &mut self,
         table: &str,

@@ -1,4 +1,4 @@
-//! The record of an open batch: the inverse of each write.
+//! The record of an open batch: for each write, the data to undo it.
 
 use crate::externs::counter::{Counter, CounterValue};
 use crate::externs::meter::{Meter, MeterCell};
@@ -9,18 +9,18 @@ use crate::table::profile::{OldGroup, OldMember, OldOneShot};
 use crate::table::{Bound, Key, Note, Removed};
 use p4lang::runtime::{CloneSession, MulticastGroup};
 
-/// The inverse of a write.
+/// The data to undo a write of the control plane.
 #[derive(Debug)]
 pub(crate) enum Undo {
     Inserted(usize, Key),
-    /// An entry was removed or changed.
+    /// Undoes the removal or change of a table entry: index of the table, previous entry.
     Deleted(usize, Removed),
-    /// A whole entry was inserted: table, priority, key.
+    /// Undoes the insertion of a whole table entry: index of the table, priority, key.
     Whole(usize, i32, Vec<FieldKey>),
     DefaultDirect(usize, CounterValue, MeterCell),
-    /// `None`: it did not exist.
+    /// Undoes a change of one-shot actions: index of the profile, number, previous actions; `None`: they did not exist.
     OneShot(usize, u32, Option<OldOneShot>),
-    /// The action, and whether the control plane had written it.
+    /// Undoes a write of a default action: index of the table, previous action, whether the control plane had written that.
     Default(usize, Bound, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
@@ -33,11 +33,11 @@ pub(crate) enum Undo {
     Note(Noted, Option<Note>),
 }
 
-/// The previous values of cells, for rolling back a write: one for each pipe, starting with the state's. No packet comes
-/// between a write and its rollback, so the pipes are the same.
+/// The previous values of cells, to roll a write back: one for each pipe, starting with pipe 0. No packet comes between a write
+/// and its rollback, so the pipes are the same.
 #[derive(Debug)]
 pub(crate) enum OldCells {
-    /// Bank, first word in a row, row.
+    /// A register's cell: index of the bank, first word in a row, index of the row; then the cell's words in each pipe.
     Register(usize, u32, u64, Vec<Vec<u64>>),
     Registers(usize, Vec<Bank>),
     Counter(usize, usize, Vec<CounterValue>),
@@ -47,14 +47,14 @@ pub(crate) enum OldCells {
 }
 
 impl Switch {
-    /// Records the inverse of a write, if a batch is open; `undo` is not called otherwise.
+    /// Records the data to undo a write, if a batch is open; otherwise does not call `undo`.
     pub(crate) fn record(&mut self, undo: impl FnOnce() -> Undo) {
         if let Some(batch) = &mut self.undo {
             batch.push(undo());
         }
     }
 
-    /// Whether a batch is open, so that replaced values must be kept.
+    /// Whether a batch is open, so that writes must keep the values that they replace.
     pub(crate) fn is_recording(&self) -> bool {
         self.undo.is_some()
     }

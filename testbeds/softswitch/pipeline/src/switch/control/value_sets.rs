@@ -13,12 +13,12 @@ impl Switch {
         self.change_value_set(name, |set| set.insert(member))
     }
 
-    /// Removes a member from a parser's value set.
+    /// Removes the member with these field values from a parser's value set.
     pub fn value_set_delete(&mut self, name: &str, member: &[Match]) -> Result<(), ExternError> {
         self.change_value_set(name, |set| set.delete(member))
     }
 
-    /// Replaces the members of a parser's value set.
+    /// Replaces all members of a parser's value set.
     pub fn value_set_assign(
         &mut self,
         name: &str,
@@ -27,7 +27,7 @@ impl Switch {
         self.change_value_set(name, |set| set.assign(members))
     }
 
-    /// Copies the members from the value set of the same name in another program.
+    /// Copies the members of another program's value set to the value set of the same name.
     pub(crate) fn value_set_take(&mut self, old: &ValueSet) -> Result<(), ExternError> {
         self.change_value_set(&old.name, |set| {
             let members = set.translated(old)?;
@@ -42,7 +42,7 @@ impl Switch {
         Ok(&set.members)
     }
 
-    /// The fields of a parser's value set.
+    /// The specifications of a value set's fields, in order.
     pub fn value_set_fields(&self, name: &str) -> Result<&[FieldSpec], ExternError> {
         let set = self.names.value_sets.get(name);
         let set = &self.core.state.value_sets[*set.ok_or(ExternError::NotFound)?];

@@ -1,9 +1,9 @@
-//! Up to some thousand entries with masks, ranges and priorities: bit vectors (Lakshman and Stiliadis 1998).
+//! Finds the entry for a key among some thousand with masks, ranges, priorities: bit vectors (Lakshman, Stiliadis 1998).
 //!
-//! An entry has a position; a block has 512 positions. For each four bits of the key and each of their 16 values, a block
-//! has a row of 512 bits: the positions whose entries accept the value. ANDing the rows that a key selects leaves the
-//! matching entries; positions are in order of precedence, so the first one left is the answer, for any masks. Four bits
-//! rather than eight: a block of a 5-tuple then takes 26 KiB and not 208, and stays in the first-level cache.
+//! An entry has a position; a block has 512 positions. For each four bits of the key and each of their 16 values, a block has a
+//! row of 512 bits: the positions whose entries accept the value. ANDing the rows that a key selects leaves the matching
+//! entries; positions are in order of precedence, so the first remaining entry wins, for any masks. Four bits rather than
+//! eight: a block of a 5-tuple then takes 26 KiB and not 208, and stays in the first-level cache.
 //!
 //! Inserted entries go to the end, out of order, where all matching ones are compared. When a quarter is out of order,
 //! all are sorted and rebuilt, which costs O(n) after n / 4 insertions. A removed entry loses its bit in `live`. A range
@@ -14,37 +14,37 @@
 use crate::simd::widest;
 use crate::table::rows::{Index, Rows};
 
-/// Number of words of a row.
+/// Number of 64-bit words of a bit vector.
 const WORDS: usize = 8;
 const POSITIONS: usize = WORDS * 64;
-/// Number of rows ANDed before checking whether any bit is left.
+/// Number of bit vectors that are ANDed before checking whether any bit is left.
 const STRIDE: usize = 8;
 
 type Vector = [u64; WORDS];
 
-/// Vectors of 512 positions.
+/// The bit vectors of 512 positions, each of which has one table entry.
 #[derive(Debug, Clone)]
 struct VectorBlock {
     live: Vector,
-    /// Sixteen rows for each nibble of the key.
+    /// For each nibble of the key, a bit vector for each of its sixteen values.
     rows: Box<[[Vector; 16]]>,
 }
 
-/// All blocks of a table.
+/// The bit vectors of all entries of a table.
 #[derive(Debug, Clone)]
 pub struct BitVectors {
     blocks: Vec<VectorBlock>,
-    /// The row at each position, including removed ones.
+    /// The table row at each position, including removed rows.
     order: Vec<Index>,
-    /// Number of positions that are in order.
+    /// Number of positions that are in order of precedence.
     sorted: usize,
     live: usize,
-    /// The position of each row.
+    /// The position of each table row, by row number.
     positions: Vec<u32>,
 }
 
 impl BitVectors {
-    /// Builds the vectors of all rows.
+    /// Builds the bit vectors of all entries of a table.
     pub fn from_rows(rows: &Rows) -> BitVectors {
         let mut vectors = BitVectors {
             blocks: Vec::new(),
@@ -118,7 +118,7 @@ impl BitVectors {
         self.positions[row as usize] = position as u32;
     }
 
-    /// Removes a row, which is still in `rows`.
+    /// Removes the entry of a row that is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let position = self.positions[row as usize] as usize;
         self.blocks[position / POSITIONS].live[position % POSITIONS / 64] &=
@@ -130,7 +130,7 @@ impl BitVectors {
         }
     }
 
-    /// The entry that matches a packed key.
+    /// The row of the entry that matches a packed key; `None` if no entry matches.
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         widest(
             #[inline(always)]
@@ -173,7 +173,7 @@ impl BitVectors {
 }
 
 impl VectorBlock {
-    /// The positions whose entries accept the key, without the check of ranges.
+    /// The bit vector of the positions whose entries accept the key, without the check of ranges.
     #[inline(always)]
     fn accepting(&self, key: &[u64]) -> Vector {
         let mut left = self.live;
@@ -196,7 +196,7 @@ impl VectorBlock {
     }
 }
 
-/// Four bits of a packed key.
+/// Four bits of a packed key: nibble number `n`, from the first bits of the key on.
 #[inline(always)]
 fn nibble(words: &[u64], n: usize) -> usize {
     (words[n / 16] >> (60 - n % 16 * 4) & 15) as usize

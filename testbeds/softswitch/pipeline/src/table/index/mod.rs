@@ -24,32 +24,32 @@ use linear::Linear;
 use trie::Trie;
 use tuple_space::TupleSpace;
 
-/// Maximum number of entries for which a scan is fastest.
+/// Maximum number of entries for which scanning a list is the fastest search.
 const LINEAR: usize = 16;
-/// Maximum number of entries for which bit vectors are fastest.
+/// Maximum number of entries for which bit vectors are the fastest search.
 const BIT_VECTORS: usize = 4096;
 
-/// The current structure of a table's entries.
+/// The structure by which a table currently finds the entry for a key.
 #[derive(Debug, Clone)]
 pub enum Structure {
-    /// All fields exact.
+    /// For keys whose fields are all exact: the index of [`Rows`] itself.
     Exact,
-    /// All fields exact, few bits.
+    /// For keys whose fields are all exact and have few bits.
     Direct(DirectIndex),
-    /// A key of at most 64 bits.
+    /// For keys of at most 64 bits with one LPM field.
     Narrow(Trie<u64>),
-    /// A key of at most 128 bits.
+    /// For keys of at most 128 bits with one LPM field.
     Wide(Trie<u128>),
-    /// Few entries.
+    /// For a few entries with masks or ranges.
     Linear(Linear),
-    /// Some thousand entries.
+    /// For some thousand entries with masks or ranges.
     BitVectors(BitVectors),
-    /// Any number of entries.
+    /// For any number of entries with masks or ranges.
     TupleSpace(TupleSpace),
 }
 
 impl Structure {
-    /// Creates the structure of a table without entries.
+    /// Creates the search structure of a table without entries, for a key with these fields.
     pub fn new(fields: &[FieldSpec]) -> Structure {
         let only = |kinds: &[Kind]| fields.iter().all(|f| kinds.contains(&f.kind));
         let lpm = fields.iter().find(|f| f.kind == Kind::Lpm);
@@ -66,7 +66,7 @@ impl Structure {
         }
     }
 
-    /// The entry that matches a packed key.
+    /// The row of the entry that matches a packed key; `None` if no entry matches.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         match self {
@@ -77,7 +77,7 @@ impl Structure {
         }
     }
 
-    /// Searches the larger structures, in a function of its own to keep `find` small.
+    /// Searches the larger structures, in a function separate from `find`, to keep that small.
     #[inline(never)]
     fn find_more(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         match self {
@@ -90,7 +90,7 @@ impl Structure {
         }
     }
 
-    /// Adds a row that is already in `rows`.
+    /// Adds the entry of a row that is already in `rows`.
     pub fn insert(&mut self, rows: &Rows, row: Index) {
         match self {
             Structure::Exact => {}
@@ -107,8 +107,8 @@ impl Structure {
         }
     }
 
-    /// Removes a row that is about to be removed from `rows`. A smaller structure takes over only at half its limit, so
-    /// that changes around the limit do not rebuild the table each time.
+    /// Removes the entry of a row that is about to be removed from `rows`. A smaller structure takes over only at half its
+    /// limit, so that changes around the limit do not rebuild the structure each time.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         match self {
             Structure::Exact => {}

@@ -1,4 +1,5 @@
-//! Longest prefix match: a trie with four bits per node, in which paths without a branch are omitted.
+//! Finds the entry with the longest matching prefix by a trie with four bits per node, in which paths without a branch are
+//! omitted.
 //!
 //! A prefix of L bits is in the node of depth ⌊(L − 1) / 4⌋ · 4, in all slots that it covers there and that no longer
 //! prefix of the same node occupies (controlled prefix expansion, Srinivasan and Varghese 1999): at most 8 slots, so that
@@ -11,21 +12,21 @@
 use crate::table::rows::{Index, Rows};
 
 const NONE: u32 = u32::MAX;
-/// Set if the link names a row, not a node.
+/// Bit of a link that is set if the link names a table row, and not set if it names a node.
 const ROW: u32 = 1 << 31;
 
-/// The bits of a key, the first one in the uppermost position.
+/// The bits of a packed key as an integer, the first bit uppermost.
 pub trait PrefixBits: Copy + PartialEq + std::fmt::Debug {
     const ONES: Self;
-    /// Reads the key from words, the first one uppermost.
+    /// Reads the key from 64-bit words, the first bit uppermost in the first word.
     fn from_words(words: &[u64]) -> Self;
-    /// The four bits at `depth`.
+    /// The four bits of the key from bit `depth` on.
     fn nibble(self, depth: u32) -> usize;
-    /// The first `len` bits, followed by zeroes.
+    /// The first `len` bits of the key, followed by zeroes.
     fn first(self, len: u32) -> Self;
-    /// Number of equal leading bits.
+    /// Number of leading bits in which two keys are equal.
     fn common(self, other: Self) -> u32;
-    /// Writes the key to words.
+    /// Writes the key to 64-bit words.
     fn words(self, to: &mut [u64]);
 }
 
@@ -76,44 +77,44 @@ impl PrefixBits for u128 {
 
 #[derive(Debug, Clone)]
 struct Node<K> {
-    /// The common prefix of all keys below, of `depth` bits.
+    /// The first `depth` bits, which all keys below the node share.
     prefix: K,
-    /// Depth in bits, a multiple of 4.
+    /// Depth of the node: number of bits before its own four bits, a multiple of 4.
     depth: u32,
-    /// Number of prefixes in this node.
+    /// Number of prefixes that end in this node.
     count: u32,
-    /// Links to longer prefixes, indexed by the four bits at `depth`.
+    /// Links to nodes or rows of longer prefixes, indexed by the four bits of the key from `depth` on.
     children: [u32; 16],
-    /// The longest prefix of depth + 1 to depth + 4 bits, indexed by the four bits at `depth`.
+    /// For each value of the four bits from `depth` on: the row of its longest prefix of depth + 1 to depth + 4 bits.
     leaves: [u32; 16],
 }
 
-/// The trie of a table with keys of type `K`.
+/// The trie of a table whose keys have type `K`.
 #[derive(Debug, Clone)]
 pub struct Trie<K> {
-    /// Number of bits of the exact fields, which precede the prefix.
+    /// Number of bits of the exact fields, which precede the LPM field in a packed key.
     exact_bits: u32,
     nodes: Vec<Node<K>>,
     free: Vec<u32>,
     root: u32,
-    /// The row with the empty prefix.
+    /// The row of the entry whose prefix is empty, or [`NONE`].
     everything: u32,
 }
 
-/// The position of a link: the root, or a slot of a node.
+/// The position of a link in the trie: the root, or a slot of a node.
 #[derive(Clone, Copy)]
 enum At {
     Root,
     Slot(u32, usize),
 }
 
-/// The depth of the node that contains a prefix of `len` > 0 bits.
+/// The depth of the node that contains a prefix of `len` bits; `len` > 0.
 fn home(len: u32) -> u32 {
     (len - 1) & !3
 }
 
 impl<K: PrefixBits> Trie<K> {
-    /// Creates an empty trie.
+    /// Creates a trie without entries, for keys whose exact fields have `exact_bits` bits.
     pub fn new(exact_bits: u32) -> Trie<K> {
         Trie {
             exact_bits,
@@ -124,7 +125,7 @@ impl<K: PrefixBits> Trie<K> {
         }
     }
 
-    /// The row with the longest prefix of a key.
+    /// The row of the entry with the longest prefix of a packed key; `None` if no prefix matches.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         let bits = K::from_words(key);
@@ -233,7 +234,7 @@ impl<K: PrefixBits> Trie<K> {
         }
     }
 
-    /// Removes a row, which is still in `rows`.
+    /// Removes the entry of a row that is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let (bits, len) = self.prefix(rows, row);
         if len == 0 {
@@ -273,7 +274,7 @@ impl<K: PrefixBits> Trie<K> {
         }
     }
 
-    /// The next shorter prefix of the same node that covers the same slots.
+    /// The row of the next shorter prefix in the same node that covers the same slots, or [`NONE`].
     fn next_shorter(&self, rows: &Rows, bits: K, len: u32, depth: u32) -> u32 {
         let words = rows.packing.words;
         let mut key = [0; 4];
@@ -290,7 +291,7 @@ impl<K: PrefixBits> Trie<K> {
         NONE
     }
 
-    /// Replaces a node with a single item by that item.
+    /// Replaces a node that has a single prefix or child by this prefix or child.
     fn shrink(&mut self, node: u32, at: At) {
         let this = &self.nodes[node as usize];
         let mut children = this.children.iter().copied().filter(|c| *c != NONE);
@@ -308,7 +309,7 @@ impl<K: PrefixBits> Trie<K> {
     }
 }
 
-/// The slots that a prefix covers in its node.
+/// The slots of the node of depth `depth` that a prefix covers.
 fn covered<K: PrefixBits>(bits: K, len: u32, depth: u32) -> std::ops::Range<usize> {
     let start = bits.nibble(depth);
     start..start + (1 << (depth + 4 - len))

@@ -1,10 +1,10 @@
-//! Any number of entries with masks, ranges and priorities: tuple space search (Srinivasan, Suri and Varghese 1999).
+//! Finds the entry for a key among any number with masks, ranges and priorities: tuple space search (Srinivasan, Suri, Varghese
+//! 1999).
 //!
-//! Entries are grouped by mask, each group being a hash table; groups are searched in order of their best rank, until no
-//! later one can win. A group without a match costs the hash of the masked key and one cache line: hashbrown compares
-//! seven bits of the hash for 16 slots at once, and only then reads a row. In a group, a range is represented by the
-//! common prefix of its bounds (see [`Packing::cover`](crate::table::packing::Packing::cover)); candidates are checked
-//! against the bounds.
+//! Entries are grouped by mask, each group being a hash table; groups are searched in order of their best rank, until no later
+//! group can win. A group without a match costs the hash of the masked key and one cache line: hashbrown compares seven bits of
+//! the hash for 16 slots at once, and only then reads a row. In a group, a range is represented by the common prefix of its
+//! bounds (see [`Packing::cover`](crate::table::packing::Packing::cover)); candidates are checked against the bounds.
 //!
 //! Search is O(groups), insertion and removal O(log n), except for entries that differ only in rank and range: those form
 //! a sorted list.
@@ -13,7 +13,7 @@ use crate::table::rows::{Index, Rows, masked_hash};
 use hashbrown::{HashMap, HashTable};
 use std::collections::BTreeMap;
 
-/// Rows with the same cover and covered values, in order of precedence.
+/// Rows with the same mask and the same values under the mask, in order of precedence.
 #[derive(Debug, Clone)]
 enum Bucket {
     One(Index),
@@ -30,34 +30,34 @@ impl Bucket {
     }
 }
 
-/// Rows with the same cover.
+/// A group: all rows with the same mask, in a hash table by their values under the mask.
 #[derive(Debug, Clone)]
 struct Tuple {
     cover: Box<[u64]>,
     by_value: HashTable<Bucket>,
-    /// Number of rows of each rank.
+    /// Number of rows of the group with each rank.
     ranks: BTreeMap<i32, u32>,
 }
 
-/// The position of a group in the search order.
+/// A group of rows in the search order, with the best rank of its rows.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     best: i32,
     group: u32,
 }
 
-/// All groups of a table.
+/// The groups of all rows of a table.
 #[derive(Debug, Clone, Default)]
 pub struct TupleSpace {
     groups: Vec<Tuple>,
     free: Vec<u32>,
     by_cover: HashMap<Box<[u64]>, u32>,
-    /// Ordered by best rank, the largest first; then by cover, so that a group can be found by binary search.
+    /// Groups by their best rank, the largest first, then by mask, so that a group can be found by binary search.
     turns: Vec<Turn>,
 }
 
 impl TupleSpace {
-    /// Builds the tuple space of all rows.
+    /// Builds the groups of all rows of a table.
     pub fn from_rows(rows: &Rows) -> TupleSpace {
         let mut space = TupleSpace::default();
         for row in rows.iter() {
@@ -66,7 +66,7 @@ impl TupleSpace {
         space
     }
 
-    /// The entry that matches a packed key.
+    /// The row of the entry that matches a packed key; `None` if no entry matches.
     #[inline(always)]
     pub fn find(&self, rows: &Rows, key: &[u64]) -> Option<Index> {
         let ranges = rows.packing.has_ranges();
@@ -106,7 +106,7 @@ impl TupleSpace {
         })
     }
 
-    /// Updates the search order when a group's best rank may have changed from `before`; `None`: the group was empty.
+    /// Updates the search order when a group's best rank may have changed from `before`; `None`: the group had no rows.
     fn take_turn(&mut self, group: u32, before: Option<i32>) {
         let best = self.groups[group as usize].best();
         if best == before {
@@ -157,7 +157,7 @@ impl TupleSpace {
         at
     }
 
-    /// Removes a row, which is still in `rows`.
+    /// Removes the entry of a row that is still in `rows`.
     pub fn remove(&mut self, rows: &Rows, row: Index) {
         let cover = rows.cover(row);
         let cover = &cover[..rows.packing.words];
@@ -186,7 +186,7 @@ impl Tuple {
         hash(&self.cover, key)
     }
 
-    /// Whether a key belongs to the slot, comparing only the covered bits.
+    /// Whether a packed key equals the values of the rows in `slot`, comparing only the bits under the group's mask.
     #[inline(always)]
     fn is_in(&self, rows: &Rows, slot: &Bucket, key: &[u64]) -> bool {
         let values = rows.values(slot.rows()[0]);

@@ -1,4 +1,4 @@
-//! The cell that a register action works on: its position, and how it is read and written back.
+//! Locates the cell that a register action works on, reads it and writes it back, in compiled code.
 
 use super::rows::{ROW, row_of};
 use crate::compile::{Compiler, Result};
@@ -6,21 +6,21 @@ use crate::op::bindings::{Object, TofinoObject};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{ExternId, Type};
 
-/// Position of an action's cell.
+/// Position of the cell that a register action works on.
 #[derive(Clone, Copy)]
 pub(super) enum AluCell {
-    /// Register and index.
+    /// A register's cell: number of the register, slot of the index.
     Indexed(u32, Slot),
-    /// Table, first word, words.
+    /// A direct register's cell in the found table entry: index of the table, first word, number of words.
     Direct(u32, u32, u32),
-    /// Profile, and index among the members of its groups.
+    /// A selector's group member: index of the profile, slot of the index among the members of its groups.
     Member(u32, Slot),
-    /// Register, index of the first of the cells that form a row, and their width.
+    /// A row of a register's cells: number of the register, slot of the index of the row's first cell, width of a cell in bits.
     Row(u32, Slot, u32),
 }
 
 impl Compiler<'_> {
-    /// The cell of `target` that an action executes on for this index.
+    /// The cell of the register or selector `target` on which `action` executes; `index`: slot of the cell's index.
     pub(super) fn cell_of(
         &self,
         action: ExternId,
@@ -49,7 +49,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The whole row instead of the cell, if the action's value is a row of the register.
+    /// Replaces the cell by its whole row, if the type of the action's value is a row of the register.
     pub(super) fn whole_row(
         &mut self,
         cell: AluCell,

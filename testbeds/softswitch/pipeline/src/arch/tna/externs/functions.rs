@@ -1,4 +1,4 @@
-//! TNA's extern functions.
+//! TNA's extern functions, compiled: `invalidate`, `is_validated`, `sizeInBytes`, `port_metadata_unpack` and others.
 
 use crate::call::FunctionCall;
 use crate::compile::layout::width;
@@ -71,7 +71,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Reads the port's metadata, left-aligned, and skips the bytes after it.
+    /// Compiles `port_metadata_unpack`: reads the port's metadata, left-aligned, and skips all of its bytes.
     fn port_metadata(&mut self, result: Option<&LValue>) -> Result<()> {
         let to = self.scope.reject;
         let bits = u64::from(crate::arch::tna::port_metadata_bytes(self.program)) * 8;
@@ -108,7 +108,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// A field's own validity, or its header's; other metadata is always valid.
+    /// The slot of a metadata field's own validity, or of its header's validity; the constant 1 for other metadata.
     fn validity(&mut self, field: &Expr) -> Result<Slot> {
         let ExprKind::Read(lvalue) = &field.kind else {
             return self.constant(1);
@@ -127,7 +127,7 @@ impl Compiler<'_> {
         self.load(&place)
     }
 
-    /// dst = (high ++ low) >> shift
+    /// Compiles `funnel_shift_right`: dst = (high ++ low) >> shift.
     fn funnel_shift(&mut self, to: &Arg, high: &Expr, low: &Expr, shift: &Expr) -> Result<()> {
         let w = width(&high.ty);
         if w > 32 {

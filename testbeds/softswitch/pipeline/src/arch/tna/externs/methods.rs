@@ -1,4 +1,4 @@
-//! Methods of TNA's extern objects.
+//! Methods of TNA's extern objects, compiled.
 
 use super::bits_behind;
 use super::objects::{COLOURS, own_colours};
@@ -139,7 +139,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Runs `request` unless the gate is closed.
+    /// Compiles a deparser's request so that it has an effect only if the slot `gate` is not 0; `None`: always.
     fn gated(
         &mut self,
         gate: Option<Slot>,
@@ -176,7 +176,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Handles `adjust_byte_count`: the number of bytes that are not counted.
+    /// Compiles the argument `adjust_byte_count` of a counter or meter: the number of bytes that are not counted.
     fn adjust(&mut self, args: &[Arg]) -> Result<()> {
         match args {
             [] | [Arg::Ignore] => Ok(()),
@@ -188,7 +188,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The arguments of a meter after its index: the previous color, the bytes that do not count, or both.
+    /// Compiles a meter's arguments after the index: previous color, bytes that do not count, or both. Returns the color's
+    /// slot.
     fn colour_and_adjust(&mut self, args: &[Arg]) -> Result<Slot> {
         let green = self.constant(COLOURS[0])?;
         match args {
@@ -205,7 +206,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A meter's color under the name given in its constructor.
+    /// Stores a meter's color in the result, as the number that the meter's constructor gives for that color.
     fn coloured(
         &mut self,
         instance: &p4lang::ir::ExternInstance,
@@ -312,7 +313,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Allocates two of the slots that the architecture clears before each parser.
+    /// Allocates two slots for a residual checksum, from those that the architecture sets to 0 before each parser.
     fn tofino_kept(&mut self) -> Result<(Slot, Slot)> {
         match (self.tofino.kept.pop(), self.tofino.kept.pop()) {
             (Some(met), Some(start)) => Ok((met, start)),
@@ -320,7 +321,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Computes the residual checksums at the end of a parser.
+    /// Compiles the computation of the residual checksums at the end of a parser.
     pub(crate) fn residuals(&mut self) -> Result<()> {
         for ResidualPlan {
             unit,
@@ -412,8 +413,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Computes ((field's byte >> rotate) & mask) + add, rotated; the parser fails with `CounterRange` if the field
-    /// exceeds `max`.
+    /// Compiles ((`field`'s byte rotated right by `rotate`) & `mask`) + `add` into `slot`; the parser fails with `CounterRange`
+    /// if the field exceeds `max`.
     fn load_counter(
         &mut self,
         slot: Slot,

@@ -1,4 +1,4 @@
-//! TNA's extern objects, their methods and its functions, compiled.
+//! TNA's extern objects, their methods and TNA's extern functions, compiled.
 
 mod cell;
 mod functions;
@@ -18,7 +18,7 @@ use crate::compile::{Compiler, Result};
 use crate::op::bindings::Object;
 use p4lang::ir::{Access, Expr, ExprKind, ExternId, Program, Type, Var};
 
-/// TNA's language extensions.
+/// The compiler's implementation of TNA's externs.
 #[derive(Debug)]
 pub(crate) struct TofinoExterns;
 
@@ -62,8 +62,8 @@ impl Dialect for TofinoExterns {
     }
 }
 
-/// Number of bits that follow a header's field in its byte, if the field is within one byte: a parser counter loads the
-/// whole byte.
+/// Number of bits between a header field's end and the end of its byte, if it is within one byte: a parser counter loads the
+/// byte.
 pub fn bits_behind(program: &Program, vars: &[Var], field: &Expr) -> u32 {
     let ExprKind::Read(lvalue) = &field.kind else {
         return 0;

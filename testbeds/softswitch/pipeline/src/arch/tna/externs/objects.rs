@@ -1,4 +1,4 @@
-//! TNA's extern objects.
+//! TNA's extern objects, compiled: their state and their positions in it.
 
 use super::parser_counter;
 use crate::compile::layout::width;
@@ -12,10 +12,10 @@ use crate::op::bindings::{Object, TofinoObject};
 use crate::table::profile;
 use p4lang::ir::{Const, ExternId, ExternInstance, ExternKind, Type};
 
-/// `MeterColor_t`: green, yellow, red.
+/// The numbers of green, yellow and red in `MeterColor_t`.
 pub const COLOURS: [u64; 3] = [0, 1, 3];
 
-/// The values of these colors given in a meter's constructor; `None`: the default.
+/// The numbers that a meter's constructor gives for green, yellow and red; `None`: the number in `MeterColor_t`.
 pub fn own_colours(meter: &ExternInstance) -> [Option<u64>; 3] {
     ["green", "yellow", "red"].map(|name| {
         let found = meter.args.iter().find(|(n, _)| n == name);
@@ -121,7 +121,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Reads `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`; `data` starts with the last element.
+    /// Reads a math unit's arguments: `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`, whose last datum is
+    /// first.
     fn math_unit(&self, instance: &ExternInstance) -> Result<MathUnit> {
         let values: Vec<&Const> = instance.args.iter().map(|(_, v)| v).collect();
         let unit = match values.as_slice() {
@@ -167,7 +168,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles a selector together with its profile: groups of the profile's members.
+    /// Compiles a selector together with its profile, whose members form the selector's groups.
     fn tofino_selector(&mut self, id: ExternId, instance: &ExternInstance) -> Result<()> {
         let mut objects = instance.args.iter().filter_map(|(_, v)| match v {
             Const::Extern(object) => Some(*object),
@@ -260,7 +261,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// Allocates the words of a direct register or filter in the table's entries.
+    /// Reserves words of every entry of a table for a direct register or direct filter that the table names.
     pub(crate) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
         if let Object::Tofino(TofinoObject::DirectFilter(filter)) =
             self.bindings.objects[id.index()]
@@ -303,7 +304,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A small number that may be negative.
+/// A constant as a signed 8-bit number; `None` if it does not fit.
 fn signed(value: &Const) -> Option<i8> {
     match value {
         Const::Integer(n) => i8::try_from(n).ok(),

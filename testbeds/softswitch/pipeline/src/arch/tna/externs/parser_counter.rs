@@ -1,4 +1,4 @@
-//! The stack of a Tofino 2's parser counter.
+//! Compiles the stack of a Tofino 2's parser counter.
 //!
 //! A pushed value becomes the counter's value; changes of the counter also apply to the value below if `push` asks for
 //! it. So a level stores the amount to add when it is popped, its value less the pushed one, and a mask of the counter's
@@ -8,14 +8,14 @@ use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, Const, ExprKind, Type};
 
-/// Number of levels below the counter's value. A further one is lost.
+/// Maximum number of pushed values below the parser counter's value; a further push loses the lowest one.
 pub const LEVELS: u32 = 3;
 
-/// Slots of a counter: its value, then two for each level.
+/// Number of slots of a parser counter: its value, then two slots for each level of its stack.
 pub const SLOTS: u32 = 1 + 2 * LEVELS;
 
-/// The arguments after the value in a call of `push`: the numbers that locate a field's bits, if it is a field, and
-/// whether the value below is updated.
+/// Splits the arguments after the value in a call of `push`: the numbers that locate a field's bits, if the value is a field,
+/// and whether the value below is updated.
 pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
     match rest.split_last() {
         Some((Arg::In(e), numbers)) if e.ty == Type::Bool => {
@@ -28,7 +28,7 @@ pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
 }
 
 impl Compiler<'_> {
-    /// Pushes a value; `load` loads it into the counter's slot.
+    /// Compiles `push` of a parser counter; `load` compiles the loading of the value into the counter's slot.
     pub(crate) fn push_counter(
         &mut self,
         slot: Slot,

@@ -1,4 +1,4 @@
-//! The results of a stateful ALU's comparators.
+//! The predicate of a stateful ALU: a number formed from the results of its comparators, compiled.
 
 use crate::compile::layout::width;
 use crate::compile::{Compiler, Result, Unit};
@@ -9,7 +9,7 @@ use p4lang::ir::{
 
 /// Number of comparators of a stateful ALU.
 const COMPARATORS: usize = 4;
-/// The distinct comparisons in a method's conditions, in order: one per comparator of the ALU.
+/// The distinct comparisons in the conditions of a register action, in order: one per comparator of the ALU.
 pub fn comparisons(action: &Action) -> Vec<&Expr> {
     let mut found = Vec::new();
     in_conditions(&action.body, &mut found);
@@ -58,7 +58,7 @@ pub fn mentions(e: &Expr, var: VarId) -> bool {
     }
 }
 
-/// Whether a body uses a predicate, whose comparisons see the cell's original value.
+/// Whether a register action's body uses a predicate, whose comparisons see the cell's original value.
 fn asks_predicate(block: &Block) -> bool {
     block.iter().any(|stmt: &Stmt| match &stmt.kind {
         StmtKind::CallMethod { method, .. } => *method == Method::Predicate,
@@ -75,7 +75,7 @@ fn asks_predicate(block: &Block) -> bool {
 }
 
 impl Compiler<'_> {
-    /// Saves a cell's original value, for a body that uses a predicate.
+    /// Saves the original value of a cell in slots, if the body uses a predicate; returns the first slot.
     pub(crate) fn original(
         &mut self,
         action: &Action,
@@ -90,8 +90,8 @@ impl Compiler<'_> {
         Ok(Some(d))
     }
 
-    /// Sets bit n of the result, where n is the number that the comparison results form, the first one in the lowest bit:
-    /// the comparisons in the arguments, or all of the method's.
+    /// Compiles a predicate: sets bit n of the result, where n is the number that the comparison results form, the first in the
+    /// lowest bit. Comparisons: those in the arguments, or all of the method.
     pub(crate) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Stateful ALUs: the bodies of register actions, run between the reading of a cell and its writing back.
+//! Compiles stateful ALUs: reads a register cell, runs the body of a register action on it, and writes the cell back.
 
 use crate::call::MethodCall;
 use crate::compile::methods::written;
@@ -12,7 +12,7 @@ use p4lang::ir::{
 };
 
 impl<'p> Compiler<'p> {
-    /// Compiles `execute` and related methods.
+    /// Compiles `execute` of a register action and related methods.
     pub(crate) fn register_action(&mut self, call: MethodCall<'_>) -> Result<()> {
         let MethodCall {
             object,
@@ -44,7 +44,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// The extern that a register action executes.
+    /// The register or selector that a register action executes.
     pub(crate) fn target(&self, object: ExternId) -> Option<ExternId> {
         executes(&self.program.externs[object.index()])
     }
@@ -56,7 +56,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// The profile of a selector that an action modifies.
+    /// The index of the profile whose selector a `SelectorAction` modifies; `None` for other actions.
     pub(super) fn selector_of(&self, object: ExternId) -> Option<u32> {
         self.bindings.profiles.get(&self.target(object)?).copied()
     }
@@ -65,7 +65,7 @@ impl<'p> Compiler<'p> {
         self.register_of(object).is_some()
     }
 
-    /// Executes the body of `apply` on a cell, which a packet may do once per register.
+    /// Compiles the body of `apply` on a cell; a packet may execute it once per register.
     fn execute(
         &mut self,
         object: ExternId,
@@ -125,7 +125,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// Counts conflicts at run time, if a path executes the register twice.
+    /// Compiles a count of the register's executions, if a packet may execute the register twice.
     pub(crate) fn once(&mut self, register: ExternId) -> Result<()> {
         match self.bindings.executed_twice.get(&register).copied() {
             Some(unit) => self.op(Op::RegisterOnce { unit }),
@@ -154,7 +154,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    /// Compiles an implemented method's body with its parameters in these slots.
+    /// Compiles the body of a method that the program implements; `slots`: slots of its parameters.
     pub(crate) fn method_body(&mut self, id: ActionId, slots: &[Slot]) -> Result<()> {
         let Unit::Control(_, control) = self.scope.unit else {
             return self.unsupported("a method outside a control");
@@ -174,7 +174,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// `Register.clear`: clears all cells at once.
+    /// Compiles `Register.clear`, which writes `value` to all cells at once.
     fn clear(&mut self, register: ExternId, r: u32, value: &Expr) -> Result<()> {
         self.once(register)?;
         let s = self.expr(value)?;
@@ -202,7 +202,7 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// `Register.read` and `Register.write` outside of an action; a write returns the written value.
+    /// Compiles `Register.read` and `Register.write` outside of an action; a write returns the written value.
     pub(crate) fn register_method(&mut self, r: u32, call: MethodCall<'_>) -> Result<()> {
         let (object, result) = (call.object, call.result);
         match (call.method, call.args) {
@@ -278,7 +278,7 @@ pub fn executes(action: &ExternInstance) -> Option<ExternId> {
     }
 }
 
-/// Whether a body may write the variable; unknown statements do.
+/// Whether a body may write the variable; statements of unknown effect count as writing it.
 fn changes(block: &Block, var: VarId) -> bool {
     let place = |lvalue: &LValue| lvalue.var == var;
     let arg = |arg: &Arg| matches!(arg, Arg::Out(to) | Arg::InOut(to) if place(to));

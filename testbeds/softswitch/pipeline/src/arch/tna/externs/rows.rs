@@ -1,4 +1,4 @@
-//! A whole row of a stateful ALU's memory as one value: its minimum or maximum, and the update of that element.
+//! Compiles operations on a whole row of a stateful ALU's memory: reading, writing, and the minimum or maximum of its cells.
 
 use super::predicate::mentions;
 use crate::compile::layout::width;
@@ -7,10 +7,10 @@ use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
 use p4lang::ir::{Arg, ExprKind, ExternId, LValue, Program, Type, VarId};
 
-/// Width of a row, in bits.
+/// Width of a row of a stateful ALU's memory, in bits.
 pub const ROW: u32 = 128;
 
-/// The width of a register's cells, if the value of an action on it is a row of several cells.
+/// The width of a register's cells in bits, if `value`, the type of an action's value, is a row of several cells.
 pub fn row_of(program: &Program, register: ExternId, value: &Type) -> Option<u32> {
     match (program.externs[register.index()].type_args.first(), value) {
         (Some(Type::Bit(w)), Type::Bit(ROW)) => (8..ROW)
@@ -21,13 +21,13 @@ pub fn row_of(program: &Program, register: ExternId, value: &Type) -> Option<u32
     }
 }
 
-/// Whether a minimum or maximum with these arguments changes the variable.
+/// Whether a minimum or maximum operation with these arguments changes the variable.
 pub(crate) fn is_modified(args: &[Arg], var: VarId) -> bool {
     matches!(args, [Arg::In(value), _, _, Arg::In(_)] if mentions(value, var))
 }
 
 impl Compiler<'_> {
-    /// Reads the cells of a row side by side, the first in the lowest bits.
+    /// Reads the cells of a row from index `first` on into the slots `d`, side by side, the first cell in the lowest bits.
     pub(crate) fn read_row(&mut self, d: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
         self.op(Op::Zero { d, n: ROW / 64 })?;
         for i in 0..ROW / w {
@@ -46,7 +46,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Writes the cells of a row, the first from the lowest bits.
+    /// Writes the value in the slots `s` to the cells of a row from index `first` on, the first cell from the lowest bits.
     pub(crate) fn write_row(&mut self, s: Slot, r: u32, first: Slot, w: u32) -> Result<()> {
         for i in 0..ROW / w {
             let (index, d) = (self.nth(first, i)?, self.alloc(1)?);
@@ -72,7 +72,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    /// The minimum or maximum of a wide value's elements under the mask, and its index: of equal ones, the rightmost.
+    /// Compiles the minimum or maximum of a row's elements under a mask, and its index: of equal elements, the rightmost.
     pub(crate) fn extreme(
         &mut self,
         least: bool,

@@ -1,4 +1,4 @@
-//! TNA's extern objects, their methods and its functions, interpreted; registers are in [`registers`].
+//! TNA's extern objects, their methods and TNA's extern functions, interpreted; registers are in [`registers`].
 
 mod predicate;
 mod registers;
@@ -21,7 +21,7 @@ use p4lang::ir::{
     Arch, Arg, BinOp, Expr, ExprKind, ExternFunction, ExternId, LValue, Method, Type,
 };
 
-/// TNA's language extensions, interpreted.
+/// The interpreter's implementation of TNA's externs.
 #[derive(Debug)]
 pub(crate) struct TofinoReference;
 
@@ -35,7 +35,7 @@ impl Interpreted for TofinoReference {
         Ok(true)
     }
 
-    /// Passes the byte that contains a field to a parser counter.
+    /// Replaces the field argument of a parser counter's `set` or `push` by the byte that contains the field.
     fn arguments(&self, i: &mut Interpreter<'_, '_>, call: MethodCall<'_>, values: &mut [Value]) {
         let object = i.code.bindings.objects[call.object.index()];
         let (
@@ -100,7 +100,7 @@ impl Interpreted for TofinoReference {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Interprets a method of an object that is specific to TNA.
+    /// Interprets a method of an extern object that only TNA has.
     pub(crate) fn tofino_method(
         &mut self,
         object: TofinoObject,
@@ -157,7 +157,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(None)
     }
 
-    /// Whether the packet has requested this method's result from the deparser; true for other methods.
+    /// Whether the packet has requested the result of a deparser's method, such as `Mirror.emit`; true for other methods.
     pub(crate) fn gate_open(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
@@ -179,7 +179,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.captures[usize::from(kind)] = Some((session, data));
     }
 
-    /// The arguments of a meter after its index: the previous color has 8 bits, a number of bytes 32.
+    /// The previous color among a meter's arguments after the index (8 bits); stores a number of bytes not to count (32 bits).
     pub(crate) fn colour_so_far(&mut self, arguments: &[Value]) -> u64 {
         let mut colour = COLOURS[0];
         for bits in arguments.iter().map(Value::bits) {
@@ -215,8 +215,8 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// Pushes a value: rotated to the right, masked, added to; the parser fails with `CounterRange` if the field exceeds
-    /// `max`. Each level stores the amount to add when it is popped, and a mask of the counter's bits to include.
+    /// Pushes a value on a parser counter's stack: rotated right, masked, added to; fails with `CounterRange` if the field
+    /// exceeds `max`. Each level stores the amount to add when it is popped, and a mask of the counter's bits to include.
     fn push_counter(&mut self, slot: usize, values: &[Value]) -> Result<u64> {
         // A field's position consists of four numbers.
         let (set, update) = match values {
@@ -261,7 +261,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok((u64::from(rotated) & kept) + add)
     }
 
-    /// Interprets TNA's functions.
+    /// Interprets a call of one of TNA's extern functions.
     pub(crate) fn call_tofino(&mut self, call: FunctionCall<'p>) -> Result<()> {
         let FunctionCall {
             function,
@@ -352,7 +352,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Whether a field is valid: by its own validity, its header's, or that of a header; other metadata is always valid.
+    /// Whether a header or metadata field is valid: the field by its own validity or its header's; other metadata always is.
     fn validated(&mut self, field: &'p Expr) -> Result<bool> {
         let ExprKind::Read(lvalue) = &field.kind else {
             return Ok(true);
@@ -383,7 +383,7 @@ impl<'p> Interpreter<'_, 'p> {
         })
     }
 
-    /// Reads the port's metadata, left-aligned, and skips the bytes after it.
+    /// Interprets `port_metadata_unpack`: reads the port's metadata, left-aligned, and skips all of its bytes.
     fn port_metadata(&mut self, result: Option<&'p LValue>) -> Result<()> {
         let bits = u64::from(super::port_metadata_bytes(self.program)) * 8;
         if let Some(lvalue) = result {
@@ -393,7 +393,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// Interprets `invalidate`: a field without its own validity becomes 0.
+/// Interprets `invalidate` of a value: a field without a validity of its own becomes 0.
 fn forget(value: &mut Value, fill: &mut Fill) {
     match value {
         Value::Own(valid, bits) => (*valid, *bits) = (false, fill.bits(bits.width)),

@@ -1,4 +1,4 @@
-//! The results of a stateful ALU's comparators: see [`crate::arch::tna::externs::predicate`].
+//! The predicate of a stateful ALU, interpreted: see [`crate::arch::tna::externs::predicate`].
 
 use crate::arch::tna::externs::predicate::comparisons;
 use crate::reference::bits::Bits;
@@ -7,8 +7,8 @@ use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, Expr, LValue};
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Sets bit n of the result, where n is the number that the comparison results form, the first one in the lowest bit:
-    /// the comparisons in the arguments, or all of the method's. They use the cell's original value.
+    /// Interprets a predicate: sets bit n of the result, where n is the number that the comparison results form, the first in
+    /// the lowest bit. Comparisons: those in the arguments, or all of the method; they use the cell's original value.
     pub(crate) fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
         let Some(method) = self.method.clone() else {
             return Ok(());

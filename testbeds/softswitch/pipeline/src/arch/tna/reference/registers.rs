@@ -1,4 +1,4 @@
-//! Stateful ALUs (TNA 7.13): reads a cell, runs the body of `apply` on it, writes the cell, and returns the outputs.
+//! Interprets stateful ALUs (TNA 7.13): reads a cell, runs the body of `apply` on it, writes the cell, returns the outputs.
 
 use crate::arch::tna::externs::registers::executes;
 use crate::arch::tna::externs::rows::{ROW, row_of};
@@ -10,21 +10,21 @@ use crate::reference::value::{Value, width};
 use crate::reference::{EnvUnit, Interpreter, Result, RunningMethod, Stop};
 use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param, Type};
 
-/// Position of an action's cell.
+/// Position of the cell that a register action works on.
 #[derive(Clone, Copy)]
 pub(crate) enum CellRef {
-    /// Register and index.
+    /// A register's cell: number of the register, index of the cell.
     Indexed(u32, u64),
-    /// Table, first word, words.
+    /// A direct register's cell in the found table entry: index of the table, first word, number of words.
     Direct(u32, u32, u32),
-    /// Profile, and index among the members of its groups.
+    /// A selector's group member: index of the profile, index among the members of its groups.
     Member(u32, u64),
-    /// Register, index of a row, and the width of the cells that form it.
+    /// A row of a register's cells: number of the register, index of the row, width of a cell in bits.
     Row(u32, u64, u32),
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Interprets `RegisterAction` and related actions.
+    /// Interprets a method of `RegisterAction` or a related extern, such as `execute`.
     pub(crate) fn register_action(&mut self, call: MethodCall<'p>) -> Result<()> {
         let MethodCall {
             object: id,
@@ -107,7 +107,7 @@ impl<'p> Interpreter<'_, 'p> {
         (!matches!(ty, Type::Void)).then(|| written.clone())
     }
 
-    /// The index of an execution; its undefined bits also select a cell.
+    /// Evaluates the index of a register action's execution; reports undefined bits, because they select a cell.
     pub(crate) fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
         let bits = self.expr(index)?.bits();
         let name = &self.program.externs[id.index()].name;
@@ -115,7 +115,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(bits.u64())
     }
 
-    /// The extern that an action executes.
+    /// The register or selector that a register action executes.
     pub(crate) fn target(&self, id: ExternId) -> Option<ExternId> {
         executes(&self.program.externs[id.index()])
     }
@@ -131,13 +131,13 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Number of cells of a register.
+    /// Number of cells of register `r`.
     pub(crate) fn rows(&self, r: u32) -> u64 {
         let plan = &self.code.bindings.registers[r as usize];
         self.state.cells.banks[plan.bank as usize].rows()
     }
 
-    /// Executes the body of `apply` on a cell, which a packet may do once per register.
+    /// Executes the body of `apply` on a cell; a packet may execute it once per register.
     fn execute(
         &mut self,
         id: ExternId,
@@ -196,7 +196,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Runs a method's body with the values of its `in` parameters, stores the cell's new value, and traces the call.
+    /// Runs a register action's method with its `in` parameters' values, stores the cell's new value, and traces the call.
     fn run_method(
         &mut self,
         id: ExternId,
@@ -225,7 +225,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The body of `apply`.
+    /// The control and the body of `apply` of a register action, if the current control declares it.
     fn body_of(&mut self, id: ExternId) -> Option<(&'p Control, &'p Action)> {
         let instance = &self.program.externs[id.index()];
         let EnvUnit::Control(of, control) = self.env().scope else {
@@ -261,7 +261,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// The value of a register's cell.
+    /// The value of the register's cell at an index.
     pub(crate) fn cell_of(&self, r: u32, index: u64, ty: &Type) -> Value {
         let plan = &self.code.bindings.registers[r as usize];
         let mut words = vec![0; plan.words as usize];
@@ -295,7 +295,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Counts a conflict if a packet executes a register twice.
+    /// Counts an execution of a register that a packet may execute twice; a second one in a pass is a conflict.
     pub(crate) fn executed(&mut self, register: ExternId) {
         if let Some(unit) = self.code.bindings.executed_twice.get(&register) {
             self.state.executed(*unit);
@@ -315,7 +315,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The minimum or maximum of a wide value's elements under the mask, and its index: of equal ones, the rightmost.
+    /// Interprets the minimum or maximum of a row's elements under a mask, and its index: of equal elements, the rightmost.
     fn extreme(&mut self, call: MethodCall<'p>) -> Result<()> {
         let [Arg::In(of), Arg::In(mask), rest @ ..] = call.args else {
             return Ok(());
