@@ -1,7 +1,6 @@
 //! A thin asynchronous P4Runtime client for one switch: arbitration, pipeline, write batches, reads, the message stream.
 //!
-//! Its functions take names ([`Item`]) and translate them to ids with the P4Info of the pipeline that the client set or
-//! fetched.
+//! Its functions take names ([`Item`]) and translate them to ids with the P4Info of the pipeline that it set or fetched.
 
 mod error;
 mod query;
@@ -108,8 +107,7 @@ impl Client {
         })
     }
 
-    /// Opens the message stream and requests to be the primary client. Returns an error if another client has a higher election
-    /// id.
+    /// Opens the message stream and requests to be primary. Returns an error if another client has a higher election id.
     ///
     /// This client is primary as long as it, or a clone of it, lives.
     pub async fn become_primary(&mut self, election_id: u128) -> Result<Events> {
@@ -261,8 +259,7 @@ impl Client {
         Ok(items.collect::<std::result::Result<_, TranslateError>>()?)
     }
 
-    /// Reads the entries of a table, each with the note that the controller wrote with it ([`Item::NotedEntry`]); empty without
-    /// a note.
+    /// Reads the entries of a table with their notes ([`Item::NotedEntry`]); an entry written without a note has an empty one.
     pub async fn read_noted(&self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>> {
         let index = self.index()?;
         let table = Some(table.to_owned());

@@ -210,8 +210,8 @@ pub struct MethodBody {
     pub method: Method,
     /// The control that holds the action: the control whose calls execute the method.
     pub control: ControlId,
-    /// The action of `control` with the method's body. It has the method's parameters, all directional; a return value is an
-    /// extra last `out` parameter.
+    /// The action of `control` with the method's body and parameters, all directional; a return value is a last `out`
+    /// parameter.
     pub action: ActionId,
 }
 

@@ -10,8 +10,7 @@ pub struct Limits {
     pub include_depth: usize,
     /// Maximum number of files read in total: `n` files that include each other twice make 2ⁿ.
     pub includes: u32,
-    /// Maximum bytes that the preprocessor reads, and writes: spans have 32 bits, and later phases take a multiple of this
-    /// size.
+    /// Maximum bytes that the preprocessor reads, and writes: spans have 32 bits; later phases take a multiple of this size.
     pub source_bytes: usize,
     /// Maximum bytes that macro expansion writes in total: `n` macros that each name the previous one twice make 2ⁿ.
     pub expansion_bytes: usize,
@@ -30,11 +29,9 @@ pub struct Limits {
     /// Maximum nesting of brackets, operators and blocks in the syntax tree: every traversal recurses. A chain of `else if`s,
     /// or of operators without parentheses between them, counts as flat.
     pub nesting: u32,
-    /// Maximum nesting of expressions, types and instances during checking, followed through declarations: a struct of a struct
-    /// of a struct.
+    /// Maximum nesting of expressions, types and instances during checking, followed through declarations (struct of a struct).
     pub expanded_nesting: u32,
-    /// Maximum number of parsers, of controls and of extern objects: `n` controls with two instances of the previous one make
-    /// 2ⁿ.
+    /// Maximum number of parsers, of controls and of extern objects: `n` controls, each with two of the previous one, make 2ⁿ.
     pub instances: usize,
     /// Maximum number of statements and expressions over all instances; each instance is elaborated separately.
     pub work: u64,

@@ -143,8 +143,7 @@ impl SourceMap {
         }
     }
 
-    /// The byte range of `written_line(index)` that a span covers; for a span within a macro's replacement, the whole macro
-    /// call.
+    /// The byte range of `written_line(index)` that a span covers; for a span in a macro's replacement, the whole macro call.
     pub fn written_range(&self, index: usize, span: Span) -> Range<usize> {
         let line_start = self.lines.get(index).map_or(0, |l| l.0);
         let line = self.written_line(index);

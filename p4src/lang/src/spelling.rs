@@ -1,7 +1,6 @@
 //! Line continuations, comments and strings as in the C preprocessor; shared by the preprocessor and the lexer.
 
-/// Length in bytes of a backslash with the line end after it, at the start of `text`; `None` if there is none. As in GCC, white
-/// space may separate the two.
+/// Length in bytes of a backslash and line end at the start of `text`, with white space between; `None` if there is none.
 pub(crate) fn continuation(text: &str) -> Option<usize> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c');
     let behind = text.strip_prefix('\\')?.bytes();

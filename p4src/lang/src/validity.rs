@@ -329,8 +329,7 @@ impl<'p> Walk<'p> {
         self.fact(&place)
     }
 
-    /// Binds a block's parameters. The first parameter of each type is shared by all blocks of a chain; others are not
-    /// followed.
+    /// Binds a block's parameters. The first parameter of each type is shared by all blocks of a chain; others are ignored.
     fn top(&mut self, unit: Unit<'p>, params: &[Param], state: &mut State) -> Frame<'p> {
         let mut bound = BTreeMap::new();
         let mut types = BTreeSet::new();

@@ -145,8 +145,7 @@ impl Index {
         })
     }
 
-    /// How the control plane sees a translated type: (URI of the translation, type that the control plane uses); `None` without
-    /// one.
+    /// How the control plane sees a translated type: (URI of the translation, type that it uses); `None` if not translated.
     #[must_use]
     pub fn translation(&self, type_name: &str) -> Option<(&str, SdnType)> {
         match &self.types.new_types.get(type_name)?.meaning {

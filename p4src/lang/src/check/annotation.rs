@@ -38,8 +38,7 @@ impl<'a> Checker<'a, '_> {
         list.iter().map(|a| self.annotation(a)).collect()
     }
 
-    /// Checks `@name` and `@hidden` in a list of annotations: at most one of them (P4_16 1.2.5, section 18.3.3), with a valid
-    /// body.
+    /// Checks the `@name` and `@hidden` of an object: at most one of them (P4_16 1.2.5, section 18.3.3), with a valid body.
     fn check_naming(&mut self, list: &'a [ast::Annotation]) {
         let names = |a: &&ast::Annotation| matches!(a.name.name.as_str(), "name" | "hidden");
         let mut first: Option<&ast::Annotation> = None;

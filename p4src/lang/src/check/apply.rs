@@ -84,8 +84,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// The name of an instance made by `C.apply(…)` on a type: the type's name, with a number from the unit's second such
-    /// instance.
+    /// The name of an instance made by `C.apply(…)` on a type: the type's name, with a number from the second instance on.
     pub(crate) fn direct_name(&mut self, own: &str) -> String {
         let mut name = own.to_owned();
         let mut n = 0u32;

@@ -225,8 +225,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Prepares a call of `proto`: (signature, lowered arguments, type arguments). `outer` holds the extern's own type
-    /// arguments.
+    /// Prepares a call of `proto`: (signature, lowered arguments, type arguments). `outer`: the extern's own type arguments.
     pub(crate) fn prepare(
         &mut self,
         proto: &'a ast::FunctionProto,
@@ -303,8 +302,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// The temporary that receives a call's result, and the value of the call; both `None` if there is no result or no use of
-    /// it.
+    /// The temporary that receives a call's result, and the call's value; both `None` if there is no result or no use of it.
     pub(crate) fn result_place(
         &mut self,
         ret: &Ty,

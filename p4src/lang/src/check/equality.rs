@@ -181,8 +181,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Makes the fields of a value accessible: returns a tuple or an lvalue as it is, and stores any other value in a
-    /// temporary.
+    /// Makes the fields of a value accessible: returns a tuple or lvalue as it is, and stores any other value in a temporary.
     fn fieldwise(&mut self, ty: &Ty, e: Expr, span: Span) -> Expr {
         match e.kind {
             ExprKind::Tuple(_) | ExprKind::Read(_) => e,

@@ -154,8 +154,7 @@ pub(crate) fn unary(op: UnOp, e: Expr) -> Expr {
     }
 }
 
-/// Folds the binary operation `a op b`. The operands have the same type (the right operand of a shift: any type); the result
-/// has type `ty`.
+/// Folds `a op b`. The operands have the same type (the right operand of a shift: any type); the result has type `ty`.
 pub(crate) fn binary(op: BinOp, a: Expr, b: Expr, ty: Type) -> Result<Expr, Fault> {
     if let (Some(x), Some(y)) = (as_const(&a), as_const(&b))
         && let Some(e) = binary_const(op, x, y, &ty)?

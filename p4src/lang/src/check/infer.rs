@@ -205,8 +205,8 @@ impl<'a> Checker<'a, '_> {
         known
     }
 
-    /// The inferred type arguments. A bare `int` becomes `bit<32>`; an unbound variable is an error, except for an omitted
-    /// optional argument.
+    /// The inferred type arguments. A bare `int` becomes `bit<32>`; an unbound variable is an error, except if `strict` is
+    /// false.
     pub(crate) fn settled(
         &mut self,
         args: &[Ty],

@@ -134,8 +134,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that a parser or control may be instantiated here. `misplaced` names the enclosing construct, if it forbids
-    /// instances.
+    /// Checks that a parser or control may be instantiated here. `misplaced`: the enclosing construct, if it forbids that.
     pub(crate) fn may_be_made(
         &mut self,
         what: &str,

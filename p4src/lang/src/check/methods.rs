@@ -1,5 +1,4 @@
-//! Checks and lowers abstract methods, which the program implements where it instantiates an extern object (P4_16 1.2.5,
-//! section 11.3.1).
+//! Checks and lowers abstract methods, implemented where an extern object is instantiated (P4_16 1.2.5, section 11.3.1).
 
 use super::Checker;
 use super::decls::ExternDecl;
@@ -143,8 +142,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Creates the instance `T(…) x;` inside an object's braces, for use by the object's methods; its name is qualified by the
-    /// object's.
+    /// Creates the instance `T(…) x;` in an object's braces, for the object's methods; its name is prefixed with the object's.
     fn inner_instance(&mut self, outer: &str, item: &'a ast::Decl) {
         let DeclKind::Instance {
             ty,

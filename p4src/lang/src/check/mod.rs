@@ -435,8 +435,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.depth -= 1;
     }
 
-    /// Counts expressions that the lowering writes out; returns `false` if the total exceeds the limit, with an error the first
-    /// time.
+    /// Counts expressions that the lowering writes out; `false` if the total exceeds the limit, with an error the first time.
     pub(crate) fn write_out(&mut self, parts: usize, span: Span) -> bool {
         let was_full = self.parts > LIMITS.parts;
         self.parts = self.parts.saturating_add(parts);

@@ -160,8 +160,7 @@ impl Params {
         self.objects.contains(&(unit, var))
     }
 
-    /// The callee of a call within the program, and its parameters, by position: `None` for a parameter that is no extern
-    /// object.
+    /// The callee of a call within the program; of its parameters, by position, those that are extern objects (else `None`).
     fn callee(&self, caller: UnitId, kind: &StmtKind) -> Option<(UnitId, &[Option<VarId>])> {
         let unit = match kind {
             StmtKind::ApplyControl(id, _) => UnitId::Control(*id),
@@ -293,8 +292,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Builds one method call per object that the parameter may hold; none if no call passes an object: the code is then
-    /// unreachable.
+    /// Builds one method call per object that the parameter may hold; none if no call passes an object (unreachable code).
     fn call(
         &mut self,
         unit: UnitId,

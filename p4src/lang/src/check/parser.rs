@@ -135,8 +135,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The fields of a value set's members: one scalar, or one field for each of a struct's (P4_16 1.2.5, section 13.6). A
-    /// field is (name, type, match kind).
+    /// The fields of a value set's members: one scalar, or those of a struct; as (name, type, match kind).
     fn value_set_fields(&self, elem: &Ty) -> Vec<(String, ir::Type, String)> {
         match elem {
             Ty::Struct(i) => {

@@ -116,8 +116,7 @@ impl Calls {
         }
     }
 
-    /// A call that closes a cycle: (its span, span of its callee). A depth-first search with an explicit stack: calls may nest
-    /// as deep as the program is long.
+    /// A call that closes a cycle: (its span, span of its callee). The search has its own stack, as calls may nest deep.
     fn circle(&self) -> Option<(Span, Option<Span>)> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {

@@ -74,8 +74,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A slice whose position is known only at run time. It can be read but not written; bits beyond the value read as the bits
-    /// that `>>` shifts in.
+    /// A slice at a position known only at run time; not writable. Bits beyond the value read as the bits that `>>` shifts in.
     fn moving_slice(
         &mut self,
         val: Val<'a>,

@@ -159,8 +159,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that a table property stands after the properties to which it refers (P4_16 1.2.5, sections 14.2.1.3 and
-    /// 14.2.1.4).
+    /// Checks that a table property follows the properties to which it refers (P4_16 1.2.5, sections 14.2.1.3 and 14.2.1.4).
     fn stands_behind(
         &mut self,
         table: &'a ast::TableDecl,

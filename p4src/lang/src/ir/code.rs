@@ -21,8 +21,7 @@ pub struct Stmt {
 pub enum StmtKind {
     /// Assignment: copies a value; a header is copied with its validity. Both sides have the same type.
     Assign(LValue, Expr),
-    /// Makes a variable undefined: headers invalid, all else 0 (for a local declared without initializer, or an `out`
-    /// parameter).
+    /// Makes a variable undefined: headers invalid, all else 0 (for a local without initializer, or an `out` parameter).
     Reset(LValue),
     /// `if`: runs the first arm whose condition holds; if none does, the block (`else`). The arms of a chain of `else if`s form
     /// a flat list, because the chain can be as long as the source.
@@ -64,7 +63,7 @@ pub enum StmtKind {
         table: TableId,
         /// Boolean variable that receives whether an entry matched; `None` if the program does not use it.
         hit: Option<VarId>,
-        /// Variable that receives the index (in the table's actions) of the action that ran; `None` if the program does not use
+        /// Variable that receives the index, in the table's actions, of the action that ran; `None` if the program does not use
         /// it.
         action_run: Option<VarId>,
     },
@@ -157,8 +156,7 @@ pub enum StmtKind {
 /// An arm of an `if` statement: a condition and its block.
 #[derive(Debug, Clone)]
 pub struct Arm {
-    /// Statements with the calls that the condition contains; they run if no earlier arm was taken. Those of the first arm
-    /// precede the `if`.
+    /// Statements with the calls in the condition, run if no earlier arm was taken. Those of the first arm precede the `if`.
     pub before: Block,
     /// Condition under which the arm is taken.
     pub cond: Expr,

@@ -44,8 +44,8 @@ macro_rules! names {
 macro_rules! externs {
     ($($variant:ident = $name:literal $(| $other:literal)* { $($method:ident),* },)*) => {
         names! {
-            /// The type of an extern object, as PSA, v1model and TNA declare it. Types that differ only in their number of
-            /// results share a variant.
+            /// The type of an extern object of PSA, v1model or TNA. Types that differ only in their number of results share a
+            /// variant.
             ExternKind { $($variant = $name $(| $other)*,)* }
         }
 

@@ -268,8 +268,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// Whether the control plane is notified of idle entries: `psa_idle_timeout = NOTIFY_CONTROL`, or v1model's
-    /// `support_timeout`.
+    /// Whether the switch reports idle entries: `psa_idle_timeout = NOTIFY_CONTROL`, or v1model's `support_timeout`.
     fn idle_timeout(&self, table: &ir::Table) -> bool {
         table
             .properties

@@ -304,8 +304,7 @@ impl Builder<'_> {
         });
     }
 
-    /// The scalars of a register's or digest's element, and the name of its struct. Fields of an inner struct `a` are named
-    /// `a.b`.
+    /// The scalars of a register's or digest's element, and the name of its struct. Fields of inner structs are named `a.b`.
     fn element(&self, ty: &Type) -> (Vec<ElementField>, Option<String>) {
         let mut fields = Vec::new();
         self.flatten(ty, "", &mut fields);

@@ -1,5 +1,4 @@
-//! Reads `@p4runtime_translation`: the control plane uses another type in place of a `type T x;` (P4Runtime 1.4, section
-//! 6.4.9).
+//! Reads `@p4runtime_translation`: the control plane uses another type in place of a new type (P4Runtime 1.4, section 6.4.9).
 
 use super::types::SdnType;
 use crate::ast::Literal;

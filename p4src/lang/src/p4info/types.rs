@@ -1,5 +1,4 @@
-//! Data types that P4Info describes: those of registers, digests, keys and parameters (P4Runtime specification 1.4, section
-//! 6.5).
+//! Data types that P4Info describes: those of registers, digests, keys and parameters (P4Runtime 1.4, section 6.5).
 
 use std::collections::BTreeMap;
 

@@ -9,8 +9,7 @@ use crate::ir::{Annotation, Declared, Type};
 use num_bigint::BigUint;
 
 impl Builder<'_> {
-    /// Returns the P4Info type of a declared type, and adds every type that it names to `info`; `None` if P4Info cannot
-    /// describe it.
+    /// Returns a declared type's P4Info type and adds the types that it names to `info`; `None` if P4Info cannot describe it.
     pub(super) fn data_type(&self, ty: &Declared, info: &mut TypeInfo) -> Option<DataType> {
         Some(match ty {
             Declared::New(index) => DataType::NewType(self.new_type(*index, info)?),

@@ -16,8 +16,7 @@ pub(super) struct Blocks<'p> {
 pub(super) struct Visible<'p> {
     /// Tables that the controls apply, each with the control that declares it.
     pub(super) tables: Vec<(&'p ir::Control, &'p ir::Table)>,
-    /// Actions that the tables offer or the controls call: first actions shared by several controls, in order of first use,
-    /// then the controls' own actions.
+    /// Actions that the tables offer or the controls call: first shared actions by first use, then the controls' own actions.
     pub(super) actions: Vec<VisibleAction<'p>>,
     /// The control and the controls that it instantiates.
     pub(super) controls: Vec<&'p ir::Control>,

@@ -1,4 +1,4 @@
-//! Lookahead without building a tree: whether the tokens form a type or a declaration. Every lookahead is bounded, so
+//! Looks ahead without building a tree, to find whether the tokens form a type or a declaration. Every lookahead is bounded, so
 //! hostile input takes linear time.
 
 use super::Parser;
@@ -121,8 +121,7 @@ impl Parser<'_, '_> {
         matches!(self.tok(at), Tok::Ident | Tok::DontCare)
     }
 
-    /// Index of the token after a type at the current token, where an undeclared name also counts as a type: `x y` is always a
-    /// declaration.
+    /// Index after a type at the current token, where any name counts as a type: `x y` is always taken for a declaration.
     fn skip_type_shape(&self) -> Option<usize> {
         let at = self.at;
         let name = at + usize::from(self.tok(at) == Tok::Dot);

@@ -57,8 +57,7 @@ struct Parser<'a, 's> {
     partners: Vec<u32>,
     at: usize,
     depth: u32,
-    /// The deepest nesting level so far of the current construct: a following `.m` or `[i]` wraps the construct and adds a
-    /// level.
+    /// The deepest nesting level so far of the current construct: a following `.m` or `[i]` wraps it and adds a level.
     deepest: u32,
     /// Number of the current nesting levels that are statements.
     statements: u32,
@@ -70,8 +69,7 @@ struct Parser<'a, 's> {
     sink: &'s mut Sink,
 }
 
-/// Pairs the brackets `(`, `[`, `{` with their closing brackets. A closing bracket also closes unclosed brackets inside its
-/// pair.
+/// Pairs the brackets `(`, `[`, `{`. A closing bracket also closes the unclosed brackets inside its own pair.
 fn partners(tokens: &[Token]) -> Vec<u32> {
     let mut partners = vec![u32::MAX; tokens.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -306,8 +304,7 @@ impl<'a> Parser<'a, '_> {
         result
     }
 
-    /// Parses the items of a list `{ … }` up to the closing brace, and skips items with errors. The caller has consumed the
-    /// brace at `open`.
+    /// Parses the items of a list up to its `}`, and skips items with errors. The caller has consumed the `{` at `open`.
     fn items<T>(
         &mut self,
         open: Span,
@@ -346,8 +343,7 @@ impl<'a> Parser<'a, '_> {
         )
     }
 
-    /// Skips tokens after an error in an item that began at `before`: to after the next `;` or `{ … }`, or to before the list's
-    /// `}`.
+    /// Skips tokens after an error in an item that began at `before`: to after the next `;` or `{ … }`, or to the list's `}`.
     fn resync(&mut self, before: usize) {
         if self.at > before && self.tokens[self.at - 1].kind == Tok::RBrace {
             return;

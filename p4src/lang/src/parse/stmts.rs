@@ -148,8 +148,7 @@ impl Parser<'_, '_> {
         self.fail(diagnostic)
     }
 
-    /// The assignment operator at the current token: (operator, `None` for plain `=`; its number of tokens). `None`: there is
-    /// none.
+    /// The assignment operator here: (operator, or `None` for plain `=`; its number of tokens); `None` if there is none.
     fn assignment_operator(&self) -> Option<(Option<BinOp>, usize)> {
         let op = match self.kind() {
             Tok::Assign => return Some((None, 1)),

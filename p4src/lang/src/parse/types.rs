@@ -161,8 +161,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// Parses a type's width, `<w>`. The grammar requires parentheses around all but literals; like p4c, this parser accepts
-    /// any expression.
+    /// Parses a type's width, `<w>`. The grammar requires parentheses around all but literals; this parser, like p4c, does not.
     fn width(&mut self) -> Parsed<Option<crate::ast::Expr>> {
         if !self.eat(Tok::Lt) {
             return Ok(None);

@@ -109,8 +109,7 @@ impl Preprocessor<'_, '_> {
         });
     }
 
-    /// Consumes a macro call's `( … )` from the file, across line ends too. Returns false and consumes nothing if no `(`
-    /// follows.
+    /// Consumes a macro call's `( … )` from the file, across line ends too. Without a `(`, returns false and consumes nothing.
     fn gather_arguments(&mut self, cursor: &mut Cursor<'_>, input: &mut Vec<Token>) -> bool {
         let rest = cursor.rest();
         let mut at = 0;

@@ -302,8 +302,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// The file name in an `#include`, and whether it is in quotes. If the text is neither `"…"` nor `<…>`, its macros are
-    /// expanded.
+    /// The file name in an `#include`, and whether it is in quotes. Macros in a text other than `"…"` or `<…>` are expanded.
     fn include_target(&mut self, cursor: &Cursor<'_>, args: &str) -> Option<(String, bool)> {
         if let Some(target) = quoted(args) {
             return Some(target);

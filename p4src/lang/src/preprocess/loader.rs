@@ -7,8 +7,7 @@ pub trait Loader {
     /// The text of the file; `None` if there is no file of this name, or it cannot be read.
     fn load(&self, path: &str) -> Option<String>;
 
-    /// The reason why a file that [`Self::load`] did not return cannot be read, such as `it is a folder`; `None` if no such
-    /// file exists.
+    /// The reason why a file that [`Self::load`] did not return cannot be read (`it is a folder`); `None` if it does not exist.
     fn why_not(&self, path: &str) -> Option<String> {
         let _ = path;
         None

@@ -13,8 +13,7 @@ use std::ops::BitAnd;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Value(Limbs);
 
-/// The value's words of 64 bits, the least significant first. Each number has exactly one form, so comparison and hashing can
-/// be derived.
+/// The value's 64-bit words, the least significant first. Each number has one form, so comparison and hashing are derived.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Limbs {
     /// A value below 2¹²⁸.

@@ -105,8 +105,7 @@ pub(super) struct Hashed {
 }
 
 impl Flow {
-    /// Whether hash distribution has to carry a hash: a match uses the hash where it is computed, and an unread hash is not
-    /// computed at all.
+    /// Whether hash distribution carries a hash: a match uses it where it is computed, and an unread hash is not computed.
     pub fn is_distributed(&self, hash: ExternId) -> bool {
         let moved = self.places_used(|n| !self.key_uses.contains(&n));
         let read = |result: &FieldPath| moved.iter().any(|l| l.holds(result) || result.holds(l));

@@ -40,11 +40,9 @@ pub struct Pipe {
     pub name: String,
     /// Resources with their use, always in the same order.
     pub items: Vec<Item>,
-    /// Number of stages that the resources alone need: the maximum, over all resources, of the used amount divided by the
-    /// amount per stage.
+    /// Number of stages that the resources alone need: the maximum over all resources of amount used / amount per stage.
     pub stages_by_resources: u64,
-    /// Number of stages that the program needs with dependencies: nothing is placed before the stage at which its inputs are
-    /// known.
+    /// Number of stages needed with dependencies: nothing is placed before the stage at which its inputs are known.
     pub stages: u64,
     /// Number of passes that a packet needs: needed stages (and stateful ALUs) divided by those of the chip.
     pub passes: u64,

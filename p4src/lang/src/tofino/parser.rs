@@ -12,9 +12,8 @@ use crate::source::Span;
 /// The resources that a parser needs.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// TCAM rows by state: one for each case, and more if the state selects on more bits or extracts more bytes than a row can.
-    /// A state with a direct transition can be merged with its neighbors; it takes one row for each full row of extracted
-    /// bytes.
+    /// TCAM rows by state: one for each case, and more if the state selects or extracts more than a row can. A state with a
+    /// direct transition can be merged with its neighbors; it takes one row for each full row of extracted bytes.
     pub rows: Vec<(u64, Span)>,
     /// The largest number of bytes that one state extracts, with the state's span.
     pub widest: (u64, Span),

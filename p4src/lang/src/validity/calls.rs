@@ -62,8 +62,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Evaluates an argument for a parameter. Returns the caller's variable or part if the parameter is an alias of it, else
-    /// `None`.
+    /// Evaluates an argument. Returns the caller's variable or part if the parameter is an alias of it, else `None`.
     pub(super) fn pass(
         &mut self,
         frame: Frame<'p>,

@@ -86,8 +86,7 @@ impl<'p> Walk<'p> {
         name
     }
 
-    /// Splits the paths by a condition: (paths where it is true, paths where it is false). A bit is a condition too: true if it
-    /// is 1.
+    /// Splits the paths by a condition: (paths where it is true, where it is false). A bit is a condition too: true if it is 1.
     pub(super) fn condition(
         &mut self,
         frame: Frame<'p>,

@@ -13,8 +13,7 @@ impl<'p> Walk<'p> {
         bound.unwrap_or_else(|| self.places.root((frame.unit.number, var.0)))
     }
 
-    /// The variable or part that an lvalue denotes, and the innermost header around it; `None` for paths into stacks and
-    /// unions.
+    /// The variable or part that an lvalue denotes, and the innermost header around it; `None` inside stacks and unions.
     pub(super) fn locate(
         &mut self,
         frame: Frame<'p>,

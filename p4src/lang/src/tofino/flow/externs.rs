@@ -171,8 +171,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a value contains action data of a table entry or a hash result: as an index, it needs no separate hash
-    /// distribution.
+    /// Whether a value contains action data of a table entry or a hash result: as an index, it needs no hash distribution.
     fn comes_with_entry(&self, cx: Cx, e: &Expr) -> bool {
         let mut direct = false;
         reads(e, &mut |lv| {
