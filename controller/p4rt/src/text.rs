@@ -5,7 +5,7 @@ use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
 use std::fmt::Write as _;
 
-/// The text form of `info`, as p4runtime-shell and other clients read it.
+/// The protobuf text of the P4Info `info`, as p4runtime-shell and other clients read it.
 #[must_use]
 pub fn p4info(info: &config::P4Info) -> String {
     // Neither can fail: the descriptors are those that the message type was generated from.

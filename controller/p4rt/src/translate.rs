@@ -79,7 +79,7 @@ pub enum Item {
     Member {
         /// Fully qualified name of the action profile.
         profile: String,
-        /// Number of the member, from 1.
+        /// Id of the member in the action profile, from 1.
         id: u32,
         /// Action of the member; `None` only in a deletion of the member.
         action: Option<ActionCall>,
@@ -88,7 +88,7 @@ pub enum Item {
     Group {
         /// Fully qualified name of the action selector.
         profile: String,
-        /// Number of the group, from 1.
+        /// Id of the group in the action selector, from 1.
         id: u32,
         /// Maximum sum of the members' weights; 0 if the profile sets no limit.
         max_size: u32,
@@ -125,7 +125,7 @@ pub enum Item {
         /// The matches of each member, by field; the field of a set of plain values has no name.
         members: Vec<Vec<FieldMatch>>,
     },
-    /// Whether and how a digest's messages are sent.
+    /// The settings of a digest: whether and how the switch sends its messages to the controller.
     Digest {
         /// Fully qualified name of the digest.
         name: String,

@@ -10,27 +10,27 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Prefix {
-    /// Action.
+    /// An action.
     Action = 0x01,
-    /// Table.
+    /// A table.
     Table = 0x02,
-    /// Parser value set.
+    /// A parser value set.
     ValueSet = 0x03,
-    /// Header of packets to or from the controller.
+    /// A header of packets to or from the controller.
     ControllerHeader = 0x04,
-    /// Action profile or selector.
+    /// An action profile or action selector.
     ActionProfile = 0x11,
-    /// Indirect counter.
+    /// An indirect counter: an array of cells.
     Counter = 0x12,
-    /// Direct counter.
+    /// A direct counter: one cell per table entry.
     DirectCounter = 0x13,
-    /// Indirect meter.
+    /// An indirect meter: an array of cells.
     Meter = 0x14,
-    /// Direct meter.
+    /// A direct meter: one cell per table entry.
     DirectMeter = 0x15,
-    /// Register.
+    /// A register array.
     Register = 0x16,
-    /// Digest.
+    /// A digest: messages to the controller.
     Digest = 0x17,
 }
 

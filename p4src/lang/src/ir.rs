@@ -101,16 +101,16 @@ pub enum Arch {
     Other(String),
 }
 
-/// A run-time type.
+/// The type of a value at run time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `void`: the result type of a call without a result.
     Void,
-    /// `bool`
+    /// The type `bool`.
     Bool,
-    /// `bit<W>`; also enums with a representation, new types and type aliases.
+    /// `bit<W>`, with its width; also enums with a representation, new types and type aliases.
     Bit(u32),
-    /// `int<W>`, two's complement.
+    /// `int<W>`, in two's complement, with its width in bits.
     Int(u32),
     /// `varbit<W>`: at most W bits.
     Varbit(u32),
@@ -229,9 +229,9 @@ pub enum Const {
     Integer(num_bigint::BigInt),
     /// A `bool` constant.
     Bool(bool),
-    /// Enum member: the enum and the member's index.
+    /// A member of an enum: (the enum, index of the member).
     Enum(EnumId, u32),
-    /// Error member: its index into `Program::errors`.
+    /// A member of `error`: index into `Program::errors`.
     Error(u32),
     /// A `string` constant.
     Str(String),

@@ -30,7 +30,7 @@ macro_rules! tokens {
             Str,
             /// A character that P4's tokens do not contain; allowed only inside an annotation.
             Unknown,
-            /// End of input, after the last token.
+            /// The end of the input, which is the last token.
             Eof,
             $($kw,)*
             $($sym,)*

@@ -20,7 +20,7 @@ pub use build::build;
 pub use types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 pub(crate) use walk::applied_tables;
 
-/// Everything that a control plane can address in one program.
+/// The P4Info of a program: everything that a control plane can address in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct P4Info {
     /// Architecture name as p4c prints it: `psa`, `v1model`, `tna`.
@@ -55,7 +55,7 @@ pub struct P4Info {
     pub types: TypeInfo,
 }
 
-/// `@pkginfo(…)`, `@platform_property(…)` and the like before `main`.
+/// Description of a program: `@pkginfo(…)`, `@platform_property(…)` and other annotations before `main`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
     /// Name of the program, from `@pkginfo`; empty if not given.
@@ -72,7 +72,7 @@ pub struct Package {
     pub brief: String,
     /// Long description of the program, from `@description`; empty if not given.
     pub description: String,
-    /// All other annotations of `main`, as text.
+    /// Annotations of the package instance `main` that have no field of their own here, as text.
     pub annotations: Vec<String>,
     /// Capacities that the program needs, from `@platform_property`; `None` if not given.
     pub platform: Option<Platform>,
@@ -194,7 +194,7 @@ pub struct Table {
     pub is_const_table: bool,
     /// Whether the program contains `entries` for the table.
     pub has_initial_entries: bool,
-    /// Whether the control plane is notified of entries that time out.
+    /// Whether the switch notifies the control plane of table entries that time out.
     pub idle_timeout: bool,
 }
 

@@ -31,9 +31,9 @@ pub enum Match {
     },
     /// Range match: the field is in `low ..= high`.
     Range {
-        /// Lower bound, inclusive.
+        /// Lower bound of the range, inclusive.
         low: Value,
-        /// Upper bound, inclusive.
+        /// Upper bound of the range, inclusive.
         high: Value,
     },
     /// Match of an `optional` key field: the field equals the value.

@@ -67,7 +67,7 @@ pub enum ClientError {
         address: String,
         /// Position of the update in the batch, from 0.
         position: usize,
-        /// The refused update.
+        /// The item that the refused update would have written.
         item: Box<Item>,
         /// The switch's reason for the refusal.
         source: UpdateError,

@@ -20,9 +20,9 @@ pub enum Event {
     Packet(v1::PacketIn),
     /// The switch could not process a message that the controller sent on the stream.
     Error {
-        /// The error code.
+        /// The gRPC error code that the switch sent.
         code: Code,
-        /// The error message.
+        /// The error message that the switch sent.
         message: String,
     },
     /// Messages of a digest. [`super::Client::digest_messages`] decodes them; [`super::Client::acknowledge`] allows the switch

@@ -137,7 +137,7 @@ pub enum TranslateError {
     /// A feature of the protocol that this implementation does not support.
     #[error("{what}: not supported yet")]
     Unsupported {
-        /// Name of the feature.
+        /// Description of the unsupported feature.
         what: String,
     },
 }

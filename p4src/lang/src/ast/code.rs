@@ -142,7 +142,7 @@ pub enum ForCollection {
 /// A case of a `switch` statement.
 #[derive(Debug, Clone)]
 pub struct SwitchCase {
-    /// `default` or an expression (an action's name or a constant).
+    /// Label of the case: `default` or an expression (an action's name or a constant).
     pub label: SwitchLabel,
     /// Block of the case; `None` falls through to the next case.
     pub block: Option<Block>,
@@ -228,7 +228,7 @@ pub enum ExprKind {
         then: Box<Expr>,
         otherwise: Box<Expr>,
     },
-    /// `f<T>(args)`; a constructor call if `callee` is a `Type` or a type's name.
+    /// A call, `f<T>(args)`; it is a constructor call if `callee` is a `Type` or a type's name.
     Call {
         callee: Box<Expr>,
         type_args: Vec<Type>,
@@ -242,7 +242,7 @@ pub enum ExprKind {
 pub struct Operation {
     /// Binary operator.
     pub op: BinOp,
-    /// Right operand.
+    /// Right operand of the operator.
     pub rhs: Expr,
 }
 
@@ -271,46 +271,46 @@ pub enum UnOp {
 /// Binary operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinOp {
-    /// `*`
+    /// Multiplication, `*`.
     Mul,
-    /// `/`
+    /// Division, `/`.
     Div,
-    /// `%`
+    /// Remainder, `%`.
     Mod,
-    /// `+`
+    /// Addition, `+`.
     Add,
-    /// `-`
+    /// Subtraction, `-`.
     Sub,
     /// Saturating addition, `|+|`.
     AddSat,
     /// Saturating subtraction, `|-|`.
     SubSat,
-    /// `<<`
+    /// Shift left, `<<`.
     Shl,
-    /// `>>`
+    /// Shift right, `>>`.
     Shr,
-    /// `<=`
+    /// Comparison, `<=`.
     Le,
-    /// `>=`
+    /// Comparison, `>=`.
     Ge,
-    /// `<`
+    /// Comparison, `<`.
     Lt,
-    /// `>`
+    /// Comparison, `>`.
     Gt,
-    /// `!=`
+    /// Inequality, `!=`.
     Ne,
-    /// `==`
+    /// Equality, `==`.
     Eq,
-    /// `&`
+    /// Bitwise and, `&`.
     And,
-    /// `^`
+    /// Bitwise exclusive or, `^`.
     Xor,
-    /// `|`
+    /// Bitwise or, `|`.
     Or,
     /// Concatenation of bit strings, `++`.
     Concat,
-    /// `&&`
+    /// Logical and, `&&`.
     LogAnd,
-    /// `||`
+    /// Logical or, `||`.
     LogOr,
 }

@@ -1,4 +1,4 @@
-//! Lowers `apply` of controls, parsers and tables.
+//! Lowers calls of `apply` on controls, parsers and tables.
 
 use super::Checker;
 use super::call::Call;

@@ -302,7 +302,7 @@ impl From<Const32> for ir::Const {
     }
 }
 
-/// The elements of a value of type `list`.
+/// The elements of a value of type `list`, as expressions of type `ty`.
 fn list_parts(list: ir::ExprKind, ty: &ir::Type) -> Vec<ir::Expr> {
     let constant = |value| ir::Expr {
         kind: ir::ExprKind::Const(value),

@@ -149,7 +149,7 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) work: u64,
     /// Number of expressions written out so far for comparisons, default values and constants (see `Limits::parts`).
     pub(crate) parts: usize,
-    /// Whether the result of the elaboration will be dropped.
+    /// Whether the elaboration only serves diagnostics, and its result is dropped.
     pub(crate) dry: bool,
     /// Whether the elaboration assumes invented values of constructor parameters, or unknown types.
     pub(crate) assumed: bool,
@@ -346,7 +346,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Reports a diagnostic, unless it was already reported.
+    /// Reports a diagnostic, unless the same diagnostic was already reported.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         let key = (diagnostic.span, diagnostic.code, diagnostic.message.clone());
         if self.said.insert(key) {

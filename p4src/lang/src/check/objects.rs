@@ -34,7 +34,7 @@ enum UnitId {
 
 type Slot = (UnitId, VarId);
 
-/// Error: the program makes too many calls on too many objects.
+/// Error: replacing object parameters would create too many statements, for too many calls on too many objects.
 pub(super) struct TooMany;
 
 /// Replaces parameters that are extern objects by numbers, and method calls on them by switches over these numbers.

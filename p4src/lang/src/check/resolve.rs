@@ -22,7 +22,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Resolves a type, or the name of a generic type without its arguments.
+    /// Resolves a type as written, or the name of a generic type without type arguments.
     pub(crate) fn type_name(&mut self, ty: &'a ast::Type) -> Val<'a> {
         if !self.enter(ty.span) {
             return Val::Poison;

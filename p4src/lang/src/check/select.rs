@@ -278,7 +278,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers one keyset for a key of type `ty`; `None` after an error.
+    /// Lowers one keyset of a `select` case for a key of type `ty`; `None` after an error.
     pub(crate) fn keyset(&mut self, key: FlatKey<'a>, ty: &Ty) -> Option<ir::Keyset> {
         Some(match key {
             FlatKey::Any => ir::Keyset::Any,

@@ -201,13 +201,13 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The fully qualified name of a declaration in this unit, with `@name` applied.
+    /// The fully qualified name of a declaration in this parser, control or function, with `@name` applied.
     pub(crate) fn full_name(&self, name: &str, annotations: &[crate::ast::Annotation]) -> String {
         join(&self.unit.name, &given_name(name, annotations))
     }
 }
 
-/// The string of a `@name("…")` annotation, else `name`.
+/// The string of the `@name("…")` annotation, or `name` if there is no such annotation.
 pub(crate) fn given_name(name: &str, annotations: &[crate::ast::Annotation]) -> String {
     let mut named = annotations.iter().filter(|a| a.name.name == "name");
     named.find_map(name_in).unwrap_or(name).to_owned()

@@ -29,7 +29,7 @@ pub(crate) enum Val<'a> {
     Ellipsis,
     /// A type, given by its name.
     Type(Ty),
-    /// The name of a generic or instantiable type: `S`, `Register`, `MyIngress`.
+    /// The name of a generic or instantiable type without arguments: `S`, `Register`, `MyIngress`.
     Decl(DeclRef),
     /// An extern instance and its type.
     Extern(ir::ExternId, Ty),

@@ -15,7 +15,7 @@ pub(super) enum Role {
     ShiftStart,
     /// The second `>` of `>>` between two operands.
     ShiftEnd,
-    /// `+` or `-` of `e[i +: w]`, directly before the colon.
+    /// The `+` or `-` in `e[i +: w]`, directly before the colon.
     PartStart,
     /// The colon of `e[i +: w]`.
     PartEnd,

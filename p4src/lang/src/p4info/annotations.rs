@@ -49,7 +49,7 @@ pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
         .collect()
 }
 
-/// The string of a `@name("…")` annotation, else `name`.
+/// The string of the `@name("…")` annotation, or `name` if there is no such annotation.
 pub(super) fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
     let given = annotations.iter().find(|a| a.name == "name");
     match given.and_then(|a| a.literals.first()) {

@@ -20,7 +20,7 @@ pub(crate) enum Mistake {
     Width,
 }
 
-/// The URI and the control plane's type, from `("uri", bit<32>)`, `("uri", 32)` or `("uri", string)`.
+/// Parses `("uri", bit<32>)`, `("uri", 32)` or `("uri", string)`: (URI, type that the control plane uses).
 pub(crate) fn translated(annotation: &Annotation) -> Result<(&str, SdnType), Mistake> {
     if let [Literal::Str(uri), Literal::Int(width)] = annotation.literals.as_slice() {
         return Ok((uri, bits(width)?));

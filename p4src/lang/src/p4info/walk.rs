@@ -27,7 +27,7 @@ pub(super) enum VisibleAction<'p> {
     Offered(&'p ir::Action),
     /// An action that control bodies call but no table offers.
     Called(&'p ir::Action),
-    /// `NoAction` as the default action of a table that does not list it.
+    /// `NoAction` as the default action of a table whose action list does not contain it.
     Implied,
 }
 

@@ -1,5 +1,5 @@
-//! Macro definitions and their expansion, by Prosser's algorithm (on which the C standard's text is based): a token carries the
-//! set of macros from whose expansion it came, and none of them expands it again.
+//! Macro definitions and their expansion, by Prosser's algorithm (on which the C standard's text is based): each token
+//! carries the set of macros from whose expansion it came, and no macro of this set expands the token again.
 
 use super::tokens::{HideSet, Kind, Token, render, tokens};
 use crate::limits::LIMITS;
@@ -28,7 +28,7 @@ impl Macro {
     }
 }
 
-/// The macro definitions currently in force.
+/// The macros that are defined at the current position of the source.
 #[derive(Debug, Default)]
 pub(super) struct Macros {
     table: HashMap<Rc<str>, Macro>,

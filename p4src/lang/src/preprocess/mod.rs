@@ -134,7 +134,7 @@ struct Preprocessor<'o, 's> {
     stopped: bool,
 }
 
-/// The read position in one file.
+/// The read position in one source file.
 struct Cursor<'t> {
     /// The file's text with joined lines, which is also in `spliced`.
     text: &'t str,

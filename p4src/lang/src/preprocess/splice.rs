@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub(super) struct Spliced<'t> {
     /// The text without the continuing backslashes and their line ends.
     pub(super) text: Cow<'t, str>,
-    /// The text as it is in the file.
+    /// The text as it is in the source file.
     written: &'t str,
     /// The joints between lines, in order.
     joints: Vec<Joint>,

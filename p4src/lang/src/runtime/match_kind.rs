@@ -3,7 +3,7 @@
 pub enum MatchKind {
     /// Exact match: the field equals the value.
     Exact,
-    /// Longest prefix match.
+    /// Longest prefix match (LPM).
     Lpm,
     /// Ternary match: value and mask.
     Ternary,

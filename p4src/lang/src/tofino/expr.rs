@@ -13,7 +13,7 @@ pub(super) fn width(ty: &Type) -> u64 {
     }
 }
 
-/// Whether an expression has the same value in every packet.
+/// Whether an expression has the same value for every packet.
 pub(super) fn is_const(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Const(_) => true,

@@ -1,4 +1,4 @@
-//! Names of header and metadata fields by their storage, after all controls are expanded into their callers.
+//! Identifies header and metadata fields by their storage, after all controls are expanded into their callers.
 
 use crate::ir::{Access, Const, ExprKind, LValue, VarId};
 

@@ -36,7 +36,7 @@ pub struct Report {
 /// The resources that one pipe needs.
 #[derive(Debug, Clone)]
 pub struct Pipe {
-    /// Name of the pipeline instance.
+    /// Name of the pipeline instance in the program.
     pub name: String,
     /// Resources with their use, always in the same order.
     pub items: Vec<Item>,
@@ -50,12 +50,12 @@ pub struct Pipe {
     pub critical_path: Vec<(u32, String, Location)>,
 }
 
-/// The use of one resource.
+/// The use of one resource of a pipe, such as SRAM blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// Name of the resource.
     pub name: &'static str,
-    /// Amount that the program uses at least.
+    /// Lower bound of the amount that the program uses.
     pub used: u64,
     /// Amount that the pipe has; `None` if it is unknown.
     pub available: Option<u64>,
