@@ -1,30 +1,30 @@
-//! Byte strings (P4Runtime 1.4, section 8.4): unsigned integers, most significant byte first.
+//! P4Runtime's byte strings (P4Runtime 1.4, section 8.4): unsigned integers, most significant byte first.
 //!
-//! weir sends the canonical form, the shortest. It accepts any length whose value fits.
+//! weir sends the canonical form, which is the shortest, and accepts any length if the value fits the field.
 
 use p4lang::runtime::Value;
 
-/// Why a byte string is not a value of its field.
+/// Why a byte string is not a value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BytesError {
-    /// No byte at all; zero is one byte.
+    /// The byte string is empty; the value 0 is one byte.
     #[error("the byte string is empty; zero takes one byte")]
     Empty,
     /// The value needs more bits than the field has.
     #[error("the value does not fit into {bitwidth} bits")]
     TooWide {
-        /// Width of the field.
+        /// Width of the field in bits.
         bitwidth: u32,
     },
 }
 
-/// The canonical byte string of a number; of a [`Value`] it is [`Value::to_be_bytes`].
+/// The canonical byte string of a number (of a [`Value`] it is [`Value::to_be_bytes`]).
 #[must_use]
 pub fn encode(number: u128) -> Vec<u8> {
     Value::from(number).to_be_bytes()
 }
 
-/// The value of a byte string in a field of `bitwidth` bits.
+/// The value that a byte string has in a field of `bitwidth` bits.
 pub fn decode(bytes: &[u8], bitwidth: u32) -> Result<Value, BytesError> {
     if bytes.is_empty() {
         return Err(BytesError::Empty);
@@ -57,7 +57,7 @@ pub fn encode_signed(bits: &Value, bitwidth: u32) -> Vec<u8> {
     bytes.split_off(skip)
 }
 
-/// The two's complement bits of a byte string in an `int<bitwidth>`.
+/// The two's complement bits that a byte string has in an `int<bitwidth>`.
 pub fn decode_signed(bytes: &[u8], bitwidth: u32) -> Result<Value, BytesError> {
     let Some(&first) = bytes.first() else {
         return Err(BytesError::Empty);

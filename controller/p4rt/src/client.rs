@@ -1,6 +1,6 @@
-//! A thin asynchronous client for one device: arbitration, pipeline, batches, reads, the stream.
+//! A thin asynchronous P4Runtime client for one switch: arbitration, pipeline, write batches, reads, the message stream.
 //!
-//! Its functions take names ([`Item`]); the ids come from the pipeline that it set or fetched.
+//! Its functions take names ([`Item`]) and translate them to ids with the P4Info of the pipeline that it set or fetched.
 
 mod error;
 mod query;
@@ -32,16 +32,16 @@ pub use v1::write_request::Atomicity;
 
 type Result<T> = std::result::Result<T, ClientError>;
 
-/// Limit of gRPC metadata in bytes: a large batch's error list does not fit into the default limit (section 12.3).
+/// Maximum gRPC metadata that the client accepts, in bytes: a large batch's error list exceeds the default (section 12.3).
 const METADATA_LIMIT: u32 = 1 << 20;
-/// Limit of a message in bytes: programs and read responses may exceed tonic's default of 4 MiB.
+/// Maximum size of a gRPC message in bytes: programs and read responses may exceed tonic's default of 4 MiB.
 const MESSAGE_LIMIT: usize = 64 << 20;
-/// Interval between two attempts to connect.
+/// Interval between two attempts to connect to the switch.
 const RETRY: Duration = Duration::from_millis(20);
-/// Maximum number of stream messages in flight to the switch.
+/// Maximum number of stream messages that wait to be sent to the switch.
 const STREAM_BACKLOG: usize = 256;
 
-/// A connection to one device.
+/// A P4Runtime client with a connection to one switch.
 #[derive(Debug, Clone)]
 pub struct Client {
     grpc: P4RuntimeClient<Channel>,
@@ -54,8 +54,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `host:port`, and retries until `timeout` has passed: a switch may still be starting. The timeout also applies
-    /// to the answer of every later call.
+    /// Connects to the switch at `host:port`, and retries until `timeout` has passed: the switch may still be starting. Each
+    /// later call also waits at most `timeout` for its answer.
     pub async fn connect(address: &str, device_id: u64, timeout: Duration) -> Result<Self> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|_| ClientError::Address {
@@ -94,10 +94,10 @@ impl Client {
         })
     }
 
-    /// Opens another connection to the device, which no call over this one delays.
+    /// Opens another connection to the switch, so that a slow call over this connection does not delay calls over the new one.
     ///
-    /// It writes with the election id of this client, so only while this client is primary, and uses the names of the pipeline
-    /// that this client knows now. It has no stream.
+    /// The new client writes with the election id of this client, so only while this client is primary, and uses the names of
+    /// the pipeline that this client knows now. It has no stream.
     pub async fn connect_beside(&self) -> Result<Self> {
         let beside = Self::connect(&self.address, self.device_id, self.timeout).await?;
         Ok(Self {
@@ -107,7 +107,7 @@ impl Client {
         })
     }
 
-    /// Opens the stream and requests to be primary. Returns an error if another client has a higher election id.
+    /// Opens the message stream and requests to be primary. Returns an error if another client has a higher election id.
     ///
     /// This client is primary as long as it, or a clone of it, lives.
     pub async fn become_primary(&mut self, election_id: u128) -> Result<Events> {
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Loads a program, and stores its names.
+    /// Loads a program into the switch, and stores the names and ids of the program's objects.
     pub async fn set_pipeline(
         &mut self,
         action: PipelineAction,
@@ -182,7 +182,7 @@ impl Client {
         Ok(())
     }
 
-    /// Fetches the loaded program, and stores its names.
+    /// Fetches the program that the switch has loaded, and stores the names and ids of its objects.
     pub async fn fetch_pipeline(&mut self) -> Result<v1::ForwardingPipelineConfig> {
         let request = v1::GetForwardingPipelineConfigRequest {
             device_id: self.device_id,
@@ -198,12 +198,12 @@ impl Client {
         Ok(config)
     }
 
-    /// The names of the pipeline that was set or fetched.
+    /// Names and ids of the objects of the pipeline that was set or fetched; an error before that.
     pub fn index(&self) -> Result<&Index> {
         self.index.as_deref().ok_or_else(|| self.no_pipeline())
     }
 
-    /// Writes a batch, and returns the result of each update.
+    /// Writes a batch of updates, and returns the result of each update, in order.
     pub async fn write(
         &self,
         updates: &[(UpdateType, Item)],
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    /// Writes a batch in which every update has to succeed; returns the first error.
+    /// Writes a batch in which every update has to succeed; returns the error of the first refused update.
     pub async fn apply(&self, updates: &[(UpdateType, Item)]) -> Result<()> {
         let results = self.write(updates, Atomicity::ContinueOnError).await?;
         for ((position, (_, item)), result) in updates.iter().enumerate().zip(results) {
@@ -249,7 +249,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads the items that match the queries, in the switch's order.
+    /// Reads all items that match one of the queries, in the switch's order.
     pub async fn read(&self, queries: &[Query]) -> Result<Vec<Item>> {
         let index = self.index()?;
         let entities = self.entities(queries).await?;
@@ -259,7 +259,7 @@ impl Client {
         Ok(items.collect::<std::result::Result<_, TranslateError>>()?)
     }
 
-    /// The entries of a table, each with the note written with it ([`Item::NotedEntry`]), which is empty if there was none.
+    /// Reads the entries of a table with their notes ([`Item::NotedEntry`]); an entry written without a note has an empty one.
     pub async fn read_noted(&self, table: &str) -> Result<Vec<(TableEntry, Vec<u8>)>> {
         let index = self.index()?;
         let table = Some(table.to_owned());
@@ -295,7 +295,7 @@ impl Client {
         Ok(entities)
     }
 
-    /// Hands the switch a packet on its CPU port, under a `packet_out` header with these values (none if the program
+    /// Sends a packet to the switch's CPU port, under a `packet_out` header whose fields have these values (none if the program
     /// declares no such header).
     pub async fn send_packet(&self, payload: Vec<u8>, fields: &[Value]) -> Result<()> {
         let metadata = match self.index()?.controller_headers.named("packet_out") {
@@ -319,7 +319,7 @@ impl Client {
             .map_err(|_| closed())
     }
 
-    /// A digest's name, and the scalars of each of its messages (as [`crate::translate::data`] lays them out).
+    /// Decodes a digest list: (name of the digest, scalars of each message in the order of [`crate::translate::data`]).
     pub fn digest_messages(&self, list: &v1::DigestList) -> Result<(&str, Vec<Vec<Value>>)> {
         let index = self.index()?;
         let digest = index.digests.with_id(list.digest_id);
@@ -331,7 +331,7 @@ impl Client {
         Ok((&digest.preamble.name, messages))
     }
 
-    /// Confirms to the switch that a digest list was processed.
+    /// Confirms to the switch that the controller has processed a digest list.
     pub async fn acknowledge(&self, list: &v1::DigestList) -> Result<()> {
         let (digest_id, list_id) = (list.digest_id, list.list_id);
         let ack = v1::DigestListAck { digest_id, list_id };
@@ -339,7 +339,7 @@ impl Client {
             .await
     }
 
-    /// The entries that an idle notification names, in the form in which they are written.
+    /// The table entries that an idle notification names, in the form in which [`Client::write`] takes them.
     pub fn idle_entries(&self, idle: &v1::IdleTimeoutNotification) -> Result<Vec<Item>> {
         let index = self.index()?;
         let item = |entry: &v1::TableEntry| {
@@ -352,12 +352,12 @@ impl Client {
         Ok(items.collect::<std::result::Result<_, TranslateError>>()?)
     }
 
-    /// The header under which packets from the switch arrive, if the program declares one.
+    /// The header of packets that the switch sends to the controller; `None` if the program declares none.
     pub fn packet_in_header(&self) -> Result<Option<&ControllerPacketMetadata>> {
         Ok(self.index()?.controller_headers.named("packet_in"))
     }
 
-    /// The P4Runtime version that the switch supports.
+    /// Asks the switch for the P4Runtime version that it supports.
     pub async fn api_version(&self) -> Result<String> {
         let mut grpc = self.grpc.clone();
         let response = self

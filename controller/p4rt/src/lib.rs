@@ -1,8 +1,7 @@
-//! P4Runtime 1.4: messages, names and ids, canonical bytes, per-update errors.
+//! P4Runtime 1.4: protocol messages, translation of names to ids, canonical byte strings, errors of single updates.
 //!
 //! The control plane's vocabulary ([`p4lang::runtime`]) names objects; the protocol numbers them. [`translate`] converts
-//! between both, with the index [`p4info::Index`].
-//! [`client`] is a thin client for programs that control a switch.
+//! between both, with the index [`p4info::Index`]. [`client`] is a thin client for programs that control a switch.
 
 pub mod bytes;
 pub mod client;
@@ -17,5 +16,5 @@ pub use proto::google::rpc;
 pub use proto::p4::config::v1 as config;
 pub use proto::p4::v1;
 
-/// The version that [`v1`] declares.
+/// The version of P4Runtime that the messages in [`v1`] belong to.
 pub const API_VERSION: &str = "1.4.1";

@@ -1,4 +1,4 @@
-//! Converts P4Info between p4lang's plain data and the protocol's message, and provides an index over it.
+//! Converts P4Info between p4lang's plain data and the P4Runtime message, and finds a program's objects by name or id.
 
 mod decode;
 mod encode;
@@ -14,7 +14,7 @@ pub use p4lang::p4info::P4Info;
 use crate::config::match_field::MatchType as Named;
 use p4lang::runtime::MatchKind;
 
-/// Match kinds, with their names in the protocol.
+/// The match kinds that P4Runtime defines, with their names in P4Info messages.
 const MATCH_TYPES: [(MatchKind, Named); 5] = [
     (MatchKind::Exact, Named::Exact),
     (MatchKind::Lpm, Named::Lpm),
@@ -23,7 +23,7 @@ const MATCH_TYPES: [(MatchKind, Named); 5] = [
     (MatchKind::Optional, Named::Optional),
 ];
 
-/// Encodes the message in protobuf's binary format.
+/// Encodes a P4Info message in protobuf's binary format.
 pub fn to_bytes(message: &crate::config::P4Info) -> Vec<u8> {
     prost::Message::encode_to_vec(message)
 }

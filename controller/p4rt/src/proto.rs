@@ -1,7 +1,8 @@
-//! The generated messages, nested as their packages are: they refer to each other by relative paths.
+//! The Rust types that prost generates from P4Runtime's protobuf files, in modules nested as the protobuf packages are: they
+//! refer to each other by relative paths.
 #![allow(missing_docs, clippy::all, rustdoc::all)]
 
-/// The declarations as a serialised `google.protobuf.FileDescriptorSet`.
+/// The protobuf declarations of all messages, as a serialised `google.protobuf.FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 pub mod google {

@@ -1,4 +1,4 @@
-//! Errors of single updates (P4Runtime 1.4, section 12.3): in the trailer `grpc-status-details-bin`, a
+//! Errors of single updates (P4Runtime 1.4, section 12.3). The trailer `grpc-status-details-bin` of a failed write is a
 //! `google.rpc.Status` whose details are exactly one [`v1::Error`] per update, in order, successes included.
 
 use crate::rpc::{self, Code};
@@ -7,25 +7,25 @@ use prost::Message as _;
 use std::borrow::Cow;
 
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
-/// Maximum length of an [`excerpt`] in characters.
+/// Maximum length in characters of the text that [`excerpt`] returns.
 const EXCERPT: usize = 40;
 
-/// Why one update of a batch was not applied, or one query of a read not answered.
+/// Why the switch did not apply one update of a batch, or did not answer one query of a read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({})", .code.as_str_name())]
 pub struct UpdateError {
-    /// The error code; never `Ok`.
+    /// The gRPC error code; never `Ok`.
     pub code: Code,
-    /// The message for readers.
+    /// The error message for a person.
     pub message: String,
 }
 
-/// Decodes an error code that the other side sent as a number.
+/// Decodes a gRPC error code that the other program sent as a number; an unknown number becomes `Unknown`.
 pub(crate) fn code(number: impl Into<i32>) -> Code {
     Code::try_from(number.into()).unwrap_or(Code::Unknown)
 }
 
-/// The result of one update.
+/// The result of one update of a batch.
 pub type UpdateResult = Result<(), UpdateError>;
 
 impl UpdateError {
@@ -39,7 +39,7 @@ impl UpdateError {
     }
 }
 
-/// The beginning of text from another program, for a message: metadata that is too long fails in transit.
+/// The first characters of another program's text, for an error message: gRPC metadata that is too long fails in transit.
 #[must_use]
 pub fn excerpt(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(EXCERPT) {
@@ -48,7 +48,7 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The status of a batch of updates or reads, named by `what`; `None` if all succeeded.
+/// The gRPC status of a batch of updates or reads, named by `what` in its message; `None` if all succeeded.
 #[must_use]
 pub fn of_batch(results: &[UpdateResult], what: &str) -> Option<tonic::Status> {
     let failed = results.iter().filter(|result| result.is_err()).count();
@@ -83,8 +83,8 @@ fn detail(result: &UpdateResult) -> prost_types::Any {
     }
 }
 
-/// The results that a batch's status carries; `None` if it does not carry `updates` results, so that the status itself is
-/// the answer.
+/// The result of each update in a batch, from the batch's gRPC status; `None` if the status does not carry `updates` results,
+/// so that the error concerns the whole batch.
 #[must_use]
 pub fn results(status: &tonic::Status, updates: usize) -> Option<Vec<UpdateResult>> {
     if status.code() != tonic::Code::Unknown || status.details().is_empty() {

@@ -1,11 +1,11 @@
-//! P4Info as protobuf text, in p4c's layout: one field a line, repeated fields repeated.
+//! Prints P4Info as protobuf text, in p4c's layout: one field per line, and a line for each element of a repeated field.
 
 use crate::{DESCRIPTORS, config};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
 use std::fmt::Write as _;
 
-/// The text form of `info`, as p4runtime-shell and other clients read it.
+/// The protobuf text of the P4Info `info`, as p4runtime-shell and other clients read it.
 #[must_use]
 pub fn p4info(info: &config::P4Info) -> String {
     // Neither can fail: the descriptors are those that the message type was generated from.
@@ -34,7 +34,7 @@ fn write_message(text: &mut String, message: &DynamicMessage, depth: usize) {
     }
 }
 
-/// A map is a repeated message of key and value; sorted, so that the text does not depend on a hash.
+/// Writes a protobuf map as a repeated message of key and value, sorted by key, so that the text does not depend on a hash.
 fn write_map<'a>(
     text: &mut String,
     field: &FieldDescriptor,

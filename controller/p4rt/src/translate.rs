@@ -1,6 +1,6 @@
-//! The control plane's vocabulary ([`p4lang::runtime`], names) ↔ P4Runtime's entities (ids, byte strings).
+//! Converts between the control plane's vocabulary ([`p4lang::runtime`], names) and P4Runtime's entities (ids, byte strings).
 //!
-//! Strict in both directions: requests that a switch would have to refuse are refused here, with the code that the
+//! Both directions are strict: a request that a switch would have to refuse is refused here, with the error code that the
 //! specification requires.
 
 pub mod action;
@@ -26,134 +26,134 @@ use crate::v1::entity::Entity as Kind;
 use p4lang::runtime::{ActionCall, CloneSession, FieldMatch, MulticastGroup, TableEntry, Value};
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// An object that weir writes into a switch or reads from it.
+/// A piece of a switch's state that weir writes or reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// A match entry.
+    /// A table entry with a key and a direct action.
     TableEntry(TableEntry),
-    /// A match entry with a note of the controller, which the switch ignores (`TableEntry.metadata`). It is written in this
-    /// form; [`crate::client::Client::read_noted`] reads it.
+    /// A table entry with a note of the controller, which the switch ignores (`TableEntry.metadata`). Writes take this form;
+    /// [`crate::client::Client::read_noted`] reads it.
     NotedEntry {
-        /// The entry.
+        /// The table entry.
         entry: TableEntry,
-        /// The note.
+        /// The note: any bytes.
         note: Vec<u8>,
     },
     /// The default action of a table.
     DefaultAction {
-        /// Fully qualified name.
+        /// Fully qualified name of the table.
         table: String,
-        /// The action; `None` resets it to the program's.
+        /// The default action; `None` resets it to the program's default action.
         action: Option<ActionCall>,
     },
     /// A multicast group.
     MulticastGroup(MulticastGroup),
     /// A clone session.
     CloneSession(CloneSession),
-    /// A register's cell.
+    /// A cell of a register array.
     Register {
-        /// Fully qualified name.
+        /// Fully qualified name of the register.
         name: String,
-        /// None means every cell.
+        /// Index of the cell, from 0; `None` means every cell.
         index: Option<u64>,
-        /// The element's fields (one for a scalar), as bit patterns.
+        /// The fields of the cell's value (one field for a scalar), as bit patterns.
         fields: Vec<Value>,
     },
-    /// A counter's cell.
+    /// A cell of an indirect counter.
     Counter {
-        /// Fully qualified name.
+        /// Fully qualified name of the counter.
         name: String,
-        /// None means every cell.
+        /// Index of the cell, from 0; `None` means every cell.
         index: Option<u64>,
-        /// The value; `None` in a write leaves it unchanged.
+        /// The counter's value; `None` in a write leaves it unchanged.
         value: Option<CounterValue>,
     },
-    /// A match entry of a table with an action profile.
+    /// A table entry whose action comes from an action profile.
     IndirectEntry {
-        /// Identity of the entry; never the default one.
+        /// Identity of the table entry; never the default entry.
         at: EntryAt,
-        /// Action of the entry.
+        /// Member, group or weighted actions from which the entry takes its action.
         choice: Choice,
     },
     /// A member of an action profile.
     Member {
-        /// Fully qualified name.
+        /// Fully qualified name of the action profile.
         profile: String,
-        /// Number of the member, from 1.
+        /// Id of the member in the action profile, from 1.
         id: u32,
-        /// Action of the member; `None` only in a deletion.
+        /// Action of the member; `None` only in a deletion of the member.
         action: Option<ActionCall>,
     },
-    /// A group of an action selector.
+    /// A group of an action selector: the members among which the switch chooses.
     Group {
-        /// Fully qualified name.
+        /// Fully qualified name of the action selector.
         profile: String,
-        /// Number of the group, from 1.
+        /// Id of the group in the action selector, from 1.
         id: u32,
-        /// Maximum sum of the weights; 0 if the profile sets no limit.
+        /// Maximum sum of the members' weights; 0 if the profile sets no limit.
         max_size: u32,
-        /// Members in order.
+        /// Members of the group, in order.
         members: Vec<GroupMember>,
     },
-    /// A meter's cell.
+    /// A cell of an indirect meter.
     Meter {
-        /// Fully qualified name.
+        /// Fully qualified name of the meter.
         name: String,
-        /// None means every cell.
+        /// Index of the cell, from 0; `None` means every cell.
         index: Option<u64>,
-        /// The meter's configuration; `None` marks every packet green.
+        /// Rates and bursts of the meter; `None` marks every packet green.
         config: Option<MeterConfig>,
     },
-    /// The direct meter of an entry.
+    /// The direct meter of a table entry.
     DirectMeter {
-        /// Identity of the entry.
+        /// Identity of the table entry.
         at: EntryAt,
-        /// The meter's configuration; `None` marks every packet green.
+        /// Rates and bursts of the meter; `None` marks every packet green.
         config: Option<MeterConfig>,
     },
-    /// The direct counter of an entry.
+    /// The direct counter of a table entry.
     DirectCounter {
-        /// Identity of the entry.
+        /// Identity of the table entry.
         at: EntryAt,
-        /// The value; `None` in a write leaves it unchanged.
+        /// The counter's value; `None` in a write leaves it unchanged.
         value: Option<CounterValue>,
     },
-    /// All members of a parser's value set.
+    /// All members of a parser value set; a write replaces them.
     ValueSet {
-        /// Fully qualified name.
+        /// Fully qualified name of the value set.
         name: String,
-        /// The fields of each member; the field of a set of plain values has no name.
+        /// The matches of each member, by field; the field of a set of plain values has no name.
         members: Vec<Vec<FieldMatch>>,
     },
-    /// Whether and how a digest's messages are sent.
+    /// The settings of a digest: whether and how the switch sends its messages to the controller.
     Digest {
-        /// Fully qualified name.
+        /// Fully qualified name of the digest.
         name: String,
-        /// The settings; `None` only in a deletion.
+        /// How the switch gathers messages; `None` only in a deletion, which disables the digest.
         config: Option<DigestConfig>,
     },
 }
 
-/// Contents of a counter.
+/// The value of a counter cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CounterValue {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// The part of an entity that is translated.
+/// Which part of a P4Runtime entity is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The whole entity.
     Whole,
-    /// Only the identity of the entity, as in a deletion. The rest is empty in the result, whatever was sent.
+    /// Only the identity of the entity, as in a deletion. All other fields of the result are empty, whatever was sent.
     Key,
 }
 
 impl Item {
-    /// Number of packets in a counter's cell; 0 for other items, and for a cell without a value.
+    /// Number of packets in a counter cell; 0 for items that are no counter cell, and for a cell without a value.
     pub fn packets(&self) -> u64 {
         match self {
             Item::Counter { value, .. } => value.map_or(0, |value| value.packets),
@@ -161,7 +161,7 @@ impl Item {
         }
     }
 
-    /// Encodes the item as an entity of `index`'s program.
+    /// Encodes the item as a P4Runtime entity, with the ids that the program of `index` uses.
     pub fn to_entity(&self, index: &Index) -> Result<v1::Entity, TranslateError> {
         let entity = match self {
             Item::TableEntry(entry) => Kind::TableEntry(table::entry_to_proto(entry, index)?),
@@ -233,7 +233,7 @@ impl Item {
         })
     }
 
-    /// Decodes an entity of `index`'s program.
+    /// Decodes a P4Runtime entity, with the names that the program of `index` uses.
     pub fn from_entity(
         entity: &v1::Entity,
         index: &Index,

@@ -1,4 +1,4 @@
-//! The syntax tree as written: no name is resolved and no constant folded. Grammar: P4_16 1.2.5, appendix H.
+//! The syntax tree of a P4 program as written: no name is resolved and no constant folded. Grammar: P4_16 1.2.5, appendix H.
 
 mod code;
 mod units;
@@ -9,71 +9,71 @@ pub use units::*;
 use crate::source::Span;
 use num_bigint::BigInt;
 
-/// A name with its span.
+/// A name in the source, with its span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ident {
-    /// Text.
+    /// Text of the name.
     pub name: String,
-    /// Source span.
+    /// Source span of the name.
     pub span: Span,
 }
 
-/// A whole source, in order.
+/// The syntax tree of a whole P4 source.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
-    /// Top-level declarations.
+    /// Top-level declarations, in source order.
     pub decls: Vec<Decl>,
 }
 
-/// `@name`, `@name(tokens)` or `@name[structured]`.
+/// An annotation: `@name`, `@name(tokens)` or `@name[structured]`.
 #[derive(Debug, Clone)]
 pub struct Annotation {
-    /// Name.
+    /// Name of the annotation, without `@`.
     pub name: Ident,
-    /// The body after the name.
+    /// The body in brackets after the annotation's name, if there is one.
     pub body: AnnotationBody,
-    /// From `@` to the closing bracket.
+    /// Source span of the annotation, from `@` to the closing bracket.
     pub span: Span,
 }
 
-/// An annotation's body.
+/// The body of an annotation, which follows its name.
 #[derive(Debug, Clone)]
 pub enum AnnotationBody {
-    /// No body.
+    /// No body: `@name` alone.
     None,
-    /// `( … )`: unstructured; the source text between the parentheses, and its literals if the body is one string literal,
-    /// one integer literal or a comma-separated list of them.
+    /// `( … )`: an unstructured body, with the source text between the parentheses. If the text is a string literal, an integer
+    /// literal or a comma-separated list of them, also the values of these literals.
     Unstructured {
-        /// Text between the parentheses, white space folded.
+        /// Text between the annotation's parentheses, with white space folded.
         text: String,
-        /// The literals, if the body consists only of literals and commas.
+        /// The literals, if the annotation's body consists only of literals and commas; else empty.
         literals: Vec<Literal>,
     },
-    /// `[ e, e ]`.
+    /// `[ e, e ]`: a list of expressions.
     List(Vec<Expr>),
-    /// `[ k = e, k = e ]`.
+    /// `[ k = e, k = e ]`: pairs of key and expression.
     Map(Vec<(Ident, Expr)>),
 }
 
 /// A literal inside an annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Literal {
-    /// Number.
+    /// An integer literal.
     Int(BigInt),
-    /// String, escapes resolved.
+    /// A string literal, with its escapes resolved.
     Str(String),
-    /// `true`, `false`.
+    /// The literal `true` or `false`.
     Bool(bool),
 }
 
 /// A declaration: at top level, in a parser or control, or local to a statement block.
 #[derive(Debug, Clone)]
 pub struct Decl {
-    /// Annotations before it.
+    /// Annotations before the declaration.
     pub annotations: Vec<Annotation>,
-    /// The declared item.
+    /// The declared item: its kind and contents.
     pub kind: DeclKind,
-    /// The whole declaration.
+    /// Source span of the whole declaration.
     pub span: Span,
 }
 
@@ -101,171 +101,171 @@ impl Decl {
     }
 }
 
-/// The declared item.
+/// A declared item, by kind of declaration.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // The grammar above each variant names its fields.
 pub enum DeclKind {
-    /// `const T x = e;`
+    /// A constant: `const T x = e;`
     Const { ty: Type, name: Ident, init: Expr },
-    /// `T x;` or `T x = e;`
+    /// A variable: `T x;` or `T x = e;`
     Var {
         ty: Type,
         name: Ident,
         init: Option<Expr>,
     },
-    /// `T(args) x;`, with an optional block of abstract method implementations and declarations.
+    /// An instance: `T(args) x;`, with an optional block of abstract method implementations and declarations.
     Instance {
         ty: Type,
         args: Vec<Arg>,
         name: Ident,
         init: Option<Vec<Decl>>,
     },
-    /// `extern X<T> { … }`.
+    /// An extern object type: `extern X<T> { … }`
     Extern {
         name: Ident,
         type_params: Vec<Ident>,
         methods: Vec<Method>,
     },
-    /// `extern R f<T>(…);`
+    /// An extern function: `extern R f<T>(…);`
     ExternFunction(FunctionProto),
-    /// `R f<T>(…) { … }`
+    /// A function with a body: `R f<T>(…) { … }`
     Function { proto: FunctionProto, body: Block },
-    /// `action a(…) { … }`
+    /// An action: `action a(…) { … }`
     Action {
         name: Ident,
         params: Vec<Param>,
         body: Block,
     },
-    /// `parser` type declaration (body `None`) or definition.
+    /// A `parser` type declaration (then its body is `None`) or definition.
     Parser(ParserDecl),
-    /// `control` type declaration (body `None`) or definition.
+    /// A `control` type declaration (then its body is `None`) or definition.
     Control(ControlDecl),
-    /// `package P<T>(…);`
+    /// A package type: `package P<T>(…);`
     Package {
         name: Ident,
         type_params: Vec<Ident>,
         params: Vec<Param>,
     },
-    /// `typedef T x;`
+    /// A type alias: `typedef T x;`
     Typedef { ty: TypeOrDecl, name: Ident },
-    /// `type T x;`
+    /// A new type: `type T x;`
     NewType { ty: Type, name: Ident },
-    /// `header`, `struct`, `header_union`.
+    /// A `header`, `struct` or `header_union` type.
     Struct {
         kind: StructKind,
         name: Ident,
         type_params: Vec<Ident>,
         fields: Vec<Field>,
     },
-    /// `enum E { … }` or `enum bit<8> E { A = 1 }`.
+    /// An enum type: `enum E { … }` or `enum bit<8> E { A = 1 }`
     Enum {
         repr: Option<Type>,
         name: Ident,
         members: Vec<EnumMember>,
     },
-    /// `error { … }`
+    /// Error constants: `error { … }`
     Error(Vec<Ident>),
-    /// `match_kind { … }`
+    /// Match kinds: `match_kind { … }`
     MatchKind(Vec<Ident>),
-    /// `table t { … }`
+    /// A table: `table t { … }`
     Table(TableDecl),
-    /// `value_set<T>(n) x;`
+    /// A parser value set: `value_set<T>(n) x;`
     ValueSet { ty: Type, size: Expr, name: Ident },
 }
 
-/// The type in a `typedef`: a type, or a derived type declared in place.
+/// The aliased type in a `typedef`: a type, or a derived type declared in place.
 #[derive(Debug, Clone)]
 pub enum TypeOrDecl {
-    /// A type.
+    /// A type that is declared elsewhere or built in.
     Type(Type),
-    /// A declaration in place (`typedef struct {…} x` is not P4, but `typedef enum …` is in the grammar).
+    /// A derived type declared in the `typedef` (`typedef struct {…} x` is not P4, but `typedef enum …` is in the grammar).
     Decl(Box<Decl>),
 }
 
-/// The kind of a derived type.
+/// Kind of a derived type with fields: struct, header or header union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructKind {
-    /// `struct`
+    /// A `struct` type.
     Struct,
-    /// `header`
+    /// A `header` type.
     Header,
-    /// `header_union`
+    /// A `header_union` type.
     Union,
 }
 
-/// A field.
+/// A field of a struct, header or header union.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// Annotations.
+    /// Annotations before the field.
     pub annotations: Vec<Annotation>,
-    /// Type.
+    /// Type of the field.
     pub ty: Type,
-    /// Name.
+    /// Name of the field.
     pub name: Ident,
 }
 
 /// A member of an enum.
 #[derive(Debug, Clone)]
 pub struct EnumMember {
-    /// Name.
+    /// Name of the enum member.
     pub name: Ident,
-    /// Value, for an enum with a representation.
+    /// Value of the enum member, written in an enum with a representation (`enum bit<8> E`); else `None`.
     pub value: Option<Expr>,
 }
 
-/// `R f<T>(…)`.
+/// Prototype of a function or method: `R f<T>(…)`
 #[derive(Debug, Clone)]
 pub struct FunctionProto {
     /// Return type; `None` for a constructor in an extern.
     pub ret: Option<Type>,
-    /// Name.
+    /// Name of the function or method.
     pub name: Ident,
-    /// Type parameters.
+    /// Names of the type parameters.
     pub type_params: Vec<Ident>,
-    /// Parameters.
+    /// Run-time parameters, in order.
     pub params: Vec<Param>,
 }
 
 /// A method or constructor of an extern.
 #[derive(Debug, Clone)]
 pub struct Method {
-    /// Annotations.
+    /// Annotations before the method.
     pub annotations: Vec<Annotation>,
-    /// `abstract`.
+    /// Whether the method is declared `abstract`.
     pub is_abstract: bool,
-    /// Prototype; a constructor has no return type and the extern's name.
+    /// Prototype of the method; a constructor has no return type and the extern's name.
     pub proto: FunctionProto,
-    /// Source span.
+    /// Source span of the method's declaration.
     pub span: Span,
 }
 
 /// Direction of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Direction {
-    /// No direction written.
+    /// No direction is written before the parameter.
     #[default]
     None,
-    /// `in`
+    /// `in`: read by the callee.
     In,
-    /// `out`
+    /// `out`: written by the callee.
     Out,
-    /// `inout`
+    /// `inout`: read and written by the callee.
     InOut,
 }
 
-/// A parameter.
+/// A parameter of a function, method, action, parser, control or package.
 #[derive(Debug, Clone)]
 pub struct Param {
-    /// Annotations (`@optional`).
+    /// Annotations before the parameter, such as `@optional`.
     pub annotations: Vec<Annotation>,
-    /// Direction.
+    /// Direction of the parameter.
     pub direction: Direction,
-    /// Type.
+    /// Type of the parameter.
     pub ty: Type,
-    /// Name.
+    /// Name of the parameter.
     pub name: Ident,
-    /// Default value.
+    /// Default value of the parameter; `None` if none is written.
     pub default: Option<Expr>,
-    /// Source span.
+    /// Source span of the parameter.
     pub span: Span,
 }

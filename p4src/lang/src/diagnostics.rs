@@ -1,4 +1,4 @@
-//! Errors and warnings with source positions: collected in a [`Sink`], returned as [`Diagnostics`].
+//! Errors and warnings of the P4 compiler, with source positions: collected in a [`Sink`], returned as [`Diagnostics`].
 
 use crate::limits::LIMITS;
 use crate::source::{SourceMap, Span, visible};
@@ -6,28 +6,28 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::sync::Arc;
 
-/// Severity of a diagnostic.
+/// Severity of a diagnostic: error or warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The compilation fails.
+    /// An error: the compilation fails.
     Error,
-    /// The program is still accepted.
+    /// A warning: the program is still accepted.
     Warning,
 }
 
-/// Kind of fault. Callers match on this code, never on the text.
+/// Kind of error or warning. Callers match on this code, never on the message text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Code {
     /// A file that cannot be found, or files that include each other.
     Include,
-    /// `#error`.
+    /// A `#error` directive in the program.
     ErrorDirective,
-    /// A malformed or misplaced directive.
+    /// A malformed or misplaced preprocessor directive.
     Directive,
     /// A malformed macro or macro call.
     Macro,
-    /// A limit is exceeded: size, nesting, expansion.
+    /// A limit of the compiler is exceeded: size, nesting, macro expansion.
     Limit,
     /// A malformed token.
     Token,
@@ -39,24 +39,24 @@ pub enum Code {
     Duplicate,
     /// Types that do not match.
     Type,
-    /// An expression that must be a compile-time constant and is not, or a constant out of range.
+    /// An expression that must be a compile-time constant and is not one, or a constant out of range.
     Constant,
     /// A construct at a position where P4 does not allow it.
     Placement,
-    /// A recursion or cycle.
+    /// A recursion of calls, or a cycle of declarations.
     Cycle,
-    /// A rule of the architecture is broken.
+    /// The program breaks a rule of its architecture (PSA, v1model, TNA).
     Architecture,
     /// Legal P4 that this compiler does not support.
     Unsupported,
-    /// Declared but not used, or without effect.
+    /// An item that is declared but not used, or code without effect.
     Unused,
-    /// Suspicious code.
+    /// Legal code that is probably a mistake.
     Lint,
 }
 
 impl Code {
-    /// All kinds.
+    /// All diagnostic codes.
     pub const ALL: &[Code] = &[
         Code::Include,
         Code::ErrorDirective,
@@ -77,7 +77,7 @@ impl Code {
         Code::Lint,
     ];
 
-    /// The code as printed: `error[syntax]: …`.
+    /// The diagnostic code as printed between brackets: `syntax` in `error[syntax]: …`.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Include => "include",
@@ -101,34 +101,34 @@ impl Code {
     }
 }
 
-/// A second position that explains the first.
+/// A further source position that helps to explain a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Source span.
+    /// Source span that the label points to.
     pub span: Span,
-    /// Explanation shown at the span.
+    /// Explanation shown at the label's span.
     pub text: String,
 }
 
-/// One error or warning.
+/// One error or warning of the compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Severity.
+    /// Whether the diagnostic is an error or a warning.
     pub severity: Severity,
-    /// Kind of fault.
+    /// Kind of error or warning.
     pub code: Code,
-    /// One sentence, lower case, no full stop.
+    /// The message: one sentence, lower case, no full stop.
     pub message: String,
-    /// Position of the fault.
+    /// Source span at which the error or warning is reported.
     pub span: Span,
-    /// Further positions with explanations.
+    /// Further source positions with explanations.
     pub labels: Vec<Label>,
-    /// Advice on how to fix the fault.
+    /// Advice on how to fix the problem; `None` if there is no advice.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// Creates an error.
+    /// Creates an error diagnostic without labels or hint.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
@@ -140,7 +140,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates a warning.
+    /// Creates a warning diagnostic without labels or hint.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Warning,
@@ -148,7 +148,7 @@ impl Diagnostic {
         }
     }
 
-    /// Adds a label at a further position.
+    /// Adds a label: an explanation at a further source position.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label {
@@ -158,7 +158,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds advice.
+    /// Adds advice on how to fix the problem.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Diagnostic {
         self.hint = Some(text.into());
@@ -166,7 +166,7 @@ impl Diagnostic {
     }
 }
 
-/// Collects diagnostics, up to `Limits::diagnostics` of each severity.
+/// Collects diagnostics: keeps up to `Limits::diagnostics` of each severity, and only counts further ones.
 #[derive(Debug, Default)]
 pub struct Sink {
     errors: Vec<Diagnostic>,
@@ -180,7 +180,7 @@ impl Sink {
         Sink::default()
     }
 
-    /// Keeps a diagnostic. Drops it if the previous one has the same severity, code and span.
+    /// Keeps a diagnostic, or drops it if the previous diagnostic has the same severity, code and span.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let kept = match diagnostic.severity {
             Severity::Error => &mut self.errors,
@@ -199,17 +199,17 @@ impl Sink {
         }
     }
 
-    /// Adds an error.
+    /// Adds an error diagnostic to the sink.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::error(code, span, message));
     }
 
-    /// Adds a warning.
+    /// Adds a warning diagnostic to the sink.
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::warning(code, span, message));
     }
 
-    /// Adds all diagnostics of another sink.
+    /// Moves all diagnostics of another sink into this sink.
     pub fn append(&mut self, other: Sink) {
         for diagnostic in other.errors.into_iter().chain(other.warnings) {
             self.push(diagnostic);
@@ -217,22 +217,22 @@ impl Sink {
         self.suppressed += other.suppressed;
     }
 
-    /// Whether an error was kept.
+    /// Whether the sink holds an error.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// Number of errors kept.
+    /// Number of errors in the sink, without dropped ones.
     pub fn error_count(&self) -> usize {
         self.errors.len()
     }
 
-    /// Whether the sink drops further errors: the caller should stop.
+    /// Whether the sink is full and drops further errors: the compiler phase that reports to it should stop.
     pub fn is_full(&self) -> bool {
         self.errors.len() >= LIMITS.diagnostics
     }
 
-    /// Returns errors and warnings together, in source order.
+    /// Returns the sink's errors and warnings together, sorted by source position.
     pub fn finish(self, source: Arc<SourceMap>) -> Diagnostics {
         let mut list = self.errors;
         list.extend(self.warnings);
@@ -248,11 +248,11 @@ impl Sink {
 /// The diagnostics of a compilation, in source order, with the source that they refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
-    /// The diagnostics in source order.
+    /// Errors and warnings, in source order.
     pub list: Vec<Diagnostic>,
-    /// Number of diagnostics beyond the limit, which were dropped.
+    /// Number of diagnostics that were dropped because of the limit on each severity.
     pub suppressed: usize,
-    /// The source.
+    /// The source to which the spans of the diagnostics refer.
     pub source: Arc<SourceMap>,
 }
 
@@ -262,7 +262,7 @@ impl Diagnostics {
         self.list.is_empty()
     }
 
-    /// Whether there is an error.
+    /// Whether an error is among the diagnostics.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|d| d.severity == Severity::Error)
     }
@@ -272,7 +272,7 @@ impl Diagnostics {
         self.list.iter().filter(|d| d.severity == Severity::Error)
     }
 
-    /// Formats one line per diagnostic: `file:line:column: error[code]: message`.
+    /// Formats each diagnostic as one line: `file:line:column: error[code]: message`.
     pub fn short(&self) -> String {
         let mut out = String::new();
         for d in &self.list {
@@ -290,7 +290,7 @@ impl Diagnostics {
         out
     }
 
-    /// Formats the diagnostics with source excerpts, for a person.
+    /// Formats the diagnostics with source excerpts for a terminal; `coloured` adds color escapes.
     pub fn render(&self, coloured: bool) -> String {
         let renderer = if coloured {
             Renderer::styled()
@@ -363,19 +363,19 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The line of a span as the user wrote it, cut to `MAX_EXCERPT` bytes.
+/// A source line that a diagnostic shows, as the user wrote it, cut to `MAX_EXCERPT` bytes around the span.
 struct Excerpt<'s> {
     source: &'s SourceMap,
-    /// Index into `SourceMap::lines`.
+    /// Index of the line in `SourceMap::lines`.
     index: usize,
     text: &'s str,
-    /// Byte of the written line at which `text` begins.
+    /// Byte offset in the uncut line at which the excerpt `text` begins.
     from: usize,
     path: String,
     line: usize,
 }
 
-/// Longest excerpt of a line, in bytes.
+/// Maximum length of a source line that a diagnostic shows, in bytes; a longer line is cut.
 const MAX_EXCERPT: usize = 400;
 
 impl<'s> Excerpt<'s> {
@@ -421,10 +421,10 @@ impl<'s> Excerpt<'s> {
     }
 }
 
-/// Longest expansion that a message shows, in characters.
+/// Maximum length of a macro expansion in a message, in characters.
 const MAX_EXPANSION: usize = 80;
 
-/// A note with the text that replaced the macro call in which the span starts.
+/// A note with the text that replaced a macro call; `None` if the span does not start in such a replacement.
 fn expansion(source: &SourceMap, span: Span) -> Option<String> {
     let text = source.expansion_of(span)?;
     let text = visible(text);

@@ -1,4 +1,4 @@
-//! Formats a source file: indentation, spaces, empty lines. Line breaks, comments and directives stay where they are.
+//! Formats a P4 source file: indentation, spaces, empty lines. Line breaks, comments and directives stay where they are.
 //!
 //! The formatter works on the tokens of one file as written, before preprocessing, so it also formats parts of programs. It
 //! indents a line that begins a statement by four columns for each open brace; a continuation line keeps its distance from the
@@ -21,7 +21,7 @@ const INDENT: usize = 4;
 /// Columns between tab stops, as in terminals.
 const TAB: usize = 8;
 
-/// Formats a program. Fails if the text cannot be split into tokens.
+/// Formats the P4 source `text`. Fails if the text cannot be split into tokens; `path` names the file in errors.
 pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     let text = unix(text);
     let directives = directives(&text);
@@ -56,7 +56,7 @@ pub fn format(path: &str, text: &str) -> Result<String, Diagnostics> {
     Ok(out)
 }
 
-/// The text with Unix line ends.
+/// The text with line ends `\n` in place of `\r\n`.
 fn unix(text: &str) -> String {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let whole = lines.len() - 1;
@@ -66,7 +66,7 @@ fn unix(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The byte ranges of directives, including lines that a backslash or an open comment joins to them.
+/// Byte ranges of the preprocessor directives, with the lines that a backslash or an open comment joins to them.
 fn directives(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -80,7 +80,7 @@ fn directives(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The text with directives blanked; all offsets stay the same.
+/// The source text with its preprocessor directives replaced by blanks, so that all byte offsets stay the same.
 fn without(directives: &[Range<usize>], text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for directive in directives {
@@ -94,7 +94,7 @@ fn without(directives: &[Range<usize>], text: &str) -> String {
     out
 }
 
-/// The column, from 0, at which a line's text begins.
+/// The column, from 0, of a line's first character that is not white space; tabs count up to the next tab stop.
 fn column(line: &str) -> usize {
     let blank = line.len() - line.trim_start().len();
     line[..blank].chars().fold(0, |at, c| match c {
@@ -103,16 +103,16 @@ fn column(line: &str) -> usize {
     })
 }
 
-/// A comment that continues on the next line.
+/// Kind of a source comment that continues on the next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comment {
-    /// `/* …`
+    /// A block comment, `/* …`, that is not closed yet.
     Block,
-    /// `// … \`
+    /// A line comment that a backslash continues: `// … \`
     Line,
 }
 
-/// The comment that is open at the end of the line; `open` is the one that was open at its start.
+/// The comment that is open at the end of the source line; `open` is the comment that was open at its start.
 fn left_open(line: &str, mut open: Option<Comment>) -> Option<Comment> {
     let goes_on = || is_continued(line).then_some(Comment::Line);
     let mut rest = line;
@@ -144,7 +144,7 @@ fn left_open(line: &str, mut open: Option<Comment>) -> Option<Comment> {
     }
 }
 
-/// A line of a directive.
+/// Position of a source line in a preprocessor directive: its first line, or a continuation of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Directive {
     First,
@@ -154,12 +154,12 @@ enum Directive {
 #[derive(Default)]
 struct Writer<'t> {
     text: &'t str,
-    /// Ranges of the directives, in order.
+    /// Byte ranges of the preprocessor directives, in order.
     directives: &'t [Range<usize>],
     out: String,
-    /// Open brackets.
+    /// Open brackets at the current position, the innermost last.
     open: Vec<Tok>,
-    /// Column of the line on which the statement began: before and after formatting.
+    /// Column (from 0) of the line on which the current statement began: before formatting, and after it.
     anchor: (usize, usize),
 }
 
@@ -176,7 +176,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the gap between two tokens: spaces, line ends, comments, directives.
+    /// Writes the formatted gap between two tokens: spaces, line ends, comments, directives.
     fn gap(
         &mut self,
         from: usize,
@@ -266,7 +266,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the line that begins at `line` belongs to a directive.
+    /// The directive line that begins at byte `line`: a first or a continued line; `None` if no directive contains the line.
     fn directive(&self, line: usize) -> Option<Directive> {
         let n = self.directives.partition_point(|d| d.end <= line);
         let found = self.directives.get(n).filter(|d| d.start <= line)?;
@@ -276,7 +276,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Whether an operand precedes `a`; if not, a minus at `a` is a sign.
+    /// Whether an operand precedes the token `a`; if not, a minus at `a` is a sign.
     fn before(&self, a: Token) -> bool {
         let head = self.text[..a.span.start as usize].trim_end();
         head.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ')' | ']' | '}'))
@@ -294,7 +294,7 @@ impl Writer<'_> {
         kinds != [a.kind, b.kind, Tok::Eof]
     }
 
-    /// Ends the line. Keeps at most one empty line, and none after an opening or before a closing brace.
+    /// Ends the output line. Keeps at most one empty line, and none after an opening or before a closing brace.
     fn newline(&mut self, blank: usize, before: Option<Token>, next: Option<Token>, started: bool) {
         if !started {
             return;
@@ -312,7 +312,7 @@ impl Writer<'_> {
         self.open.iter().filter(|t| **t == Tok::LBrace).count()
     }
 
-    /// Whether a line after `before` begins a statement or another item.
+    /// Whether a line after the token `before` begins a statement or list item; if not, it continues one.
     fn fresh(&self, before: Option<Token>) -> bool {
         let inside = self.open.last().copied();
         match before.map(|t| t.kind) {
@@ -350,7 +350,7 @@ impl Writer<'_> {
     }
 }
 
-/// The space between two tokens on one line; `operand`: an operand precedes `a`, so a minus at `a` is a binary operator.
+/// The space to write between tokens `a` and `b` on one line; `operand`: an operand precedes `a`, so a minus at `a` is binary.
 fn between(
     (a, a_role): (Token, Role),
     (b, b_role): (Token, Role),

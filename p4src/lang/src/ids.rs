@@ -6,46 +6,46 @@
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kind of an object: P4Runtime's `P4Ids.Prefix`.
+/// The kind of a P4Info object, which is the upper 8 bits of its id: P4Runtime's `P4Ids.Prefix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Prefix {
-    /// Action.
+    /// An action.
     Action = 0x01,
-    /// Table.
+    /// A table.
     Table = 0x02,
-    /// Parser value set.
+    /// A parser value set.
     ValueSet = 0x03,
-    /// Header of packets to or from the controller.
+    /// A header of packets to or from the controller.
     ControllerHeader = 0x04,
-    /// Action profile or selector.
+    /// An action profile or action selector.
     ActionProfile = 0x11,
-    /// Indirect counter.
+    /// An indirect counter: an array of cells.
     Counter = 0x12,
-    /// Direct counter.
+    /// A direct counter: one cell per table entry.
     DirectCounter = 0x13,
-    /// Indirect meter.
+    /// An indirect meter: an array of cells.
     Meter = 0x14,
-    /// Direct meter.
+    /// A direct meter: one cell per table entry.
     DirectMeter = 0x15,
-    /// Register.
+    /// A register array.
     Register = 0x16,
-    /// Digest.
+    /// A digest: messages to the controller.
     Digest = 0x17,
 }
 
-/// Why an `@id` was rejected.
+/// Why an `@id` annotation was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// The upper 8 bits are the prefix of another kind of object.
+    /// The upper 8 bits of the id are the prefix of another kind of P4Info object.
     #[error("the upper 8 bits of this @id denote another kind of object")]
     Prefix,
-    /// Another object already has this id.
+    /// Another object of the program already has this id.
     #[error("more than one object has this @id")]
     Taken,
 }
 
-/// Jenkins' one-at-a-time hash.
+/// Jenkins' one-at-a-time hash, from which p4c computes ids.
 pub fn jenkins(text: &str) -> u32 {
     let mut hash = 0u32;
     for byte in text.bytes() {
@@ -58,7 +58,7 @@ pub fn jenkins(text: &str) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// The objects of a program before `number` gives them ids.
+/// Names of a program's objects, to which [`Names::number`] gives P4Info ids and aliases.
 #[derive(Debug, Default)]
 pub struct Names {
     names: BTreeMap<(Prefix, String), Option<u32>>,
@@ -90,7 +90,7 @@ impl Names {
         result
     }
 
-    /// Gives an id to each object that has none, and an alias to each object.
+    /// Gives a P4Info id to each object without `@id`, and an alias to each object.
     pub fn number(self) -> Ids {
         let Names { names, mut taken } = self;
         let mut ids: HashMap<(Prefix, String), u32> = HashMap::new();
@@ -114,7 +114,7 @@ impl Names {
     }
 }
 
-/// Ids and aliases of all objects of a program.
+/// P4Info ids and aliases of all objects of a program.
 #[derive(Debug, Default)]
 pub struct Ids {
     ids: HashMap<(Prefix, String), u32>,
@@ -122,7 +122,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The id of an object; 0 if there is none of this kind and name.
+    /// The P4Info id of an object; 0 if the program has no object of this kind and name.
     pub fn id(&self, prefix: Prefix, name: &str) -> u32 {
         self.ids
             .get(&(prefix, name.to_owned()))
@@ -130,7 +130,7 @@ impl Ids {
             .unwrap_or(0)
     }
 
-    /// The shortest suffix of the name, in whole components, that no other name has.
+    /// The object's alias: the shortest suffix of its name, in whole components, that no other object's name has.
     pub fn alias(&self, name: &str) -> String {
         self.aliases
             .get(name)

@@ -33,40 +33,40 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Index into [`Program::types`].
+    /// Index of a struct, header or union in [`Program::types`].
     TypeId,
-    /// Index into [`Program::enums`].
+    /// Index of an enum in [`Program::enums`].
     EnumId,
-    /// Index into [`Program::externs`].
+    /// Index of an extern instance in [`Program::externs`].
     ExternId,
-    /// Index into [`Program::parsers`].
+    /// Index of a parser instance in [`Program::parsers`].
     ParserId,
-    /// Index into [`Program::controls`].
+    /// Index of a control instance in [`Program::controls`].
     ControlId,
-    /// Index into [`Program::functions`].
+    /// Index of a function in [`Program::functions`].
     FunctionId,
-    /// Index into a unit's `vars`.
+    /// Index of a variable in the `vars` of its parser, control or function.
     VarId,
-    /// Index into a [`Control::actions`].
+    /// Index of an action in its control's [`Control::actions`].
     ActionId,
-    /// Index into a [`Control::tables`].
+    /// Index of a table in its control's [`Control::tables`].
     TableId,
-    /// Index into a [`Parser::states`].
+    /// Index of a state in its parser's [`Parser::states`].
     StateId,
-    /// Index into a [`Parser::value_sets`].
+    /// Index of a value set in its parser's [`Parser::value_sets`].
     ValueSetId,
 }
 
-/// A whole program.
+/// A whole checked P4 program.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The architecture, recognized by the package type of `main`.
+    /// The program's architecture, recognized by the package type of `main`.
     pub arch: Arch,
-    /// Headers, structs, unions.
+    /// Struct, header and header union types.
     pub types: Vec<StructType>,
     /// Enums without a representation, in declaration order (an enum with a representation is its `bit<W>` in the IR).
     pub enums: Vec<EnumType>,
-    /// The `type T x;` declarations, in declaration order.
+    /// New types (`type T x;`), in declaration order.
     pub new_types: Vec<NewType>,
     /// Enums with a representation, in declaration order.
     pub ser_enums: Vec<SerEnum>,
@@ -74,13 +74,13 @@ pub struct Program {
     pub errors: Vec<String>,
     /// Extern instances, in order of instantiation.
     pub externs: Vec<ExternInstance>,
-    /// Parser instances.
+    /// Parser instances, in order of instantiation.
     pub parsers: Vec<Parser>,
-    /// Control instances (deparsers too).
+    /// Control instances in order of instantiation, with the deparsers.
     pub controls: Vec<Control>,
-    /// Functions in use.
+    /// Functions that the program calls; a generic function once per list of type arguments.
     pub functions: Vec<Function>,
-    /// The package instance `main`.
+    /// The package instance `main`: the root of the program.
     pub main: Package,
     /// Maps spans to file, line and column.
     pub source: Arc<SourceMap>,
@@ -89,40 +89,40 @@ pub struct Program {
 /// The architecture for which a program is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arch {
-    /// `PSA_Switch`
+    /// PSA, whose package type is `PSA_Switch`.
     Psa,
-    /// `V1Switch`
+    /// v1model, whose package type is `V1Switch`.
     V1model,
-    /// `Switch`, `Pipeline` of TNA
+    /// TNA (Tofino), whose package types are `Switch` and `Pipeline`.
     Tna,
-    /// `Switch`, `Pipeline` of T2NA, for Tofino 2
+    /// T2NA (Tofino 2), whose package types have the same names as TNA's.
     T2na,
-    /// Another package type: the program is checked, but cannot run.
+    /// An architecture with another package type: the program is checked, but cannot run.
     Other(String),
 }
 
-/// A run-time type.
+/// The type of a value at run time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// `void`
+    /// `void`: the result type of a call without a result.
     Void,
-    /// `bool`
+    /// The type `bool`.
     Bool,
-    /// `bit<W>`; also enums with a representation, new types and type aliases.
+    /// `bit<W>`, with its width; also enums with a representation, new types and type aliases.
     Bit(u32),
-    /// `int<W>`, two's complement.
+    /// `int<W>`, in two's complement, with its width in bits.
     Int(u32),
     /// `varbit<W>`: at most W bits.
     Varbit(u32),
-    /// `error`
+    /// `error`; a value is the index into [`Program::errors`].
     Error,
     /// Enum without a representation; a value is the member's index.
     Enum(EnumId),
-    /// Struct, header or union.
+    /// Struct, header or header union.
     Struct(TypeId),
-    /// Header stack (or stack of unions).
+    /// Header stack, or stack of unions: the element type and the number of elements.
     Stack(TypeId, u32),
-    /// `tuple<…>`, and lists passed to externs.
+    /// Tuple type `tuple<…>`, also the type of a list passed to an extern.
     Tuple(Vec<Type>),
     /// `string`, known at compile time.
     String,
@@ -130,88 +130,88 @@ pub enum Type {
     Extern(String),
 }
 
-/// Header, struct, union.
+/// A struct, header or header union type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructType {
-    /// Name; for a specialization of a generic type, with its type arguments.
+    /// Name of the type; for an instance of a generic type, with its type arguments.
     pub name: String,
-    /// Header, struct or union.
+    /// Whether the type is a struct, header or header union.
     pub kind: crate::ast::StructKind,
-    /// Fields in order.
+    /// Fields of the type, in order.
     pub fields: Vec<FieldType>,
-    /// Annotations as written (`controller_header("packet_in")`).
+    /// Annotations of the type as written, such as `controller_header("packet_in")`.
     pub annotations: Vec<Annotation>,
 }
 
-/// A field.
+/// A field of a struct, header or header union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldType {
-    /// Name.
+    /// Name of the field.
     pub name: String,
-    /// Type.
+    /// Run-time type of the field.
     pub ty: Type,
-    /// The type as declared.
+    /// Type of the field under the name that the source gives it.
     pub declared: Declared,
-    /// Annotations.
+    /// Annotations of the field.
     pub annotations: Vec<Annotation>,
 }
 
 /// An enum without a representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnumType {
-    /// Name.
+    /// Name of the enum.
     pub name: String,
-    /// Members.
+    /// Names of the enum's members; a member's index is its run-time value.
     pub members: Vec<String>,
 }
 
 /// An annotation: its name, its body's text (`""` without a body), and the literals in its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
-    /// Name without `@`.
+    /// Name of the annotation, without `@`.
     pub name: String,
-    /// The text between the brackets as written, white space folded.
+    /// Text between the annotation's brackets as written, with white space folded; `""` without a body.
     pub text: String,
-    /// Literals of the body.
+    /// Literals of an unstructured body that consists only of literals and commas; else empty.
     pub literals: Vec<crate::ast::Literal>,
-    /// The body between brackets `[ ]`, evaluated.
+    /// The evaluated body of a structured annotation, `@name[…]`; `None` for other annotations.
     pub structured: Option<Structured>,
 }
 
 /// An extern object created by an instantiation.
 #[derive(Debug, Clone)]
 pub struct ExternInstance {
-    /// Fully qualified name.
+    /// Fully qualified name of the instance.
     pub name: String,
-    /// Kind of extern object.
+    /// Kind of extern object, such as register or counter.
     pub kind: ExternKind,
-    /// Its type's name in the program: `Register`, `RegisterAction2`, `counter`, …
+    /// Name of the extern type in the program: `Register`, `RegisterAction2`, `counter`, …
     pub type_name: String,
-    /// Type arguments, given or inferred.
+    /// Type arguments of the instance, as written or inferred.
     pub type_args: Vec<Type>,
-    /// The type arguments as declared.
+    /// Type arguments of the instance, under the names that the source gives them.
     pub declared_args: Vec<Declared>,
-    /// Constructor arguments with their parameter names.
+    /// Constructor arguments: (parameter name, value).
     pub args: Vec<(String, Const)>,
-    /// Implementations of abstract methods: in its owner, or in each control that calls a top-level object.
+    /// Implementations of abstract methods: one in the owner, or for a top-level object, one in each control that calls it.
     pub methods: Vec<MethodBody>,
     /// The control that contains the instance; `None` outside a control.
     pub owner: Option<ControlId>,
-    /// Annotations.
+    /// Annotations of the instantiation.
     pub annotations: Vec<Annotation>,
     /// Span of the instantiation.
     pub span: Span,
 }
 
-/// The implementation of an abstract method.
+/// The implementation of an extern object's abstract method, lowered to an action.
 #[derive(Debug, Clone)]
 pub struct MethodBody {
-    /// The implemented method.
+    /// The abstract method that is implemented.
     pub method: Method,
-    /// The control that holds the body: the one whose calls reach it.
+    /// The control that holds the action: the control whose calls execute the method.
     pub control: ControlId,
-    /// The action of `control` that holds the body. It has the method's parameters, all directional; a return value is an
-    /// extra last `out` parameter.
+    /// The action of `control` with the method's body and parameters, all directional; a return value is a last `out`
+    /// parameter.
     pub action: ActionId,
 }
 
@@ -220,51 +220,51 @@ pub struct MethodBody {
 pub enum Const {
     /// A `bit<W>` or `int<W>` value: two's complement, cut to the width. For `int` without a width see `Integer`.
     Bits {
-        /// Bit pattern.
+        /// Bit pattern of the value.
         value: BigUint,
-        /// `Bit` or `Int`.
+        /// Type of the value: `Bit` or `Int`.
         ty: Type,
     },
     /// Arbitrary-precision integer (table sizes and the like).
     Integer(num_bigint::BigInt),
-    /// `true`, `false`
+    /// A `bool` constant.
     Bool(bool),
-    /// Enum member: the enum and the member's index.
+    /// A member of an enum: (the enum, index of the member).
     Enum(EnumId, u32),
-    /// Error member: its index into `Program::errors`.
+    /// A member of `error`: index into `Program::errors`.
     Error(u32),
-    /// String.
+    /// A `string` constant.
     Str(String),
-    /// Another extern instance.
+    /// Reference to an extern instance.
     Extern(ExternId),
-    /// List or tuple.
+    /// List or tuple, with its elements in order.
     Tuple(Vec<Const>),
 }
 
-/// `main`, or a package passed to it as an argument.
+/// An instance of a package: `main`, or a package passed to it as an argument.
 #[derive(Debug, Clone)]
 pub struct Package {
-    /// `PSA_Switch`, `V1Switch`, `Pipeline`…
+    /// Name of the package type: `PSA_Switch`, `V1Switch`, `Pipeline`…
     pub type_name: String,
-    /// Instance name (`main`, `ip`).
+    /// Name of the package instance (`main`, `ip`).
     pub name: String,
-    /// Arguments with their parameter names.
+    /// Arguments of the package: (parameter name, argument).
     pub args: Vec<(String, PackageArg)>,
-    /// Annotations of the instance.
+    /// Annotations of the package instance.
     pub annotations: Vec<Annotation>,
 }
 
-/// An argument of a package.
+/// An argument of a package instance.
 #[derive(Debug, Clone)]
 pub enum PackageArg {
-    /// A parser.
+    /// A parser instance.
     Parser(ParserId),
-    /// A control or deparser.
+    /// A control instance, which may be a deparser.
     Control(ControlId),
-    /// A package.
+    /// A package instance, such as a TNA pipeline.
     Package(Box<Package>),
-    /// An extern object.
+    /// An extern object instance.
     Extern(ExternId),
-    /// A value.
+    /// A compile-time value.
     Const(Const),
 }

@@ -1,4 +1,4 @@
-//! Splits text into tokens. `>>` is two adjacent `>`, so `list<bit<8>>` needs no special case (P4_16 1.2.5, appendix H).
+//! Splits P4 text into tokens. `>>` is two adjacent `>`, so `list<bit<8>>` needs no special case (P4_16 1.2.5, appendix H).
 
 use crate::diagnostics::{Code, Sink};
 use crate::limits::LIMITS;
@@ -9,9 +9,9 @@ use num_bigint::BigInt;
 /// A token and its span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
-    /// Kind of token.
+    /// Kind of the token.
     pub kind: Tok,
-    /// Source span.
+    /// Source span of the token.
     pub span: Span,
 }
 
@@ -22,22 +22,22 @@ macro_rules! tokens {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
         pub enum Tok {
-            /// A name.
+            /// A name that is not a reserved word.
             Ident,
-            /// An integer literal.
+            /// An integer literal with optional width: `5`, `8w0xFF`.
             Int,
-            /// A string literal.
+            /// A string literal, with its quotes.
             Str,
-            /// A character outside of P4's tokens, which may occur in an annotation.
+            /// A character that P4's tokens do not contain; allowed only inside an annotation.
             Unknown,
-            /// End of input, after the last token.
+            /// The end of the input, which is the last token.
             Eof,
             $($kw,)*
             $($sym,)*
         }
 
         impl Tok {
-            /// The name of this kind in error messages.
+            /// The name of this token kind in error messages.
             pub fn describe(self) -> &'static str {
                 match self {
                     Tok::Ident => "a name",
@@ -50,13 +50,13 @@ macro_rules! tokens {
                 }
             }
 
-            /// Whether this kind is a reserved word.
+            /// Whether this token kind is a reserved word.
             pub fn is_keyword(self) -> bool {
                 matches!(self, $(Tok::$kw)|*)
             }
         }
 
-        /// Whether a word is reserved and cannot be a name.
+        /// Whether a word is reserved, so that it cannot be a name in a P4 program.
         pub fn is_reserved(word: &str) -> bool {
             keyword(word).is_keyword()
         }
@@ -68,7 +68,7 @@ macro_rules! tokens {
             }
         }
 
-        /// Symbols; of two with a common prefix, the longer comes first.
+        /// Symbols such as `<` and `<=`, with their token kinds; of two symbols with a common prefix, the longer comes first.
         const SYMBOLS: &[(&str, Tok)] = &[$(($sym_text, Tok::$sym),)*];
     };
 }
@@ -174,15 +174,15 @@ tokens! {
 /// A parsed integer literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntLiteral {
-    /// Value as written, not truncated to the width.
+    /// Value of the literal as written, not truncated to its width.
     pub value: BigInt,
-    /// Width in bits, from a prefix such as `8w` or `8s`; `None` without a prefix.
+    /// Width of the literal in bits, from a prefix such as `8w` or `8s`; `None` without a prefix.
     pub width: Option<u32>,
-    /// Whether the prefix is signed, as in `8s`.
+    /// Whether the literal's width prefix is signed, as in `8s`.
     pub signed: bool,
 }
 
-/// Returns all tokens of a text; the last is `Eof`. Skips comments and white space; errors go to the sink.
+/// Returns all tokens of a text; the last token is `Eof`. Skips comments and white space; errors go to the sink.
 pub fn lex(text: &str, sink: &mut Sink) -> Vec<Token> {
     let mut lexer = Lexer {
         text,
@@ -252,7 +252,7 @@ impl Lexer<'_, '_> {
         self.sink.error(Code::Token, span, message);
     }
 
-    /// Whether a backslash ends the line here (it remains from a macro).
+    /// Whether a backslash and a line end follow here; the preprocessor can leave such a pair in a macro's replacement.
     fn line_continues(&self) -> bool {
         continuation(self.rest()).is_some()
     }
@@ -282,7 +282,7 @@ impl Lexer<'_, '_> {
         }
     }
 
-    /// Lexes a string, which runs to the next unescaped quote, also across line ends (P4_16 6.4.3.3).
+    /// Lexes a string literal, which extends to the next unescaped quote, also across line ends (P4_16 6.4.3.3).
     fn string(&mut self) {
         let start = self.at;
         self.at += 1;
@@ -319,7 +319,7 @@ impl Lexer<'_, '_> {
     }
 }
 
-/// The value of an integer literal: `[width (w|s)] [0x|0o|0d|0b] digits`, underscores anywhere in the digits.
+/// Parses an integer literal: `[width (w|s)] [0x|0o|0d|0b] digits`, with underscores anywhere in the digits.
 pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
     let (prefix, digits) = split_width(text);
     let (width, signed) = match prefix {
@@ -354,13 +354,13 @@ pub fn parse_int(text: &str) -> Result<IntLiteral, String> {
     })
 }
 
-/// Whether a literal is hexadecimal.
+/// Whether an integer literal is hexadecimal, as `0xff` and `8w0xff` are.
 pub(crate) fn is_hexadecimal(literal: &str) -> bool {
     let (_, digits) = split_width(literal);
     split_radix(digits).0 == 16
 }
 
-/// Splits off the radix prefix: `0xff` → 16, `ff`.
+/// Splits off a literal's radix prefix: `0xff` → 16, `ff`.
 fn split_radix(digits: &str) -> (u32, &str) {
     match digits.get(..2) {
         Some("0x" | "0X") => (16, &digits[2..]),
@@ -371,7 +371,7 @@ fn split_radix(digits: &str) -> (u32, &str) {
     }
 }
 
-/// Splits off the width prefix: `8w5` → (`8`, unsigned), `5`.
+/// Splits off a literal's width prefix: `8w5` → (`8`, unsigned), `5`; `None` without a prefix.
 fn split_width(text: &str) -> (Option<(&str, bool)>, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '_')

@@ -1,4 +1,4 @@
-//! A P4_16 front end: preprocessor, parser, type checker, IR, P4Info.
+//! A P4_16 compiler front end: preprocessor, parser, type checker, intermediate representation (IR), P4Info.
 
 pub mod ast;
 pub mod check;
@@ -28,24 +28,24 @@ pub use preprocess::{Files, Loader, Options, source_text};
 /// A program that was parsed, but not checked.
 #[derive(Debug, Clone)]
 pub struct Parsed {
-    /// The syntax tree.
+    /// The syntax tree of the program.
     pub program: ast::Program,
     /// Maps the tree's spans to file, line and column.
     pub source: Arc<SourceMap>,
-    /// Warnings.
+    /// Warnings of the preprocessor and the parser.
     pub warnings: Diagnostics,
 }
 
 /// A program that was compiled.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// The checked and lowered program, as a target runs it.
+    /// The checked and lowered program: the form that a target executes.
     pub program: ir::Program,
-    /// The objects that the control plane may address.
+    /// The program's objects that the control plane may address.
     pub p4info: p4info::P4Info,
     /// The source as one self-contained file; `#line` markers keep the original positions.
     pub preprocessed: String,
-    /// Warnings.
+    /// Warnings of all compiler phases.
     pub warnings: Diagnostics,
 }
 
@@ -100,7 +100,7 @@ pub fn preprocessed(
     Ok(source.with_line_markers())
 }
 
-/// Returns the tree (`None` if `sink` has errors) and the source to which all spans refer.
+/// Preprocesses and parses `path`. Returns the tree (`None` if `sink` has errors) and the source to which all spans refer.
 fn parse_into(
     loader: &dyn Loader,
     path: &str,

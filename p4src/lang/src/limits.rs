@@ -6,62 +6,61 @@
 /// The limits on a program. There is one set for all users: a program that compiles somewhere compiles everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Nesting of `#include`: each level is a level of recursion.
+    /// Maximum nesting of `#include`: each level is a level of recursion.
     pub include_depth: usize,
-    /// Files read in total: `n` files that include each other twice make 2ⁿ.
+    /// Maximum number of files read in total: `n` files that include each other twice make 2ⁿ.
     pub includes: u32,
-    /// Bytes read, and bytes written by the preprocessor: spans have 32 bits, and later phases take a multiple of this size.
+    /// Maximum bytes that the preprocessor reads, and writes: spans have 32 bits; later phases take a multiple of this size.
     pub source_bytes: usize,
-    /// Bytes that macro expansion writes in total: `n` macros that each name the previous one twice make 2ⁿ.
+    /// Maximum bytes that macro expansion writes in total: `n` macros that each name the previous one twice make 2ⁿ.
     pub expansion_bytes: usize,
-    /// Bytes that macro expansion produces in between: macros may produce much text and leave none of it.
+    /// Maximum bytes of all intermediate macro expansions: macros may produce much text of which nothing remains.
     pub expansion_work: usize,
-    /// Nesting of macro calls in arguments of macro calls: each is a level of recursion.
+    /// Maximum nesting of macro calls in arguments of macro calls: each is a level of recursion.
     pub macro_depth: u32,
-    /// Nesting of an expression in `#if`.
+    /// Maximum nesting of an expression in `#if`.
     pub condition_depth: u32,
-    /// Lines of the preprocessed text: each has an entry that maps it to its file.
+    /// Maximum number of lines of the preprocessed text: each line has an element in the map from lines to files.
     pub lines: usize,
-    /// Tokens of the preprocessed text: each becomes a node of some hundred bytes.
+    /// Maximum number of tokens of the preprocessed text: each token becomes a tree node of some hundred bytes.
     pub tokens: usize,
-    /// Digits of an integer literal: converting a decimal takes time quadratic in its digits.
+    /// Maximum digits of an integer literal: converting a decimal takes time quadratic in its digits.
     pub digits: usize,
-    /// Nesting of brackets, operators and blocks in the syntax tree: every traversal recurses. A chain of `else if`s, or of
-    /// operators without parentheses between them, counts as flat.
+    /// Maximum nesting of brackets, operators and blocks in the syntax tree: every traversal recurses. A chain of `else if`s,
+    /// or of operators without parentheses between them, counts as flat.
     pub nesting: u32,
-    /// Nesting of expressions, types and instances during checking, followed through declarations: a struct of a struct of a
-    /// struct.
+    /// Maximum nesting of expressions, types and instances during checking, followed through declarations (struct of a struct).
     pub expanded_nesting: u32,
-    /// Parsers, controls and extern objects, each: `n` controls with two instances of the previous one make 2ⁿ.
+    /// Maximum number of parsers, of controls and of extern objects: `n` controls, each with two of the previous one, make 2ⁿ.
     pub instances: usize,
-    /// Statements and expressions over all instances; each instance is elaborated separately.
+    /// Maximum number of statements and expressions over all instances; each instance is elaborated separately.
     pub work: u64,
-    /// Structs, headers and unions; a generic one counts once per list of type arguments: `g1<T>` of a `g0<g0<T>>` doubles.
+    /// Maximum number of structs, headers and unions; a generic struct counts once per list of type arguments.
     pub structs: usize,
-    /// Names in a fully expanded type: `typedef`s of tuples of tuples double.
+    /// Maximum number of names in a fully expanded type: `typedef`s of tuples of tuples double.
     pub type_nodes: usize,
-    /// Scalars in a value of one type: structs of structs double.
+    /// Maximum number of scalars in a value of one type: structs of structs double.
     pub type_leaves: u64,
-    /// Nesting of structs, stacks, tuples and new types: every walk from a value to its scalars recurses.
+    /// Maximum nesting of structs, stacks, tuples and new types: every walk from a value to its scalars recurses.
     pub type_nesting: u32,
-    /// Width W of `bit<W>` and `int<W>`, in bits: p4c's own default.
+    /// Maximum width W of `bit<W>` and `int<W>`, in bits: p4c's own default.
     pub width: u32,
-    /// Width W of `varbit<W>`, in bits: the longest payload that IP and UDP can carry.
+    /// Maximum width W of `varbit<W>`, in bits: the longest payload that IP and UDP can carry.
     pub varbit_width: u32,
-    /// Elements of a header stack or array.
+    /// Maximum number of elements of a header stack or array.
     pub stack: u32,
-    /// Bits of an `int` that constant folding produces: products of products double.
+    /// Maximum bits of an `int` that constant folding produces: products of products double.
     pub integer_bits: u64,
-    /// Scalars that one `==` compares: the lowering emits one comparison for each.
+    /// Maximum number of scalars that one `==` compares: the lowering emits one comparison for each scalar.
     pub compared_fields: usize,
-    /// Parts in total that the lowering emits for `==`, default values and constants of composite types: each can be as large
-    /// as its type. A path to a part counts each of its steps.
+    /// Maximum number of expressions, over the whole program, that the lowering writes out for `==`, default values and
+    /// constants of composite types. A path to a field counts each of its steps.
     pub parts: usize,
-    /// Diagnostics shown per severity; further ones are only counted.
+    /// Maximum number of diagnostics shown per severity; further diagnostics are only counted.
     pub diagnostics: usize,
 }
 
-/// The limits.
+/// The limits that the compiler applies to every program.
 pub const LIMITS: Limits = Limits {
     include_depth: 64,
     includes: 4096,

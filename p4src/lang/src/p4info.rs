@@ -20,104 +20,104 @@ pub use build::build;
 pub use types::{DataType, Meaning, Members, NewType, SdnType, SerializableEnum, TypeInfo};
 pub(crate) use walk::applied_tables;
 
-/// Everything that a control plane can address in one program.
+/// The P4Info of a program: everything that a control plane can address in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct P4Info {
     /// Architecture name as p4c prints it: `psa`, `v1model`, `tna`.
     pub arch: String,
     /// Name of the package instance: `main`, unless an annotation changes it.
     pub name: String,
-    /// Tables; like the sections below, in order of declaration.
+    /// Tables, in order of declaration.
     pub tables: Vec<Table>,
-    /// Actions.
+    /// Actions; as in all other sections, in order of declaration.
     pub actions: Vec<Action>,
     /// Action profiles and selectors.
     pub action_profiles: Vec<ActionProfile>,
-    /// Indirect counters.
+    /// Indirect counters: arrays of cells that the program indexes.
     pub counters: Vec<Counter>,
-    /// Direct counters.
+    /// Direct counters: one cell per table entry.
     pub direct_counters: Vec<DirectCounter>,
-    /// Indirect meters.
+    /// Indirect meters: arrays of cells that the program indexes.
     pub meters: Vec<Meter>,
-    /// Direct meters.
+    /// Direct meters: one cell per table entry.
     pub direct_meters: Vec<DirectMeter>,
     /// Controller packet headers (`packet_in`, `packet_out`).
     pub controller_packet_metadata: Vec<ControllerPacketMetadata>,
     /// Parser value sets.
     pub value_sets: Vec<ValueSet>,
-    /// Registers.
+    /// Register arrays.
     pub registers: Vec<Register>,
-    /// Digests.
+    /// Digests: messages to the controller.
     pub digests: Vec<Digest>,
-    /// The program's own description.
+    /// Description of the program, from its annotations.
     pub package: Package,
     /// Definitions of the types that the sections above name.
     pub types: TypeInfo,
 }
 
-/// `@pkginfo(…)`, `@platform_property(…)` and the like before `main`.
+/// Description of a program: `@pkginfo(…)`, `@platform_property(…)` and other annotations before `main`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
-    /// Name.
+    /// Name of the program, from `@pkginfo`; empty if not given.
     pub name: String,
-    /// Version.
+    /// Version of the program, from `@pkginfo`; empty if not given.
     pub version: String,
-    /// Organization.
+    /// Organization that publishes the program, from `@pkginfo`; empty if not given.
     pub organization: String,
-    /// Contact.
+    /// Contact address for the program, from `@pkginfo`; empty if not given.
     pub contact: String,
-    /// URL.
+    /// URL of the program, from `@pkginfo`; empty if not given.
     pub url: String,
-    /// `@brief`
+    /// Short description of the program, from `@brief`; empty if not given.
     pub brief: String,
-    /// `@description`
+    /// Long description of the program, from `@description`; empty if not given.
     pub description: String,
-    /// The other annotations, as text.
+    /// Annotations of the package instance `main` that have no field of their own here, as text.
     pub annotations: Vec<String>,
-    /// Capacities that the target needs.
+    /// Capacities that the program needs, from `@platform_property`; `None` if not given.
     pub platform: Option<Platform>,
 }
 
-/// `@platform_property(…)`; 0 means not given.
+/// Capacities that a program needs, from `@platform_property(…)`; 0 means not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// Multicast groups.
+    /// Number of multicast groups.
     pub multicast_group_table_size: i32,
-    /// Replicas over all groups.
+    /// Number of replicas over all multicast groups.
     pub multicast_group_table_total_replicas: i32,
-    /// Replicas of one group.
+    /// Number of replicas of one multicast group.
     pub multicast_group_table_max_replicas_per_entry: i32,
 }
 
-/// `@name[…]`
+/// A structured annotation: `@name[…]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructuredAnnotation {
-    /// Name without `@`.
+    /// Name of the annotation, without `@`.
     pub name: String,
-    /// Content of the brackets.
+    /// Content of the annotation's brackets.
     pub body: Structured,
 }
 
-/// Id, name, alias and annotations, which every object has.
+/// Id, name, alias and annotations, which every P4Info object has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preamble {
-    /// `prefix << 24 | suffix`.
+    /// Id of the object: `prefix << 24 | suffix`, where the prefix is the kind of object.
     pub id: u32,
-    /// Fully qualified name.
+    /// Fully qualified name of the object.
     pub name: String,
-    /// Shortest suffix of the name that is unique in the program.
+    /// Shortest suffix of the object's name that is unique in the program.
     pub alias: String,
-    /// Annotations as written, without `@name(...)` and `@id(...)`.
+    /// Annotations of the object as written, without `@name(...)` and `@id(...)`.
     pub annotations: Vec<String>,
-    /// `@brief`
+    /// Short description of the object, from `@brief`; empty if not given.
     pub brief: String,
-    /// `@description`
+    /// Long description of the object, from `@description`; empty if not given.
     pub description: String,
-    /// Structured annotations.
+    /// Structured annotations (`@name[…]`) of the object.
     pub structured: Vec<StructuredAnnotation>,
 }
 
-/// The match kind of a key field.
+/// The match kind of a table's key field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchType {
     /// A match kind that P4Runtime defines.
@@ -126,31 +126,31 @@ pub enum MatchType {
     Other(String),
 }
 
-/// A key field.
+/// A key field of a table, or a field of a value set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchField {
-    /// Id, unique among the fields, from 1.
+    /// Id of the field, unique among the fields of its table or value set, from 1.
     pub id: u32,
-    /// The text of `@name`, else of the expression.
+    /// Name of the field: the text of `@name`, else of the key expression.
     pub name: String,
-    /// Width in bits.
+    /// Width of the field in bits.
     pub bitwidth: u32,
-    /// Match kind.
+    /// Match kind of the field.
     pub match_type: MatchType,
-    /// Annotations.
+    /// Annotations of the field, as written.
     pub annotations: Vec<String>,
-    /// Structured annotations.
+    /// Structured annotations (`@name[…]`) of the field.
     pub structured: Vec<StructuredAnnotation>,
-    /// Name of its type in [`P4Info::types`], if it is a newtype.
+    /// Name of the field's type in [`P4Info::types`], if it is a newtype; else `None`.
     pub type_name: Option<String>,
 }
 
-/// The positions in which a table may use an action.
+/// The positions in which a table may use an action: entries, default action or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActionScope {
-    /// In entries and as the default action.
+    /// In table entries and as the default action.
     TableAndDefault,
-    /// `@tableonly`: only in entries.
+    /// `@tableonly`: only in table entries.
     TableOnly,
     /// `@defaultonly`: only as the default action.
     DefaultOnly,
@@ -161,20 +161,20 @@ pub enum ActionScope {
 pub struct ActionRef {
     /// Id of the action.
     pub id: u32,
-    /// Positions in which the table may use it.
+    /// Positions in which the table may use the action.
     pub scope: ActionScope,
-    /// Annotations.
+    /// Annotations of the action in the table's `actions` list, as written.
     pub annotations: Vec<String>,
-    /// Structured annotations.
+    /// Structured annotations (`@name[…]`) of the action in the table's `actions` list.
     pub structured: Vec<StructuredAnnotation>,
 }
 
-/// A table.
+/// A match-action table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Id and names.
+    /// Id and names of the table.
     pub preamble: Preamble,
-    /// Key, in order.
+    /// Key fields, in order.
     pub match_fields: Vec<MatchField>,
     /// Actions that the table offers.
     pub action_refs: Vec<ActionRef>,
@@ -182,209 +182,209 @@ pub struct Table {
     pub const_default_action_id: u32,
     /// Id of the initial default action (0 = an implied `NoAction`).
     pub initial_default_action_id: u32,
-    /// Arguments of that action: parameter id, and the value in as many bytes as its width needs.
+    /// Arguments of the initial default action: (parameter id, value in as many bytes as its width needs).
     pub initial_default_args: Vec<(u32, Vec<u8>)>,
-    /// Id of the action profile or selector, else 0.
+    /// Id of the table's action profile or selector; 0 if it has none.
     pub implementation_id: u32,
-    /// Ids of direct counters and meters.
+    /// Ids of the direct counters and meters attached to the table.
     pub direct_resource_ids: Vec<u32>,
-    /// Number of entries.
+    /// Maximum number of entries of the table.
     pub size: i64,
     /// Whether the entries are `const`: the control plane cannot write to the table.
     pub is_const_table: bool,
     /// Whether the program contains `entries` for the table.
     pub has_initial_entries: bool,
-    /// Whether the control plane is notified of entries that time out.
+    /// Whether the switch notifies the control plane of table entries that time out.
     pub idle_timeout: bool,
 }
 
 /// A run-time parameter of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// Id, unique among the parameters, from 1.
+    /// Id of the parameter, unique among the parameters of its action, from 1.
     pub id: u32,
-    /// Name.
+    /// Name of the parameter.
     pub name: String,
-    /// Width in bits.
+    /// Width of the parameter in bits.
     pub bitwidth: u32,
-    /// Annotations.
+    /// Annotations of the parameter, as written.
     pub annotations: Vec<String>,
-    /// Structured annotations.
+    /// Structured annotations (`@name[…]`) of the parameter.
     pub structured: Vec<StructuredAnnotation>,
-    /// Name of its type in [`P4Info::types`], if it is a newtype.
+    /// Name of the parameter's type in [`P4Info::types`], if it is a newtype; else `None`.
     pub type_name: Option<String>,
 }
 
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// Id and names.
+    /// Id and names of the action.
     pub preamble: Preamble,
-    /// Directionless parameters.
+    /// Parameters that the control plane supplies (without direction in the source).
     pub params: Vec<Param>,
 }
 
-/// An action profile or selector.
+/// An action profile or action selector, which holds the actions of table entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionProfile {
-    /// Id and names.
+    /// Id and names of the action profile.
     pub preamble: Preamble,
-    /// Ids of the tables that use it.
+    /// Ids of the tables that use the action profile.
     pub table_ids: Vec<u32>,
-    /// Whether it has groups (is a selector).
+    /// Whether the profile is a selector: it has groups of members.
     pub with_selector: bool,
-    /// Number of members.
+    /// Maximum number of members, or for a selector as [`SelectorSize`] defines.
     pub size: i64,
-    /// `@max_group_size`; 0 if not given.
+    /// Maximum size of a group, from `@max_group_size`; 0 if not given.
     pub max_group_size: i32,
-    /// `@selector_size_semantics`
+    /// Meaning of a selector's size, from `@selector_size_semantics`; `None` if not given.
     pub selector_size: Option<SelectorSize>,
 }
 
 /// The quantity that a selector's size and its groups' sizes limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectorSize {
-    /// The sum of all members' weights.
+    /// The sum of the weights of all members.
     SumOfWeights,
     /// The number of members, each with a weight up to `max_member_weight`.
     SumOfMembers {
-        /// Maximum weight of a member; 0: no limit.
+        /// Maximum weight of a member; 0 means no limit.
         max_member_weight: i32,
     },
 }
 
-/// The unit of a counter or meter.
+/// Unit that a counter or meter counts in: bytes, packets or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes.
+    /// Bytes only.
     Bytes,
-    /// Packets.
+    /// Packets only.
     Packets,
-    /// Both (counters only).
+    /// Bytes and packets (counters only).
     Both,
 }
 
-/// An indirect counter.
+/// An indirect counter: an array of cells that the program indexes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
-    /// Id and names.
+    /// Id and names of the counter.
     pub preamble: Preamble,
-    /// Unit.
+    /// Unit that the counter counts in.
     pub unit: Unit,
-    /// Number of cells.
+    /// Number of cells of the counter.
     pub size: i64,
-    /// Name of the index's type in [`P4Info::types`], if it is a newtype.
+    /// Name of the type of the counter's index in [`P4Info::types`], if it is a newtype; else `None`.
     pub index_type: Option<String>,
 }
 
-/// A direct counter.
+/// A direct counter: one cell per entry of its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectCounter {
-    /// Id and names.
+    /// Id and names of the counter.
     pub preamble: Preamble,
-    /// Unit.
+    /// Unit that the counter counts in.
     pub unit: Unit,
-    /// Id of its table.
+    /// Id of the counter's table.
     pub table_id: u32,
 }
 
-/// An indirect meter.
+/// An indirect meter: an array of cells that the program indexes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
-    /// Id and names.
+    /// Id and names of the meter.
     pub preamble: Preamble,
-    /// Unit.
+    /// Unit of the meter's rates and bursts.
     pub unit: Unit,
-    /// Number of cells.
+    /// Number of cells of the meter.
     pub size: i64,
-    /// Name of the index's type in [`P4Info::types`], if it is a newtype.
+    /// Name of the type of the meter's index in [`P4Info::types`], if it is a newtype; else `None`.
     pub index_type: Option<String>,
 }
 
-/// A direct meter.
+/// A direct meter: one cell per entry of its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectMeter {
-    /// Id and names.
+    /// Id and names of the meter.
     pub preamble: Preamble,
-    /// Unit.
+    /// Unit of the meter's rates and bursts.
     pub unit: Unit,
-    /// Id of its table.
+    /// Id of the meter's table.
     pub table_id: u32,
 }
 
-/// A field of a controller header.
+/// A field of a controller packet header (`packet_in` or `packet_out`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketMetadata {
-    /// Id, unique among the fields, from 1.
+    /// Id of the field, unique in its header, from 1.
     pub id: u32,
-    /// Name.
+    /// Name of the field.
     pub name: String,
-    /// Width in bits.
+    /// Width of the field in bits.
     pub bitwidth: u32,
-    /// Annotations.
+    /// Annotations of the field, as written.
     pub annotations: Vec<String>,
-    /// Name of its type in [`P4Info::types`], if it is a newtype.
+    /// Name of the field's type in [`P4Info::types`], if it is a newtype; else `None`.
     pub type_name: Option<String>,
 }
 
-/// `packet_in` or `packet_out`.
+/// The header of packets to or from the controller: `packet_in` or `packet_out`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerPacketMetadata {
-    /// Id and names.
+    /// Id and names of the controller packet header.
     pub preamble: Preamble,
-    /// Fields.
+    /// Fields of the controller packet header, in order.
     pub metadata: Vec<PacketMetadata>,
 }
 
-/// A parser value set.
+/// A parser value set, whose members the control plane writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSet {
-    /// Id and names.
+    /// Id and names of the value set.
     pub preamble: Preamble,
-    /// Fields.
+    /// Fields of each member of the value set.
     pub match_fields: Vec<MatchField>,
-    /// Number of members.
+    /// Maximum number of members of the value set.
     pub size: i64,
 }
 
 /// A register array. Elements that are structs are described field by field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Register {
-    /// Id and names.
+    /// Id and names of the register.
     pub preamble: Preamble,
-    /// Fields of the element: one unnamed scalar, or a struct's fields.
+    /// Scalars of one array element: one unnamed scalar, or the fields of a struct.
     pub element: Vec<ElementField>,
-    /// Name of the element's struct type, if it is one.
+    /// Name of the array element's struct type; `None` if the element is no struct.
     pub struct_name: Option<String>,
-    /// Number of cells.
+    /// Number of cells of the register array.
     pub size: i64,
-    /// The element's type; more detailed than `element`, which is for targets.
+    /// Type of one array element; more detailed than `element`, which is for targets.
     pub data_type: Option<DataType>,
-    /// Name of the index's type in [`P4Info::types`], if it is a newtype.
+    /// Name of the type of the register's index in [`P4Info::types`], if it is a newtype; else `None`.
     pub index_type: Option<String>,
 }
 
-/// A scalar in a register's or digest's element.
+/// A scalar in a register's array element or a digest's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElementField {
-    /// Field name, empty for a bare scalar.
+    /// Field name of the scalar; empty if the element is the scalar itself.
     pub name: String,
-    /// Width in bits (bool = 1).
+    /// Width of the scalar in bits; 1 for `bool`.
     pub bitwidth: u32,
-    /// Whether it is `int<W>` and not `bit<W>`.
+    /// Whether the scalar is `int<W>`, not `bit<W>`.
     pub signed: bool,
-    /// Whether it is `bool`.
+    /// Whether the scalar is a `bool`.
     pub boolean: bool,
 }
 
-/// A digest.
+/// A digest: messages of one type that the program sends to the controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// Id and names.
+    /// Id and names of the digest.
     pub preamble: Preamble,
-    /// Fields of the message.
+    /// Scalars of the digest's message.
     pub element: Vec<ElementField>,
-    /// Name of the message's struct type.
+    /// Name of the message's struct type; `None` if the message is no struct.
     pub struct_name: Option<String>,
     /// The message's type; more detailed than `element`, which is for targets.
     pub data_type: Option<DataType>,

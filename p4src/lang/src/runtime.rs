@@ -10,38 +10,38 @@ mod value;
 pub use match_kind::MatchKind;
 pub use value::Value;
 
-/// The match of one key field. A field that an entry omits is a don't-care.
+/// How a table entry matches one key field. A key field that the entry omits is a don't-care.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Match {
-    /// The field equals the value.
+    /// Exact match: the field equals the value.
     Exact(Value),
-    /// The first `prefix_len` bits are equal.
+    /// Longest prefix match: the first `prefix_len` bits are equal.
     Lpm {
-        /// Value; bits beyond the prefix are 0.
+        /// The value whose prefix is compared; bits beyond the prefix are 0.
         value: Value,
-        /// Number of leading bits compared.
+        /// Number of leading bits that are compared.
         prefix_len: u32,
     },
-    /// Bits set in `mask` are equal.
+    /// Ternary match: the bits that are set in `mask` are equal.
     Ternary {
-        /// Value; bits outside the mask are 0.
+        /// The value that is compared; bits outside the mask are 0.
         value: Value,
-        /// Mask.
+        /// Mask: only the bits set in it are compared.
         mask: Value,
     },
-    /// The field is in `low ..= high`.
+    /// Range match: the field is in `low ..= high`.
     Range {
-        /// Lower bound, inclusive.
+        /// Lower bound of the range, inclusive.
         low: Value,
-        /// Upper bound, inclusive.
+        /// Upper bound of the range, inclusive.
         high: Value,
     },
-    /// The field equals the value (`optional` fields).
+    /// Match of an `optional` key field: the field equals the value.
     Optional(Value),
 }
 
 impl Match {
-    /// The match kind of the key field that accepts this match.
+    /// The match kind that a key field must have to accept this match.
     #[must_use]
     pub fn kind(&self) -> MatchKind {
         match self {
@@ -53,13 +53,13 @@ impl Match {
         }
     }
 
-    /// Matches a field that equals the value.
+    /// Creates an exact match of a key field with the value.
     #[must_use]
     pub fn exact(value: impl Into<Value>) -> Match {
         Match::Exact(value.into())
     }
 
-    /// Matches if the first `prefix_len` bits are equal; sets the other bits of `value` to 0.
+    /// Creates a longest prefix match on the first `prefix_len` bits; sets the other bits of `value` to 0.
     #[must_use]
     pub fn lpm(value: impl Into<Value>, prefix_len: u32) -> Match {
         Match::Lpm {
@@ -68,7 +68,7 @@ impl Match {
         }
     }
 
-    /// Matches if the bits set in `mask` are equal; sets the other bits of `value` to 0.
+    /// Creates a ternary match on the bits set in `mask`; sets the other bits of `value` to 0.
     #[must_use]
     pub fn ternary(value: impl Into<Value>, mask: impl Into<Value>) -> Match {
         Match::Ternary {
@@ -77,7 +77,7 @@ impl Match {
         }
     }
 
-    /// Matches a field in `low ..= high`.
+    /// Creates a range match of a key field with `low ..= high`.
     #[must_use]
     pub fn range(low: impl Into<Value>, high: impl Into<Value>) -> Match {
         Match::Range {
@@ -86,28 +86,28 @@ impl Match {
         }
     }
 
-    /// Matches a field that equals the value (`optional` fields).
+    /// Creates a match of an `optional` key field with the value.
     #[must_use]
     pub fn optional(value: impl Into<Value>) -> Match {
         Match::Optional(value.into())
     }
 }
 
-/// A key field and its match.
+/// A key field of a table entry and its match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldMatch {
-    /// The field's name in P4Info.
+    /// The key field's name in P4Info.
     pub field: String,
-    /// Match of the field.
+    /// Match of the key field.
     pub value: Match,
 }
 
 /// An action with the values of its run-time parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ActionCall {
-    /// Fully qualified name.
+    /// Fully qualified name of the action.
     pub name: String,
-    /// Parameter name and value, in any order.
+    /// Run-time parameters: (name, value), in any order.
     pub params: Vec<(String, Value)>,
 }
 
@@ -116,46 +116,46 @@ pub struct ActionCall {
 pub struct TableEntry {
     /// Fully qualified name of the table.
     pub table: String,
-    /// Matches of the key fields; omitted fields are don't-cares.
+    /// Matches of the key fields; omitted key fields are don't-cares.
     pub key: Vec<FieldMatch>,
-    /// For tables with a ternary, range or optional field: > 0, the largest wins (P4Runtime). Else 0.
+    /// Priority above 0 in a table with a ternary, range or optional field, where the largest wins; 0 in other tables.
     pub priority: i32,
-    /// Action that runs on a match.
+    /// Action that runs for a packet that matches the entry.
     pub action: ActionCall,
 }
 
 /// One copy that a multicast group or clone session makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Replica {
-    /// Egress port.
+    /// Egress port of the copy.
     pub port: u32,
-    /// Value of `instance` in the egress pipeline.
+    /// Value of the metadata field `instance` of the copy in the egress pipeline.
     pub instance: u16,
 }
 
-/// A multicast group.
+/// A multicast group: the copies that the switch makes of a multicast packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MulticastGroup {
-    /// Id, greater than 0.
+    /// Id of the multicast group, greater than 0.
     pub id: u32,
-    /// Copies, in this order.
+    /// Copies of the packet, in this order.
     pub replicas: Vec<Replica>,
 }
 
-/// A clone session.
+/// A clone session: the copies that the switch makes of a cloned packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CloneSession {
-    /// Id, greater than 0.
+    /// Id of the clone session, greater than 0.
     pub id: u32,
-    /// Copies, in this order.
+    /// Copies of the packet, in this order.
     pub replicas: Vec<Replica>,
-    /// PSA class of service.
+    /// PSA class of service of the copies.
     pub class_of_service: u32,
     /// Length to which copies are truncated, in bytes; 0 = no truncation.
     pub packet_length_bytes: u32,
 }
 
-/// Creates an entry from fields and parameters given as pairs of name and value.
+/// Creates a table entry from key fields and action parameters given as pairs of name and value.
 #[must_use]
 pub fn entry(
     table: &str,

@@ -1,5 +1,5 @@
-//! Positions in the source. The preprocessor writes one buffer; a [`Span`] is a byte range in it, and the [`SourceMap`]
-//! maps the span to file, line and column.
+//! Positions in the P4 source. The preprocessor writes one buffer; a [`Span`] is a byte range in it, and the [`SourceMap`] maps
+//! the span to file, line and column.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::ops::Range;
 /// A byte range of the preprocessed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub end: u32,
 }
 
@@ -29,7 +29,7 @@ impl Span {
         }
     }
 
-    /// The empty span directly after this one: the position at which something is missing.
+    /// The empty span directly after this span: the position at which something is missing.
     pub fn after(self) -> Span {
         Span {
             start: self.end,
@@ -38,12 +38,12 @@ impl Span {
     }
 }
 
-/// A piece of the preprocessed text that replaced a macro call; the source map needs it to compute columns.
+/// The replacement of a macro call in the preprocessed text; the source map needs it to compute columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expansion {
-    /// The replacement, in the preprocessed text.
+    /// Span of the replacement in the preprocessed text.
     pub output: Span,
-    /// Start and end column (1-based, in characters) of the call in the user's source.
+    /// Columns of the macro call in the user's source: (start, end), 1-based, in characters.
     pub columns: (u32, u32),
 }
 
@@ -55,22 +55,22 @@ pub struct SourceMap {
     /// Start of each preprocessed line: (byte offset, index into `files`, line number in that file). Lines joined by a backslash
     /// have one entry each, although no line end separates them in the text.
     pub lines: Vec<(u32, u32, u32)>,
-    /// File names as included.
+    /// Names of the source files, as written in `#include`.
     pub files: Vec<String>,
-    /// Macro calls, sorted by output offset.
+    /// Replacements of macro calls, sorted by their offset in the preprocessed text.
     pub expansions: Vec<Expansion>,
-    /// Lines as the user wrote them, by index into `lines`; only those that differ from the preprocessed text.
+    /// Source lines that differ from the preprocessed text, as the user wrote them, by index into `lines`.
     pub written: BTreeMap<u32, String>,
 }
 
-/// A position as a person reads it.
+/// A source position as messages show it: file, line and column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// File name as included.
+    /// File name, as written in `#include`.
     pub file: String,
-    /// Line number, 1-based.
+    /// Line number in the file, from 1.
     pub line: u32,
-    /// Column, 1-based, in characters.
+    /// Column in the line, from 1, in characters.
     pub column: u32,
 }
 
@@ -95,16 +95,16 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(picture).collect())
 }
 
-/// Whether `c` is a control character or changes the direction of writing.
+/// Whether `c` is a control character or changes the writing direction of text.
 fn is_hidden(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// [`SourceMap::with_line_markers`] replaces longer runs of empty lines by a marker.
+/// Longest run of empty lines that [`SourceMap::with_line_markers`] copies; a `#line` marker replaces a longer run.
 const MAX_BLANK_RUN: usize = 8;
 
 impl SourceMap {
-    /// A map of one text without preprocessing.
+    /// Creates the source map of one text that is not preprocessed.
     pub fn plain(file: &str, text: &str) -> SourceMap {
         let mut lines = vec![(0, 0, 1)];
         for (at, _) in text.match_indices('\n') {
@@ -118,7 +118,7 @@ impl SourceMap {
         }
     }
 
-    /// The position at which a span starts.
+    /// The file, line and column at which a span starts.
     pub fn location(&self, span: Span) -> Location {
         let index = self.line_index(span.start);
         let Some(&(line_start, file, line)) = self.lines.get(index) else {
@@ -135,7 +135,7 @@ impl SourceMap {
         }
     }
 
-    /// The line `index` of `lines` as the user wrote it, without its line end.
+    /// The line with index `index` in `lines` as the user wrote it, without its line end.
     pub fn written_line(&self, index: usize) -> &str {
         match self.written.get(&(index as u32)) {
             Some(line) => line,
@@ -143,7 +143,7 @@ impl SourceMap {
         }
     }
 
-    /// The byte range of `written_line(index)` that a span covers; for a span within an expansion, the whole macro call.
+    /// The byte range of `written_line(index)` that a span covers; for a span in a macro's replacement, the whole macro call.
     pub fn written_range(&self, index: usize, span: Span) -> Range<usize> {
         let line_start = self.lines.get(index).map_or(0, |l| l.0);
         let line = self.written_line(index);
@@ -168,14 +168,14 @@ impl SourceMap {
         first..byte(last).max(first)
     }
 
-    /// The text that replaced a macro call, if the span starts inside that replacement.
+    /// The text that replaced a macro call; `None` if the span does not start inside such a replacement.
     pub fn expansion_of(&self, span: Span) -> Option<&str> {
         let line_start = self.lines.get(self.line_index(span.start))?.0;
         let e = self.expansion_at(line_start, span.start)?;
         (span.start < e.output.end).then(|| self.slice(e.output))
     }
 
-    /// A file's name, passed through [`visible`]: a `#line` directive can hold any name.
+    /// The name of the file with index `file`, passed through [`visible`]: a `#line` directive can hold any name.
     fn file_name(&self, file: u32) -> String {
         let name = self.files.get(file as usize).map_or("", String::as_str);
         visible(name).into_owned()
@@ -194,27 +194,27 @@ impl SourceMap {
         Span::new(end, end)
     }
 
-    /// Whether a span starts in the compiled file itself and not in an include.
+    /// Whether a span starts in the compiled file itself and not in a file that it includes.
     pub(crate) fn in_main(&self, span: Span) -> bool {
         let line = self.lines.get(self.line_index(span.start));
         line.is_some_and(|line| line.1 == 0)
     }
 
-    /// The text of a span.
+    /// The preprocessed text that a span covers.
     pub fn slice(&self, span: Span) -> &str {
         self.text
             .get(span.start as usize..span.end as usize)
             .unwrap_or_default()
     }
 
-    /// Index into `lines` of the line that holds this byte.
+    /// Index in `lines` of the line that holds the byte `offset` of the preprocessed text.
     pub fn line_index(&self, offset: u32) -> usize {
         self.lines
             .partition_point(|&(start, _, _)| start <= offset)
             .saturating_sub(1)
     }
 
-    /// Text of the line `index` of `lines`, without its line end.
+    /// Preprocessed text of the line with index `index` in `lines`, without its line end.
     pub fn line_text(&self, index: usize) -> &str {
         let start = self.lines.get(index).map_or(0, |l| l.0 as usize);
         let end = self
@@ -266,7 +266,7 @@ impl SourceMap {
         out
     }
 
-    /// Whether the line `index` of `lines` continues the text of the previous one.
+    /// Whether the line with index `index` in `lines` continues the preprocessed text of the previous line.
     fn is_joined(&self, index: usize) -> bool {
         let start = self.lines.get(index).map_or(0, |line| line.0 as usize);
         start > 0 && self.text.as_bytes().get(start - 1) != Some(&b'\n')
@@ -285,7 +285,7 @@ impl SourceMap {
         }
     }
 
-    /// The last expansion in the line that starts at or before `offset`.
+    /// The last macro replacement in a line that starts at or before the byte `offset`; `line_start` is the line's first byte.
     fn expansion_at(&self, line_start: u32, offset: u32) -> Option<&Expansion> {
         let last = self
             .expansions

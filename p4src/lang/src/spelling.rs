@@ -1,6 +1,6 @@
 //! Line continuations, comments and strings as in the C preprocessor; shared by the preprocessor and the lexer.
 
-/// Length of a backslash at the end of a line or text, with the line end. As in GCC, white space may separate the two.
+/// Length in bytes of a backslash and line end at the start of `text`, with white space between; `None` if there is none.
 pub(crate) fn continuation(text: &str) -> Option<usize> {
     let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c');
     let behind = text.strip_prefix('\\')?.bytes();
@@ -12,8 +12,8 @@ pub(crate) fn continuation(text: &str) -> Option<usize> {
     }
 }
 
-/// Length of the `//` comment at the start of `text`: to the end of its line, or of the first following line that no backslash
-/// continues. The C preprocessor joins lines before it looks for comments (C23, section 5.1.1.2).
+/// Length in bytes of the `//` comment at the start of `text`. The comment ends at the first line end without a backslash: the
+/// C preprocessor joins lines before it looks for comments (C23, section 5.1.1.2).
 pub(crate) fn line_comment(text: &str) -> usize {
     let mut length = 0;
     for line in text.split_inclusive('\n') {
@@ -28,7 +28,7 @@ pub(crate) fn line_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a backslash joins the next line to this one.
+/// Whether a backslash at the end of `line` joins the next line to it.
 pub(crate) fn is_continued(line: &str) -> bool {
     let backslash = line.rfind('\\').map(|at| &line[at..]);
     backslash.is_some_and(|end| continuation(end) == Some(end.len()))

@@ -33,7 +33,7 @@ use state::{Facts, Kind, State, VarPart, VarParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns the warnings, for programs of architectures that can run.
+/// Returns warnings about reads of invalid headers and unset values; none for an architecture that cannot run.
 pub fn check(program: &Program) -> Diagnostics {
     let mut found = BTreeMap::new();
     if !matches!(program.arch, Arch::Other(_)) {
@@ -54,14 +54,14 @@ pub fn check(program: &Program) -> Diagnostics {
     sink.finish(Arc::clone(&program.source))
 }
 
-/// A block of the architecture.
+/// A parser or control that the architecture runs.
 #[derive(Clone, Copy)]
 enum Block {
     Parser(ParserId),
     Control(crate::ir::ControlId),
 }
 
-/// Collects the parsers, each with the controls that run after it.
+/// Collects chains of blocks: each parser of the package, with the controls that run after it.
 fn collect(package: &Package, chains: &mut Vec<Vec<Block>>) {
     for (name, arg) in &package.args {
         match arg {
@@ -78,7 +78,7 @@ fn collect(package: &Package, chains: &mut Vec<Vec<Block>>) {
     }
 }
 
-/// Whether the program calls one of these functions.
+/// Whether the program calls one of the given extern functions.
 fn calls(program: &Program, functions: &[ExternFunction]) -> bool {
     let mut found = false;
     for control in &program.controls {
@@ -93,7 +93,7 @@ fn calls(program: &Program, functions: &[ExternFunction]) -> bool {
     found
 }
 
-/// The states at the targets of jumps out of a block.
+/// The analysis states that leave a block by a jump: by `return`, `break` and `continue`.
 #[derive(Default)]
 struct Jumps {
     ret: State,
@@ -101,22 +101,22 @@ struct Jumps {
     next: State,
 }
 
-/// A running unit.
+/// A call of a parser, control or function that the analysis follows.
 #[derive(Clone, Copy)]
 struct Frame<'p> {
-    /// Index of its variables' places in [`Walk::frames`].
+    /// Index of this frame in [`Walk::frames`].
     number: usize,
     unit: Unit<'p>,
 }
 
-/// A parser, a control or a function.
+/// A parser, a control or a function of the program.
 #[derive(Clone, Copy)]
 struct Unit<'p> {
-    /// Unique among all units.
+    /// Number of the unit, unique among parsers, controls and functions.
     number: u32,
     name: &'p str,
     vars: &'p [Var],
-    /// The control, if the unit is one.
+    /// The control, if the unit is a control; else `None`.
     control: Option<&'p Control>,
 }
 
@@ -152,47 +152,47 @@ impl<'p> Unit<'p> {
     }
 }
 
-/// Warnings: position, message, and hint.
+/// Warnings: the keys are source span and message, the values are hints.
 type Warnings = BTreeMap<(Span, String), String>;
 
 struct Walk<'p> {
     program: &'p Program,
     places: VarParts,
     facts: Facts,
-    /// Whether this is the first walk, which takes all paths and finds the relevant facts.
+    /// Whether this is the first walk, which takes all paths and finds the relevant facts; the second walk follows these facts.
     is_first: bool,
     diagrams: Diagrams,
-    /// Places of each frame's variables that belong to its caller.
+    /// For each frame, the variables that stand for a variable of its caller, by index, with the caller's variable or part.
     frames: Vec<BTreeMap<u32, VarPart>>,
     jumps: Jumps,
     exit: State,
-    /// Position and unit of the statement.
+    /// Source span of the current statement; `unit` is the name of its parser, control or function.
     span: Span,
     unit: &'p str,
-    /// Field reads: the header's name, and whether the header is valid on some path and on all paths there.
+    /// Field reads by span and field name: the header's name, and whether the header is valid on some path and on all paths.
     reads: BTreeMap<(Span, String), (String, bool, bool)>,
     found: Warnings,
-    /// Units in which a set of paths became too large, and the span where this happened first.
+    /// Names of units in which a set of paths became too large, and the span where this happened first.
     coarse: BTreeMap<&'p str, Span>,
-    /// The position at which the walk reached its limit.
+    /// Unit name and span at which the analysis reached its limit; `None` if it reached none.
     stopped: Option<(&'p str, Span)>,
     steps: u32,
     /// Whether the program clones packets from ingress.
     clones: bool,
-    /// Whether metadata may already be set when a packet enters ingress again.
+    /// Whether user metadata may already be set when a packet enters ingress again: the program resubmits or recirculates.
     keeps_metadata: bool,
 }
 
-/// Position of egress among v1model's blocks.
+/// Index of the egress control among v1model's blocks, from 0.
 const V1MODEL_EGRESS: usize = 3;
-/// Maximum number of statements, each counted as often as the walk visits it.
+/// Maximum number of statements that the analysis visits; each visit of a statement counts.
 const MAX_STEPS: u32 = 200_000;
-/// Maximum number of nodes of all sets of paths.
+/// Maximum number of decision diagram nodes that the analysis creates.
 const MAX_NODES: usize = 4_000_000;
-/// Maximum number of facts.
+/// Maximum number of facts that the analysis follows.
 const MAX_FACTS: usize = 4_000;
 
-/// Unit number of the variables that the blocks of a chain share.
+/// Unit number of the variables that the parser and the controls of a chain share.
 const SHARED: u32 = u32::MAX;
 
 impl<'p> Walk<'p> {
@@ -228,7 +228,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Prepares the second walk, which follows the facts that the first one found.
+    /// Prepares the second walk, which follows the facts that the first walk found.
     fn restart(&mut self) {
         self.facts.number();
         self.is_first = false;
@@ -310,8 +310,8 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The step from v1model's ingress to its egress: removes dropped packets and adds the clones of ingress, which enter egress
-    /// as the parser left them, with metadata that a clone may keep.
+    /// The state between v1model's ingress and egress: without dropped packets, but with the clones of ingress, which enter
+    /// egress as the parser left them, with metadata that a clone may keep.
     fn between(&mut self, state: State, parsed: &State) -> State {
         let dropped = self.dropped();
         let (_, state) = self.split(state, dropped);
@@ -329,7 +329,7 @@ impl<'p> Walk<'p> {
         self.fact(&place)
     }
 
-    /// Binds a block's parameters: the first of each type is one value in all blocks of a chain. A second one is not followed.
+    /// Binds a block's parameters. The first parameter of each type is shared by all blocks of a chain; others are ignored.
     fn top(&mut self, unit: Unit<'p>, params: &[Param], state: &mut State) -> Frame<'p> {
         let mut bound = BTreeMap::new();
         let mut types = BTreeSet::new();
@@ -368,7 +368,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Marks all values in the place as set and all headers as valid.
+    /// Marks all values in a variable or part (`place`) as set, and all its headers as valid.
     fn give(&mut self, place: &VarPart, ty: &Type, state: &mut State) {
         let mut headers = Vec::new();
         self.headers(place, ty, &mut headers);

@@ -1,4 +1,4 @@
-//! Queries for the state of a switch.
+//! Queries that read the state of a switch.
 
 use crate::p4info::{Index, Object, Section};
 use crate::translate::table::at_to_proto;
@@ -7,86 +7,86 @@ use crate::v1;
 use crate::v1::entity::Entity as Kind;
 use crate::v1::packet_replication_engine_entry::Type as Replication;
 
-/// A part of the switch's state. Names are fully qualified, or aliases.
+/// A query for a part of a switch's state. Names are fully qualified, or aliases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
-    /// The match entries of a table, or of all.
+    /// The entries of one table or of all tables.
     Entries {
-        /// None: every table.
+        /// Name of the table; `None` means every table.
         table: Option<String>,
     },
     /// The default action of a table.
     DefaultAction {
-        /// The table.
+        /// Name of the table.
         table: String,
     },
-    /// A multicast group, or all.
+    /// One multicast group or all.
     MulticastGroups {
-        /// None: every group.
+        /// Id of the multicast group; `None` means every group.
         id: Option<u32>,
     },
-    /// A clone session, or all.
+    /// One clone session or all.
     CloneSessions {
-        /// None: every session.
+        /// Id of the clone session; `None` means every session.
         id: Option<u32>,
     },
-    /// Cells of a register.
+    /// One cell of a register or all.
     Register {
-        /// The register.
+        /// Name of the register.
         name: String,
-        /// None: every cell.
+        /// Index of the cell, from 0; `None` means every cell.
         index: Option<u64>,
     },
-    /// Cells of a counter.
+    /// One cell of an indirect counter or all.
     Counter {
-        /// The counter.
+        /// Name of the counter.
         name: String,
-        /// None: every cell.
+        /// Index of the cell, from 0; `None` means every cell.
         index: Option<u64>,
     },
-    /// Cells of a meter.
+    /// One cell of an indirect meter or all.
     Meter {
-        /// The meter.
+        /// Name of the meter.
         name: String,
-        /// None: every cell.
+        /// Index of the cell, from 0; `None` means every cell.
         index: Option<u64>,
     },
-    /// Direct counters of a table's entries, or of one.
+    /// The direct counters of one table entry or of all entries of a table.
     DirectCounters {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// None: every entry but the default one.
+        /// The table entry; `None` means every entry except the default entry.
         at: Option<EntryAt>,
     },
-    /// Direct meters of a table's entries, or of one.
+    /// The direct meters of one table entry or of all entries of a table.
     DirectMeters {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// None: every entry but the default one.
+        /// The table entry; `None` means every entry except the default entry.
         at: Option<EntryAt>,
     },
-    /// Members of an action profile.
+    /// One member of an action profile or all.
     Members {
-        /// The profile.
+        /// Name of the action profile.
         profile: String,
-        /// None: every member.
+        /// Id of the member; `None` means every member.
         id: Option<u32>,
     },
-    /// Groups of an action selector.
+    /// One group of an action selector or all.
     Groups {
-        /// The profile.
+        /// Name of the action selector.
         profile: String,
-        /// None: every group.
+        /// Id of the group; `None` means every group.
         id: Option<u32>,
     },
-    /// The members of a value set.
+    /// All members of a parser value set.
     ValueSet {
-        /// The value set.
+        /// Name of the value set.
         name: String,
     },
-    /// The settings of the digest, if it is enabled.
+    /// The settings of a digest, if it is enabled.
     Digest {
-        /// The digest.
+        /// Name of the digest.
         name: String,
     },
 }

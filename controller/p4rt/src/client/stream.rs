@@ -1,4 +1,4 @@
-//! Messages that the switch sends on the stream.
+//! Messages that a switch sends to the controller on the message stream.
 
 use super::ClientError;
 use crate::rpc::Code;
@@ -6,35 +6,35 @@ use crate::status;
 use crate::v1;
 use crate::v1::stream_message_response::Update;
 
-/// A message from the switch.
+/// A message that the switch sends on the message stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The primary client has changed.
+    /// The switch has a new primary client.
     Arbitration {
         /// Whether this client is primary.
         primary: bool,
-        /// The highest election id that the switch has seen.
+        /// The highest election id that the switch has seen; `None` if it has seen none.
         election_id: Option<u128>,
     },
-    /// A packet from the CPU port. [`crate::translate::packet_fields`] reads its metadata.
+    /// A packet that the switch sends to the controller. [`crate::translate::packet_fields`] reads its metadata.
     Packet(v1::PacketIn),
-    /// The switch could not process something that was sent on the stream.
+    /// The switch could not process a message that the controller sent on the stream.
     Error {
-        /// The error code.
+        /// The gRPC error code that the switch sent.
         code: Code,
-        /// The error message.
+        /// The error message that the switch sent.
         message: String,
     },
-    /// Messages of a digest. [`super::Client::digest_messages`] reads them; [`super::Client::acknowledge`] allows the switch to
-    /// send the same messages again.
+    /// Messages of a digest. [`super::Client::digest_messages`] decodes them; [`super::Client::acknowledge`] allows the switch
+    /// to send the same messages again.
     Digest(v1::DigestList),
-    /// Entries that matched no packet during their idle timeout. [`super::Client::idle_entries`] reads them.
+    /// Table entries that matched no packet during their idle timeout. [`super::Client::idle_entries`] decodes them.
     Idle(v1::IdleTimeoutNotification),
-    /// A message that this version of the protocol does not have.
+    /// A message of a kind that P4Runtime 1.4 does not define.
     Other(Box<v1::StreamMessageResponse>),
 }
 
-/// The switch's side of the stream.
+/// The receiving side of the message stream: messages from the switch.
 #[derive(Debug)]
 pub struct Events {
     responses: tonic::Streaming<v1::StreamMessageResponse>,
@@ -49,7 +49,7 @@ impl Events {
         Self { responses, address }
     }
 
-    /// The next message; `None` when the switch has closed the stream.
+    /// Waits for the next message; `None` when the switch has closed the stream.
     pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         let response = self
             .responses

@@ -1,4 +1,4 @@
-//! Decodes the protocol's P4Info message into p4lang's plain data, so that weir can use a program compiled elsewhere.
+//! Decodes P4Runtime's P4Info message into p4lang's plain data, so that weir can use a program compiled elsewhere.
 
 mod types;
 
@@ -10,41 +10,41 @@ use p4lang::{LIMITS, p4info as model};
 /// Why a P4Info message is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// An object has neither id nor name.
+    /// A P4Info object has neither id nor name.
     #[error("{section} {position} has no preamble")]
     NoPreamble {
-        /// `table`, `action`, …
+        /// Kind of the object: `table`, `action`, …
         section: &'static str,
-        /// Position in its section, from 0.
+        /// Position of the object in its list of the message, from 0.
         position: usize,
     },
     /// A bit width is out of range.
     #[error("`{}` has bit width {bitwidth}; the maximum is {}", excerpt(name), LIMITS.width)]
     Width {
-        /// The field, parameter or object.
+        /// Name of the field, parameter or object that has the width.
         name: String,
-        /// The width that was sent.
+        /// The width in bits that was sent.
         bitwidth: i32,
     },
     /// A key field has no match kind.
     #[error("key field `{}` has no match type", excerpt(field))]
     NoMatchType {
-        /// The field.
+        /// Name of the key field.
         field: String,
     },
-    /// Two objects of one kind have the same id or name.
+    /// Two P4Info objects of one kind have the same id or name.
     #[error("{section} `{}` (id {id}) is declared twice", excerpt(name))]
     Duplicate {
-        /// `table`, `action`, …
+        /// Kind of the objects: `table`, `action`, …
         section: &'static str,
-        /// Name of the second object.
+        /// Name of the second of the two objects.
         name: String,
-        /// Id of the second object.
+        /// Id of the second of the two objects.
         id: u32,
     },
 }
 
-/// Decodes the program that a message describes.
+/// Decodes the program that a P4Info message describes.
 ///
 /// Externs of other architectures are left out. A register or digest with unions or stacks of headers in its element has an
 /// empty `element`.
@@ -378,7 +378,7 @@ fn selector_size(profile: &config::ActionProfile) -> Option<model::SelectorSize>
     })
 }
 
-/// Annotations without a body have no content here and are left out.
+/// Decodes structured annotations (`@name[…]`); an annotation without a body has no content here and is left out.
 fn structured(list: &[config::StructuredAnnotation]) -> Vec<model::StructuredAnnotation> {
     use config::structured_annotation::Body;
     list.iter()
@@ -432,7 +432,7 @@ fn meter_unit(spec: Option<&config::MeterSpec>) -> model::Unit {
     }
 }
 
-/// Checks a width: values and masks get this many bits, so it must not exceed the limit for programs.
+/// Checks a bit width: values and masks get this many bits, so it must not exceed the limit for programs.
 fn width(name: &str, bitwidth: i32) -> Result<u32, DecodeError> {
     let width = u32::try_from(bitwidth).ok();
     let width = width.filter(|width| *width <= LIMITS.width);

@@ -1,4 +1,4 @@
-//! Encodes p4lang's P4Info as the protocol's message.
+//! Encodes p4lang's P4Info as P4Runtime's message.
 
 mod annotations;
 mod types;
@@ -8,7 +8,7 @@ use crate::config;
 use annotations::{documentation, structured};
 use p4lang::p4info as model;
 
-/// The message that describes the same program.
+/// The P4Info message that describes the same program as `info`.
 #[must_use]
 pub fn to_proto(info: &model::P4Info) -> config::P4Info {
     config::P4Info {
@@ -285,7 +285,7 @@ fn digest(digest: &model::Digest) -> config::Digest {
     }
 }
 
-/// Widths are `int32` in the protocol and small in any program.
+/// A bit width as `int32`, which the protocol uses for widths; widths are small in any program.
 fn signed(bitwidth: u32) -> i32 {
     i32::try_from(bitwidth).unwrap_or(i32::MAX)
 }

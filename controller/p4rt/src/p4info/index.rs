@@ -1,4 +1,4 @@
-//! Maps names and aliases to ids and back.
+//! Finds the objects of a P4Info by name, alias or id.
 
 use super::{DecodeError, P4Info, from_proto};
 use crate::config;
@@ -8,11 +8,11 @@ use p4lang::p4info::{
 };
 use std::collections::BTreeMap;
 
-/// Something with an id and a name.
+/// A P4Info object, such as a table or register, which has an id and a name.
 pub trait Object {
-    /// Name of the kind in errors.
+    /// Name of the object's kind in error messages: `table`, `action`, …
     const KIND: &'static str;
-    /// Its id and names.
+    /// The object's id, name and alias.
     fn preamble(&self) -> &Preamble;
 }
 
@@ -41,7 +41,7 @@ objects! {
     Digest: "digest",
 }
 
-/// The objects of one kind.
+/// The P4Info objects of one kind, such as all tables.
 #[derive(Debug, Clone)]
 pub struct Section<T> {
     objects: Vec<T>,
@@ -77,13 +77,13 @@ impl<T: Object> Section<T> {
         })
     }
 
-    /// The object with this id.
+    /// The object with this id; `None` if there is none.
     #[must_use]
     pub fn with_id(&self, id: u32) -> Option<&T> {
         self.by_id.get(&id).map(|&position| &self.objects[position])
     }
 
-    /// The object with this fully qualified name, else the one with this alias.
+    /// The object with this fully qualified name, else the object with this alias.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&T> {
         self.by_name
@@ -91,43 +91,43 @@ impl<T: Object> Section<T> {
             .map(|&position| &self.objects[position])
     }
 
-    /// All objects, in P4Info's order.
+    /// Iterates over all objects of this kind, in P4Info's order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.objects.iter()
     }
 }
 
-/// A program's objects by id, name and alias.
+/// The P4Info objects of a program, by id, name and alias.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// Tables.
+    /// Tables of the program.
     pub tables: Section<Table>,
-    /// Actions.
+    /// Actions of the program.
     pub actions: Section<Action>,
     /// Action profiles and selectors.
     pub action_profiles: Section<ActionProfile>,
-    /// Indirect counters.
+    /// Indirect counters: arrays of cells that the program indexes.
     pub counters: Section<Counter>,
-    /// Direct counters.
+    /// Direct counters: one cell per table entry.
     pub direct_counters: Section<DirectCounter>,
-    /// Indirect meters.
+    /// Indirect meters: arrays of cells that the program indexes.
     pub meters: Section<Meter>,
-    /// Direct meters.
+    /// Direct meters: one cell per table entry.
     pub direct_meters: Section<DirectMeter>,
-    /// `packet_in` and `packet_out`.
+    /// Headers of packets from and to the controller: `packet_in` and `packet_out`.
     pub controller_headers: Section<ControllerPacketMetadata>,
     /// Parser value sets.
     pub value_sets: Section<ValueSet>,
-    /// Registers.
+    /// Register arrays.
     pub registers: Section<Register>,
-    /// Digests.
+    /// Digests: messages of the program to the controller.
     pub digests: Section<Digest>,
-    /// Types that the sections name.
+    /// Definitions of the types that objects refer to by name.
     types: TypeInfo,
 }
 
 impl Index {
-    /// Builds the index of a program.
+    /// Builds the index of a program from p4lang's P4Info.
     pub fn new(info: P4Info) -> Result<Self, DecodeError> {
         Ok(Self {
             tables: Section::new(info.tables)?,
@@ -145,7 +145,7 @@ impl Index {
         })
     }
 
-    /// The translation of a type for the control plane, if it has one: its URI, and the type that the control plane uses.
+    /// How the control plane sees a translated type: (URI of the translation, type that it uses); `None` if not translated.
     #[must_use]
     pub fn translation(&self, type_name: &str) -> Option<(&str, SdnType)> {
         match &self.types.new_types.get(type_name)?.meaning {
@@ -154,7 +154,7 @@ impl Index {
         }
     }
 
-    /// Definitions of the named types.
+    /// Definitions of the types that the program's objects refer to by name.
     #[must_use]
     pub fn types(&self) -> &TypeInfo {
         &self.types

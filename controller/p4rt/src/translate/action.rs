@@ -1,4 +1,4 @@
-//! Actions and their parameters (P4Runtime 1.4, section 9.1.2).
+//! Translates actions and their parameters (P4Runtime 1.4, section 9.1.2).
 
 use super::TranslateError;
 use super::matches::check_width;
@@ -10,16 +10,16 @@ use p4lang::runtime::ActionCall;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// Use of an action by a table.
+/// How a table uses an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActionUse {
-    /// In an entry.
+    /// As the action of a table entry.
     Entry,
-    /// As the default action.
+    /// As the default action of the table.
     Default,
 }
 
-/// Encodes an action for the protocol.
+/// Encodes an action with its parameters as a P4Runtime message.
 pub fn action_to_proto(
     table: &Table,
     call: &ActionCall,
@@ -60,7 +60,7 @@ pub fn action_to_proto(
     })
 }
 
-/// Decodes an action, if the table offers it at this position.
+/// Decodes an action, if the table offers it for this use.
 pub fn action_from_proto(
     table: &Table,
     call: &v1::Action,
@@ -110,7 +110,7 @@ pub fn action_from_proto(
     })
 }
 
-/// Checks that the table offers the action at this position.
+/// Checks that the table offers the action for this use (in entries, or as the default action).
 pub fn check_offered(table: &Table, action: &Action, used_as: ActionUse) -> Result<()> {
     let (table_name, action_name) = (table.preamble.name.clone(), action.preamble.name.clone());
     let Some(offered) = table

@@ -1,4 +1,4 @@
-//! Meters, direct counters and meters, value sets, digest settings (P4Runtime 1.4, sections 9.3, 9.4, 9.6, 9.8).
+//! Translates meters, direct counters, value sets and digest settings (P4Runtime 1.4, sections 9.3, 9.4, 9.6, 9.8).
 
 use super::matches::{EXACT, match_from_proto, match_to_proto};
 use super::table::{EntryAt, at_from_proto, at_to_proto};
@@ -10,27 +10,27 @@ use p4lang::runtime::FieldMatch;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// A two-rate three-color marker (RFC 2698), in packets or bytes as the meter declares.
+/// Configuration of a two-rate three-color meter (RFC 2698), in packets or bytes as the meter declares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed rate, in units per second.
+    /// Committed information rate, in packets or bytes per second.
     pub cir: u64,
-    /// Committed burst, in units.
+    /// Committed burst size, in packets or bytes.
     pub cburst: u64,
-    /// Peak rate, in units per second.
+    /// Peak information rate, in packets or bytes per second.
     pub pir: u64,
-    /// Peak burst, in units.
+    /// Peak burst size, in packets or bytes.
     pub pburst: u64,
 }
 
-/// How a switch gathers a digest's messages into lists.
+/// How a switch gathers a digest's messages into lists before it sends them to the controller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DigestConfig {
-    /// Maximum time that a message waits for others, in nanoseconds.
+    /// Maximum time in nanoseconds that a message waits for further messages of its list.
     pub max_timeout_ns: u64,
     /// Maximum number of messages in a list; 0 leaves the limit to the switch.
     pub max_list_size: u32,
-    /// Time in nanoseconds during which a message is not sent again, unless its list is acknowledged.
+    /// Time in nanoseconds during which the switch does not send a message again, unless its list is acknowledged before.
     pub ack_timeout_ns: u64,
 }
 

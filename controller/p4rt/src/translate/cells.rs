@@ -1,4 +1,4 @@
-//! Cells of registers and indirect counters (P4Runtime 1.4, sections 9.4 and 9.7).
+//! Translates cells of registers and indirect counters (P4Runtime 1.4, sections 9.4 and 9.7).
 
 use super::data::{Names, NoNames, Typed};
 use super::{CounterValue, Item, TranslateError};
@@ -89,7 +89,7 @@ pub(super) fn value_from_proto(data: &v1::CounterData) -> CounterValue {
     }
 }
 
-/// Encodes an index for the protocol.
+/// Encodes the index of a register or counter cell as a P4Runtime message.
 #[must_use]
 pub fn index_to_proto(cell: u64) -> v1::Index {
     v1::Index {
@@ -97,7 +97,7 @@ pub fn index_to_proto(cell: u64) -> v1::Index {
     }
 }
 
-/// Decodes an index into an array of `size` cells; `None` means all.
+/// Decodes the index of a cell in an array of `size` cells; `None` means all cells.
 pub fn index_from_proto(name: &str, index: Option<v1::Index>, size: i64) -> Result<Option<u64>> {
     let Some(v1::Index { index }) = index else {
         return Ok(None);
@@ -121,7 +121,7 @@ pub(super) fn check_index(name: &str, cell: Option<u64>, size: i64) -> Result<()
     }
 }
 
-/// The element type of a register's cells or a digest's messages.
+/// The type of a register's cells or a digest's messages, as its P4Info describes it.
 #[derive(Clone, Copy)]
 pub struct Element<'a> {
     owner: &'a str,
@@ -153,7 +153,7 @@ impl<'a> From<&'a Digest> for Element<'a> {
 }
 
 impl Element<'_> {
-    /// Encodes the scalars of a cell or message for the protocol.
+    /// Encodes the scalars of a register cell or digest message as a P4Runtime value.
     pub fn to_proto(
         self,
         scalars: &[Value],
@@ -163,7 +163,7 @@ impl Element<'_> {
         self.with_type(types, |ty| ty.to_proto(scalars, names))
     }
 
-    /// Decodes the scalars of a cell or message.
+    /// Decodes the scalars of a register cell or digest message from a P4Runtime value.
     pub fn from_proto(
         self,
         data: &v1::P4Data,
@@ -173,7 +173,7 @@ impl Element<'_> {
         self.with_type(types, |ty| ty.from_proto(data, names))
     }
 
-    /// The element's type as declared; if that is unknown, a type built from its scalars.
+    /// Calls `work` with the element's declared type, or if that is unknown, with a type built from its scalars.
     fn with_type<R>(
         self,
         types: &TypeInfo,

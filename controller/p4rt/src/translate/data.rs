@@ -1,4 +1,4 @@
-//! Values of registers and digests (P4Runtime 1.4, section 8.5): `P4Data` ↔ the scalars of a value, in sequence.
+//! Translates values of registers and digests (P4Runtime 1.4, section 8.5): `P4Data` ↔ the scalars of a value, in sequence.
 //!
 //! A header is represented by its validity (1 or 0) and its fields, which are all 0 while it is invalid; an enum without a
 //! representation and an error are represented by the position of their member. Unions are not supported.
@@ -14,18 +14,18 @@ use p4lang::runtime::Value;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// Maximum nesting of types: a P4Info may describe a type that contains itself.
+/// Maximum nesting of types that is followed: a P4Info may describe a type that contains itself.
 const DEPTH: usize = 32;
 
-/// The control plane's names for values that it represents as strings (section 8.5.5).
+/// Maps strings that a control plane uses for values of a translated type to numbers, and back (section 8.5.5).
 pub trait Names {
-    /// The value of a string; `scalar` is the value's position among the scalars.
+    /// The number for the string `text`; `scalar` is the value's position among the scalars of its message or cell, from 0.
     fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<Value>;
-    /// The string for a value.
+    /// The string for the number `value`.
     fn text(&self, uri: &str, value: &Value) -> Result<Vec<u8>>;
 }
 
-/// Names for a control plane without such strings.
+/// Implementation of [`Names`] for a control plane that uses no strings; every translation is an error.
 pub struct NoNames;
 
 impl Names for NoNames {
@@ -38,19 +38,19 @@ impl Names for NoNames {
     }
 }
 
-/// A type of which values are exchanged.
+/// A type, with what is needed to encode and decode its values.
 #[derive(Clone, Copy)]
 pub struct Typed<'a> {
-    /// Owner of the value, for errors.
+    /// Name of the register or digest to which the value belongs, for errors.
     pub owner: &'a str,
     /// Type of the value.
     pub ty: &'a DataType,
-    /// Definitions of the named types.
+    /// Definitions of the types that `ty` refers to by name.
     pub types: &'a TypeInfo,
 }
 
 impl Typed<'_> {
-    /// Encodes a value for the protocol.
+    /// Encodes the scalars of a value as a P4Runtime value.
     pub fn to_proto(&self, scalars: &[Value], names: &dyn Names) -> Result<v1::P4Data> {
         let mut writer = Writer {
             typed: *self,
@@ -64,7 +64,7 @@ impl Typed<'_> {
         }
     }
 
-    /// Decodes the scalars of a value.
+    /// Decodes a P4Runtime value into its scalars.
     pub fn from_proto(&self, data: &v1::P4Data, names: &dyn Names) -> Result<Vec<Value>> {
         let mut reader = Reader {
             typed: *self,
@@ -104,7 +104,7 @@ impl Typed<'_> {
     }
 }
 
-/// Describes a type with all names resolved: the result is equal for types whose values are encoded alike.
+/// Describes a type with all type names resolved: the text is equal for types whose values are encoded alike.
 #[must_use]
 pub fn describe(ty: &DataType, types: &TypeInfo) -> String {
     fn named(members: Option<&Members>, types: &TypeInfo, depth: usize) -> String {

@@ -5,145 +5,145 @@ use crate::p4info::Object;
 use crate::rpc::Code;
 use crate::status::UpdateError;
 
-/// Why an item and an entity do not correspond.
+/// Why an item of weir and a P4Runtime entity cannot be translated into each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TranslateError {
-    /// The program has no such object.
+    /// The program has no object of this kind and name.
     #[error("the program has no {kind} `{name}`")]
     UnknownName {
-        /// `table`, `action`, …
+        /// Kind of the object: `table`, `action`, …
         kind: &'static str,
-        /// The requested name.
+        /// Name in the request.
         name: String,
     },
-    /// The program has no such object.
+    /// The program has no object of this kind and id.
     #[error("the program has no {kind} with id {id:#010x}")]
     UnknownId {
-        /// `table`, `action`, …
+        /// Kind of the object: `table`, `action`, …
         kind: &'static str,
         /// The id that was sent.
         id: u32,
     },
-    /// A key field, parameter or metadata field that its owner does not have.
+    /// The program declares no key field, action parameter or metadata field of this name or id.
     #[error("{owner} has no {kind} {field}")]
     UnknownField {
-        /// Table, action or header.
+        /// Name of the table, action or header that would have the field.
         owner: String,
-        /// `key field`, `parameter`, `field`.
+        /// Kind of field: `key field`, `parameter`, `field`.
         kind: &'static str,
-        /// Its name in backquotes, or `with id` and the number.
+        /// The field's name in backquotes, or `with id` and its number.
         field: String,
     },
-    /// A field is given twice.
+    /// The request gives a field twice.
     #[error("{owner}: {kind} `{field}` is given twice")]
     Twice {
-        /// Table, action or header.
+        /// Name of the table, action or header that has the field.
         owner: String,
-        /// `key field`, `parameter`, `field`.
+        /// Kind of field: `key field`, `parameter`, `field`.
         kind: &'static str,
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
-    /// A required field is missing.
+    /// The request lacks a required field.
     #[error("{owner}: {kind} `{field}` is missing")]
     Missing {
-        /// Table, action or header.
+        /// Name of the table, action or header that has the field.
         owner: String,
-        /// `key field`, `parameter`, `field`.
+        /// Kind of field: `key field`, `parameter`, `field`.
         kind: &'static str,
-        /// Its name.
+        /// Name of the field.
         field: String,
     },
-    /// A value does not fit its field.
+    /// A value does not fit the width of its field.
     #[error("{}: {source}", value_of(field))]
     Value {
-        /// The field; a member of a value set may have one without a name.
+        /// Name of the field; may be empty in a value set, whose only field has no name.
         field: String,
         /// Why the value does not fit.
         source: BytesError,
     },
-    /// The match has another kind than the key field.
+    /// The request matches a key field with another match kind than the program declares.
     #[error("{table}: {} is matched {declared}, not {given}", key_field(field))]
     MatchKind {
-        /// The table or value set.
+        /// Name of the table or value set.
         table: String,
-        /// The key field, or nothing as in [`Value`](Self::Value).
+        /// Name of the key field; may be empty, as in [`Value`](Self::Value).
         field: String,
-        /// Match kind in the program.
+        /// Match kind that the program declares.
         declared: &'static str,
-        /// Match kind in the entry.
+        /// Match kind in the request.
         given: &'static str,
     },
-    /// An invalid match: an explicit don't-care, set bits outside the mask, or an empty range.
+    /// An invalid match of a key field: an explicit don't-care, set bits outside the mask, or an empty range.
     #[error("{table}: {}: {reason}", key_field(field))]
     Match {
-        /// The table or value set.
+        /// Name of the table or value set.
         table: String,
-        /// The key field, or nothing as in [`Value`](Self::Value).
+        /// Name of the key field; may be empty, as in [`Value`](Self::Value).
         field: String,
-        /// The defect in the match.
+        /// What is wrong with the match.
         reason: String,
     },
-    /// A priority where none is allowed, or none where one is required.
+    /// A table entry has a priority where the table allows none, or lacks a required one.
     #[error("{table}: priority {priority}: {reason}")]
     Priority {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The given priority.
+        /// Priority in the request.
         priority: i32,
-        /// The defect in the priority.
+        /// What is wrong with the priority.
         reason: &'static str,
     },
-    /// The table does not offer the action.
+    /// The table does not offer the action at all.
     #[error("{table} does not offer action {action}")]
     ActionNotOffered {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The action.
+        /// Name of the action.
         action: String,
     },
-    /// The table offers the action only in the other position.
+    /// The table offers the action only for the other use: in entries, or as the default action.
     #[error("{table} offers action {action} only {allowed}")]
     ActionScope {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The action.
+        /// Name of the action.
         action: String,
-        /// `as default action` or `in entries`.
+        /// Use for which the table offers the action: `as default action` or `in entries`.
         allowed: &'static str,
     },
-    /// A required part of a message is not set.
+    /// A required field of a protobuf message is not set.
     #[error("{what} is not set")]
     Unset {
-        /// Name of the part.
+        /// Name of the field that is not set.
         what: &'static str,
     },
-    /// The message contradicts itself or the program.
+    /// The message contradicts itself or the program; the text says how.
     #[error("{0}")]
     Malformed(String),
-    /// The index is outside the array.
+    /// The index of a cell is outside of the register or counter.
     #[error("{name} has {size} cells: index {index} is out of range")]
     IndexOutOfRange {
-        /// Register or counter.
+        /// Name of the register or counter.
         name: String,
-        /// The index that was sent.
+        /// The index that was sent, from 0.
         index: u64,
-        /// Number of cells.
+        /// Number of cells of the register or counter.
         size: i64,
     },
-    /// A string without a value, or a value without a string.
+    /// A translated type's string has no number, or its number no string.
     #[error("{}", .0.message)]
     Name(UpdateError),
     /// A feature of the protocol that this implementation does not support.
     #[error("{what}: not supported yet")]
     Unsupported {
-        /// Name of the feature.
+        /// Description of the unsupported feature.
         what: String,
     },
 }
 
 impl TranslateError {
-    /// The error code that the specification requires.
+    /// The gRPC error code that the P4Runtime specification requires for this error.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {
@@ -156,7 +156,7 @@ impl TranslateError {
         }
     }
 
-    /// The error for a name that the program does not have.
+    /// The error for a name that the program does not have, of an object of kind `T`.
     #[must_use]
     pub fn unknown_name<T: Object>(name: &str) -> Self {
         Self::UnknownName {
@@ -165,14 +165,14 @@ impl TranslateError {
         }
     }
 
-    /// The error for an id that the program does not have.
+    /// The error for an id that the program does not have, of an object of kind `T`.
     #[must_use]
     pub fn unknown_id<T: Object>(id: u32) -> Self {
         Self::UnknownId { kind: T::KIND, id }
     }
 }
 
-/// Only the field of a value set of numbers has no name.
+/// How a message names the field of a value set of plain values, which has no name.
 const MEMBER: &str = "the member's value";
 
 fn value_of(field: &str) -> String {
@@ -182,7 +182,7 @@ fn value_of(field: &str) -> String {
     }
 }
 
-/// A key field for a message, by its name if it has one.
+/// A key field as a message names it: by its name if it has one.
 #[must_use]
 pub fn key_field(field: &str) -> String {
     match field {

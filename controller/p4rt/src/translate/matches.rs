@@ -1,4 +1,4 @@
-//! Matches of key fields and of value sets (P4Runtime 1.4, section 9.1.1).
+//! Translates matches of key fields and of value sets (P4Runtime 1.4, section 9.1.1).
 
 use super::TranslateError;
 use crate::bytes;
@@ -7,14 +7,14 @@ use crate::v1::field_match::{self, FieldMatchType};
 use p4lang::p4info::{MatchField, MatchType};
 use p4lang::runtime::{Match, MatchKind, Value};
 
-/// The match type of a field that every entry must specify.
+/// The match type of a key field that every entry must specify.
 pub(super) const EXACT: MatchType = MatchType::Standard(MatchKind::Exact);
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// Encodes the match of a key field for the protocol; `None` for a don't-care, which the protocol leaves out.
+/// Encodes the match of a key field as a P4Runtime message; `None` for a don't-care, which the protocol leaves out.
 ///
-/// `table` is the owner's name, for errors.
+/// `table` is the name of the table or value set, for errors.
 pub fn match_to_proto(
     table: &str,
     field: &MatchField,
@@ -51,9 +51,9 @@ pub fn match_to_proto(
     }))
 }
 
-/// Decodes the match of a key field.
+/// Decodes the match of a key field from a P4Runtime message.
 ///
-/// `table` is the owner's name, for errors.
+/// `table` is the name of the table or value set, for errors.
 pub fn match_from_proto(table: &str, field: &MatchField, given: &v1::FieldMatch) -> Result<Match> {
     let decode = |value: &[u8]| {
         bytes::decode(value, field.bitwidth).map_err(|source| TranslateError::Value {
@@ -107,7 +107,7 @@ fn is_dont_care(field: &MatchField, value: &Match) -> bool {
     }
 }
 
-/// Checks that a match has the field's kind, fits its width, and sets no bits that are not compared.
+/// Checks that a match has the key field's match kind, fits its width, and sets no bits that are not compared.
 fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
     let declared = match field.match_type {
         MatchType::Standard(kind) if kind == value.kind() => None,
@@ -151,7 +151,7 @@ fn check_match(table: &str, field: &MatchField, value: &Match) -> Result<()> {
     Err(match_error(table, field, reason))
 }
 
-/// Checks that a value fits a field.
+/// Checks that a value fits a field of `bitwidth` bits.
 pub fn check_width(field: &str, value: &Value, bitwidth: u32) -> Result<()> {
     if value.fits(bitwidth) {
         return Ok(());

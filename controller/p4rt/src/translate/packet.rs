@@ -1,4 +1,4 @@
-//! Metadata of packets from and to the control plane (P4Runtime 1.4, section 16.1).
+//! Translates the metadata of packets from and to the controller (P4Runtime 1.4, section 16.1).
 
 use super::TranslateError;
 use super::matches::check_width;
@@ -7,7 +7,7 @@ use crate::v1;
 use p4lang::p4info::ControllerPacketMetadata;
 use p4lang::runtime::Value;
 
-/// Encodes a controller header's values, in its declared order, as the protocol's metadata.
+/// Encodes the values of a controller packet header, given in declared order, as P4Runtime metadata.
 pub fn packet_metadata(
     header: &ControllerPacketMetadata,
     values: &[Value],
@@ -29,7 +29,7 @@ pub fn packet_metadata(
     header.metadata.iter().zip(values).map(field).collect()
 }
 
-/// Decodes the protocol's metadata into values, in the header's declared order.
+/// Decodes P4Runtime metadata into the values of a controller packet header, in declared order.
 pub fn packet_fields(
     header: &ControllerPacketMetadata,
     metadata: &[v1::PacketMetadata],

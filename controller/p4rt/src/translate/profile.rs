@@ -1,4 +1,4 @@
-//! Action profiles: members, groups, and entries that name them (P4Runtime 1.4, sections 9.1.2 and 9.2).
+//! Translates action profiles: members, groups, and table entries that name them (P4Runtime 1.4, sections 9.1.2 and 9.2).
 
 use super::action::{ActionUse, action_from_proto, action_to_proto};
 use super::{Item, Part, TranslateError};
@@ -11,40 +11,40 @@ use p4lang::runtime::ActionCall;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// The action of an entry in a table with an action profile.
+/// How a table entry takes its action from an action profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A member's action.
+    /// The action of the member with this id.
     Member(u32),
-    /// The action of one of a group's members.
+    /// The action of one of the members of the group with this id.
     Group(u32),
-    /// One of the entry's own actions.
+    /// One of these actions of the table entry itself.
     Actions(Vec<WeightedAction>),
 }
 
-/// One of an entry's actions.
+/// One of several actions that a table entry itself contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightedAction {
-    /// The action.
+    /// The action with its parameters.
     pub action: ActionCall,
     /// Relative frequency with which the action is selected, at least 1.
     pub weight: u32,
-    /// The action is not selected while this port is down.
+    /// The action is not selected while this port is down; `None` watches no port.
     pub watch_port: Option<u32>,
 }
 
-/// A member of a group.
+/// A member of a group of an action selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMember {
-    /// Number of the member.
+    /// Id of the member in the action profile.
     pub member: u32,
     /// Relative frequency with which the member is selected, at least 1.
     pub weight: u32,
-    /// The member is not selected while this port is down.
+    /// The member is not selected while this port is down; `None` watches no port.
     pub watch_port: Option<u32>,
 }
 
-/// Encodes the choice of an entry for the protocol.
+/// Encodes a table entry's choice of member, group or actions as a P4Runtime message.
 pub(super) fn choice_to_proto(
     table: &Table,
     choice: &Choice,
@@ -72,7 +72,7 @@ pub(super) fn choice_to_proto(
     Ok(v1::TableAction { r#type: Some(kind) })
 }
 
-/// Decodes the choice of an entry; `None` if the entry has a direct action.
+/// Decodes a table entry's choice of member, group or actions; `None` if the entry has a direct action.
 pub(super) fn choice_from_proto(
     table: &Table,
     kind: &ActionKind,
@@ -206,7 +206,7 @@ fn with_id(id: u32, index: &Index) -> Result<&ActionProfile> {
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id))
 }
 
-/// A table of the profile; all its tables have the same actions.
+/// One of the tables that use the profile; they all have the same actions.
 fn table_of<'a>(profile: &ActionProfile, index: &'a Index) -> Result<&'a Table> {
     let mut tables = profile.table_ids.iter();
     let table = tables.find_map(|id| index.tables.with_id(*id));
@@ -229,7 +229,7 @@ fn weight_from_proto(weight: i32) -> Result<u32> {
     }
 }
 
-/// Decodes a watched port; `None` for an empty string.
+/// Decodes a port to watch; `None` for an empty string, which means no port.
 fn port_from_proto(port: &[u8]) -> Result<Option<u32>> {
     if port.is_empty() {
         return Ok(None);
@@ -241,7 +241,7 @@ fn port_from_proto(port: &[u8]) -> Result<Option<u32>> {
     Ok(value.to())
 }
 
-/// Decodes a watched port in the form before version 1.3, in which 0 means none.
+/// Decodes a port to watch in the form before P4Runtime 1.3, in which 0 means no port.
 fn deprecated_port(port: i32) -> Option<u32> {
     Some(port.cast_unsigned()).filter(|port| *port != 0)
 }

@@ -1,4 +1,4 @@
-//! Multicast groups and clone sessions (P4Runtime 1.4, section 9.5).
+//! Translates multicast groups and clone sessions (P4Runtime 1.4, section 9.5).
 
 use super::{Part, TranslateError};
 use crate::bytes;
@@ -79,7 +79,7 @@ fn check_id(what: &str, id: u32) -> Result<()> {
     }
 }
 
-/// Encodes the port as `egress_port`: deprecated since 1.4, but the only form that every switch in use supports.
+/// Encodes a replica with its port as `egress_port`: deprecated since 1.4, but the only form that every switch in use supports.
 fn replica_to_proto(replica: &Replica) -> v1::Replica {
     v1::Replica {
         instance: replica.instance.into(),

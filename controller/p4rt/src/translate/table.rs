@@ -1,4 +1,4 @@
-//! Table entries and default actions (P4Runtime 1.4, section 9.1).
+//! Translates table entries and default actions (P4Runtime 1.4, section 9.1).
 
 use super::action::{self, ActionUse};
 use super::matches::{EXACT, match_from_proto, match_to_proto};
@@ -12,21 +12,21 @@ use p4lang::runtime::{ActionCall, FieldMatch, TableEntry};
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// The identity of a table's entry, whatever its action.
+/// The identity of a table entry, whatever its action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryAt {
-    /// The entry with this key.
+    /// The table entry with this key.
     Key {
-        /// Fully qualified name.
+        /// Fully qualified name of the table.
         table: String,
-        /// Fields; one that is left out is a don't-care.
+        /// Matches of the key fields; an omitted key field is a don't-care.
         key: Vec<FieldMatch>,
-        /// Priority, if the table requires one, else 0.
+        /// Priority of the entry, if the table requires one; else 0.
         priority: i32,
     },
-    /// The default entry, for packets without a matching entry.
+    /// The default entry, which applies to packets that match no entry.
     Default {
-        /// Fully qualified name.
+        /// Fully qualified name of the table.
         table: String,
     },
 }
@@ -57,7 +57,7 @@ pub(super) fn indirect_to_proto(
     })
 }
 
-/// Encodes the identity of an entry.
+/// Encodes the identity of a table entry as a P4Runtime message.
 pub(crate) fn at_to_proto(at: &EntryAt, index: &Index) -> Result<v1::TableEntry> {
     match at {
         EntryAt::Key {
@@ -73,7 +73,7 @@ pub(crate) fn at_to_proto(at: &EntryAt, index: &Index) -> Result<v1::TableEntry>
     }
 }
 
-/// Decodes the identity of an entry.
+/// Decodes the identity of a table entry from a P4Runtime message.
 pub(super) fn at_from_proto(entry: &v1::TableEntry, index: &Index) -> Result<EntryAt> {
     let table = table_with_id(entry.table_id, index)?;
     let name = table.preamble.name.clone();
@@ -87,7 +87,7 @@ pub(super) fn at_from_proto(entry: &v1::TableEntry, index: &Index) -> Result<Ent
     })
 }
 
-/// Decodes an entry that names a member or group, or has several actions; `None` if it has a direct action.
+/// Decodes a table entry that names a member or group, or has several actions; `None` if it has a direct action.
 pub(super) fn indirect_from_proto(
     entry: &v1::TableEntry,
     index: &Index,
@@ -272,7 +272,7 @@ fn table_named<'a>(name: &str, index: &'a Index) -> Result<&'a Table> {
         .ok_or_else(|| TranslateError::unknown_name::<Table>(name))
 }
 
-/// The table with this id.
+/// The table with this id; an error if the program has none.
 pub fn table_with_id(id: u32, index: &Index) -> Result<&Table> {
     index
         .tables
@@ -280,7 +280,7 @@ pub fn table_with_id(id: u32, index: &Index) -> Result<&Table> {
         .ok_or_else(|| TranslateError::unknown_id::<Table>(id))
 }
 
-/// Checks that the table's entries may have this priority.
+/// Checks that entries of the table may have this priority.
 pub fn check_priority(table: &Table, priority: i32) -> Result<()> {
     let ordered = |field: &MatchField| matches!(field.match_type, MatchType::Standard(kind) if kind.wants_priority());
     let reason = match (table.match_fields.iter().any(ordered), priority) {

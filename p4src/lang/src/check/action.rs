@@ -13,7 +13,7 @@ use crate::ir;
 use crate::source::Span;
 use std::rc::Rc;
 
-/// Parameters of an action's declaration.
+/// Parameters in an action's declaration; empty if the declaration is no action.
 pub(crate) fn action_params(decl: &ast::Decl) -> &[ast::Param] {
     match &decl.kind {
         DeclKind::Action { params, .. } => params,
@@ -22,7 +22,7 @@ pub(crate) fn action_params(decl: &ast::Decl) -> &[ast::Param] {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Elaborates an action into the current control.
+    /// Elaborates an action into the current control and returns its id there; `None` after an error.
     pub(crate) fn action(&mut self, decl: &'a ast::Decl, full: String) -> Option<ir::ActionId> {
         let DeclKind::Action { params, body, .. } = &decl.kind else {
             return None;
@@ -72,7 +72,7 @@ impl<'a> Checker<'a, '_> {
         Some(self.add_action(action, types))
     }
 
-    /// Returns the current control's copy of a top-level action; makes it at the first use.
+    /// Returns the current control's copy of a top-level action, and makes the copy at its first use.
     pub(crate) fn shared_action(
         &mut self,
         index: u32,
@@ -110,7 +110,7 @@ impl<'a> Checker<'a, '_> {
         Some((id, decl))
     }
 
-    /// The action's parameters and their types.
+    /// An action's parameters and their types.
     pub(crate) fn action_signature(&self, id: ir::ActionId, decl: &'a ast::Decl) -> Signature<'a> {
         let types: Rc<[Ty]> = self
             .unit
@@ -127,7 +127,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks a direct call, in which every argument is given.
+    /// Checks a direct call of an action, in which every argument is given.
     pub(crate) fn call_action(
         &mut self,
         id: ir::ActionId,
@@ -162,7 +162,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// The action that an expression names.
+    /// The action that an expression names; `None` after an error.
     pub(crate) fn named_action(
         &mut self,
         e: &'a ast::Expr,

@@ -1,4 +1,4 @@
-//! Annotations in the IR. The expressions of structured annotations are evaluated (P4_16 1.2.5, section 20.2).
+//! Lowers annotations to the IR. The expressions of structured annotations are evaluated (P4_16 1.2.5, section 20.2).
 
 use super::Checker;
 use super::fold;
@@ -38,7 +38,7 @@ impl<'a> Checker<'a, '_> {
         list.iter().map(|a| self.annotation(a)).collect()
     }
 
-    /// Checks `@name` and `@hidden`: at most one of them (P4_16 1.2.5, section 18.3.3), with a valid body.
+    /// Checks the `@name` and `@hidden` of an object: at most one of them (P4_16 1.2.5, section 18.3.3), with a valid body.
     fn check_naming(&mut self, list: &'a [ast::Annotation]) {
         let names = |a: &&ast::Annotation| matches!(a.name.name.as_str(), "name" | "hidden");
         let mut first: Option<&ast::Annotation> = None;
@@ -68,7 +68,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that a new type's translations for the control plane are well-formed; `list` is their source.
+    /// Checks that a new type's `@p4runtime_translation` annotations are well-formed; `list` is their source.
     pub(crate) fn check_translations(
         &mut self,
         list: &'a [ast::Annotation],
@@ -138,7 +138,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates a constant of type int, bool or string.
+    /// Evaluates a constant of type int, bool or string; `None` after an error.
     fn literal_of(&mut self, e: &'a ast::Expr) -> Option<Literal> {
         let mut val = Val::Poison;
         // Statements that the expression emits are dropped: an annotation does not run.

@@ -1,4 +1,4 @@
-//! Lowers `apply` of controls, parsers and tables.
+//! Lowers calls of `apply` on controls, parsers and tables.
 
 use super::Checker;
 use super::call::Call;
@@ -12,7 +12,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// `C.apply(…)` on a type: makes an instance named after the type.
+    /// Lowers `C.apply(…)` on a control type: makes an instance named after the type.
     pub(crate) fn direct_control(
         &mut self,
         index: u32,
@@ -47,7 +47,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Like [`Self::direct_control`], for a parser.
+    /// Lowers `P.apply(…)` on a parser type: makes an instance named after the type.
     pub(crate) fn direct_parser(
         &mut self,
         index: u32,
@@ -84,7 +84,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// The instance's name: the type's name, with a number from the second direct instance in a unit.
+    /// The name of an instance made by `C.apply(…)` on a type: the type's name, with a number from the second instance on.
     pub(crate) fn direct_name(&mut self, own: &str) -> String {
         let mut name = own.to_owned();
         let mut n = 0u32;
@@ -95,7 +95,7 @@ impl<'a> Checker<'a, '_> {
         join(&self.unit.name, &name)
     }
 
-    /// Lowers `control.apply(…)`.
+    /// Lowers `apply(…)` on a control instance.
     pub(crate) fn apply_control(
         &mut self,
         id: ir::ControlId,
@@ -115,7 +115,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// Lowers `parser.apply(…)`.
+    /// Lowers `apply(…)` on a parser instance.
     pub(crate) fn apply_parser(
         &mut self,
         id: ir::ParserId,
@@ -139,7 +139,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// Lowers `table.apply()`.
+    /// Lowers `apply()` on a table, as a statement without a use of its result.
     pub(crate) fn apply_table(
         &mut self,
         table: ir::TableId,
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// Emits the calls in the key, then the lookup.
+    /// Emits the calls in the table's key, then the table lookup.
     pub(crate) fn emit_apply(
         &mut self,
         table: ir::TableId,
@@ -175,7 +175,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Checks that the `apply` of a table or control is called in an apply block.
+    /// Checks that the `apply` of a table or control is called in a control's apply block.
     pub(crate) fn may_apply(&mut self, span: Span) -> bool {
         let ok = matches!(self.unit.kind, UnitKind::Control(_)) && self.unit.body == Body::Apply;
         if !ok {

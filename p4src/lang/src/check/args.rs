@@ -12,22 +12,22 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 
-/// The argument that a parameter is bound to.
+/// The argument to which a parameter is bound.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Given<'a> {
     Arg(&'a ast::Expr),
-    /// The parameter's default value.
+    /// The parameter's default value, because the call omits the argument.
     Default(&'a ast::Expr),
-    /// An omitted argument of an `@optional` parameter.
+    /// No value: the call omits the argument of an `@optional` parameter.
     Omitted,
 }
 
-/// An evaluated argument.
+/// An argument after its evaluation, before it is lowered to the IR.
 #[derive(Default)]
 pub(crate) struct Evaluated<'a> {
     pub(crate) val: Val<'a>,
     pub(crate) span: Span,
-    /// Saved value of an `inout` argument that later arguments may change.
+    /// Saved value of an `inout` argument that later arguments may change; `None` if nothing had to be saved.
     saved: Option<ir::Expr>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn is_optional(p: &ast::Param) -> bool {
     p.annotations.iter().any(|a| a.name.name == "optional")
 }
 
-/// Position of each argument in the call, if the order of named arguments differs from that of the parameters; else empty.
+/// Position of each argument in the call, from 0, if the order of named arguments differs from the parameters'; else empty.
 fn written_order(given: &[Given<'_>]) -> Vec<u32> {
     let order = in_order_of_call(given);
     if order.is_sorted() {
@@ -53,7 +53,7 @@ fn written_order(given: &[Given<'_>]) -> Vec<u32> {
     written
 }
 
-/// Indices of the parameters in the order of their arguments in the call; defaults last.
+/// Indices of the parameters in the order of their arguments in the call; parameters with default values come last.
 fn in_order_of_call(given: &[Given<'_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..given.len()).collect();
     order.sort_by_key(|&i| match given[i] {
@@ -63,7 +63,7 @@ fn in_order_of_call(given: &[Given<'_>]) -> Vec<usize> {
     order
 }
 
-/// Whether the number and names of arguments fit the parameters: this is how overloads are resolved.
+/// Whether the number and names of the arguments fit the parameters, by which overloads are resolved.
 pub(crate) fn accepts(params: &[ast::Param], args: &[ast::Arg]) -> bool {
     if args.len() > params.len() {
         return false;
@@ -89,7 +89,7 @@ pub(crate) fn accepts(params: &[ast::Param], args: &[ast::Arg]) -> bool {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Determines the argument of each parameter.
+    /// Determines the argument of each parameter; `None` after an error.
     pub(crate) fn bind_args(
         &mut self,
         params: &'a [ast::Param],
@@ -157,7 +157,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that arguments are all named or all positional, as the parameters require, and not too many.
+    /// Checks that the arguments are all named or all positional, as the parameters require, and that there are not too many.
     fn args_match_params(
         &mut self,
         params: &'a [ast::Param],
@@ -204,7 +204,7 @@ impl<'a> Checker<'a, '_> {
         false
     }
 
-    /// The parameter that an argument names; reports an error if there is none.
+    /// Index of the parameter that a named argument names; reports an error if there is none.
     fn param_named(
         &mut self,
         params: &[ast::Param],
@@ -227,7 +227,7 @@ impl<'a> Checker<'a, '_> {
         at
     }
 
-    /// Evaluates arguments in the order of the call, defaults last, and infers type arguments from them.
+    /// Evaluates arguments in the order of the call, default values last, and infers type arguments from them.
     pub(crate) fn eval_args(
         &mut self,
         sig: &Signature<'a>,
@@ -293,7 +293,7 @@ impl<'a> Checker<'a, '_> {
         vals
     }
 
-    /// Lowers evaluated arguments to the IR, once the types are inferred.
+    /// Lowers evaluated arguments to the IR, once the type arguments are inferred; `None` after an error.
     pub(crate) fn lower_args(
         &mut self,
         sig: &Signature<'a>,
@@ -410,7 +410,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates constructor arguments: constants and objects.
+    /// Converts evaluated constructor arguments to constants and objects; `None` after an error.
     pub(crate) fn constructor_args(
         &mut self,
         sig: &Signature<'a>,

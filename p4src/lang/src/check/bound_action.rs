@@ -1,4 +1,4 @@
-//! Action references in a table's properties and entries: the action and its arguments.
+//! Lowers action references in a table's properties and entries: the action and its arguments.
 
 use super::Checker;
 use super::args::Given;
@@ -12,7 +12,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers a default action or an entry's action, with constants for the control plane's parameters.
+    /// Lowers a table's default action or an entry's action, with constants for the control plane's parameters.
     pub(crate) fn bound_action(
         &mut self,
         e: &'a ast::Expr,
@@ -93,7 +93,7 @@ impl<'a> Checker<'a, '_> {
         })
     }
 
-    /// Whether the callee is a `NoAction` that the table does not list; it may still be the default.
+    /// Whether the callee is a `NoAction` that the table does not list; a table may still have it as the default action.
     fn is_unlisted_no_action(&mut self, callee: &'a ast::Expr, t: &ir::Table) -> bool {
         let ExprKind::Name { name, absolute } = &callee.kind else {
             return false;
@@ -108,7 +108,7 @@ impl<'a> Checker<'a, '_> {
         !shared.is_some_and(|id| t.actions.iter().any(|a| a.action == *id))
     }
 
-    /// Compares arguments with those that `actions` binds to action `at` of the table.
+    /// Checks that arguments equal those that the table's `actions` list binds to its action `at`.
     fn repeated_args(
         &mut self,
         sig: &Signature<'a>,
@@ -133,7 +133,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers the arguments of an action's directional parameters, as bound in `actions`.
+    /// Lowers the arguments of an action's directional parameters, and returns the statements with the calls in them.
     pub(super) fn directed_args(
         &mut self,
         sig: &Signature<'a>,
@@ -157,7 +157,7 @@ impl<'a> Checker<'a, '_> {
         (lowered.unwrap_or_default(), block)
     }
 
-    /// The text of each argument, without white space.
+    /// The source text of each argument, without white space.
     pub(super) fn texts(&self, args: &[ast::Arg]) -> Vec<String> {
         args.iter()
             .map(|a| self.source.slice(a.value.span).split_whitespace().collect())

@@ -1,4 +1,4 @@
-//! Built-in methods of headers, unions, stacks and types; `verify` and `static_assert`.
+//! Lowers built-in methods of headers, unions, stacks and types, and the functions `verify` and `static_assert`.
 
 use super::Checker;
 use super::call::Call;
@@ -12,7 +12,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers `value.method(…)`.
+    /// Lowers a built-in method of a value, `value.method(…)`.
     pub(crate) fn builtin_method(
         &mut self,
         base: Val<'a>,
@@ -109,7 +109,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Reports that something other than a value has no such method.
+    /// Reports that a table, control, parser or other object without methods of this kind has no such method.
     fn no_methods(&mut self, of: &Val<'a>, method: &ast::Ident) {
         let message = format!("{} has no method `{}`", of.what(), method.name);
         let mut d = Diagnostic::error(Code::UnknownName, method.span, message);
@@ -121,7 +121,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// A hint for a method that values of type `ty` do not have: the one to call instead.
+    /// A hint for a method that values of type `ty` do not have: the similar method that they do have.
     fn method_hint(&self, name: &str, ty: &Ty) -> Option<String> {
         let known: &[&str] = match ty {
             Ty::Stack(elem, _) if self.types.holds_validity(elem) => &["push_front", "pop_front"],
@@ -178,7 +178,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates `T.minSizeInBits()` and similar methods (P4_16 1.2.5, section 9).
+    /// Evaluates `T.minSizeInBits()` and similar methods of a type (P4_16 1.2.5, section 9).
     pub(crate) fn size_method(
         &mut self,
         ty: &Ty,
@@ -247,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         None
     }
 
-    /// Removes `verify` from the parsers: Tofino's parser does not have it, and its compiler ignores it as well.
+    /// Removes `verify` from all parsers: Tofino's parser does not have it, and Tofino's compiler ignores it as well.
     pub(crate) fn leave_out_verify(&mut self) {
         let mut left_out = Vec::new();
         for parser in self.out.parsers.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! Checks calls; the kind of the callee decides how.
+//! Checks calls; the kind of the callee (function, method, action, …) determines the rules.
 
 use super::Checker;
 use super::args::accepts;
@@ -11,14 +11,14 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 
-/// A call as written.
+/// A call as written in the source.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a, 'e> {
     pub(crate) type_args: &'a [ast::Type],
     pub(crate) args: &'a [ast::Arg],
-    /// The type that the context expects.
+    /// The type that the context expects of the result; `None` if the context does not determine it.
     pub(crate) expected: Option<&'e Ty>,
-    /// Whether the result is used; if not, no result is stored.
+    /// Whether the program uses the result; if not, the lowered call stores none.
     pub(crate) used: bool,
     pub(crate) span: Span,
 }
@@ -80,7 +80,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks any call; `None` if the callee returns nothing (`void`).
+    /// Checks a call of any kind; `None` if the callee returns nothing (`void`).
     fn call(&mut self, callee: &'a ast::Expr, call: Call<'a, '_>) -> Option<Val<'a>> {
         if let ExprKind::Member { base, member } = &callee.kind {
             return match self.expr(base, None) {
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks the arguments of a call that already has an error, for their own errors.
+    /// Checks the arguments of a call that already has an error, to find further errors in them.
     pub(crate) fn poisoned(&mut self, call: Call<'a, '_>) -> Val<'a> {
         for arg in call.args {
             self.expr(&arg.value, None);
@@ -160,7 +160,7 @@ impl<'a> Checker<'a, '_> {
         Val::Poison
     }
 
-    /// `X(…)` as an argument: creates an instance without a name.
+    /// Lowers a constructor call `X(…)` in an argument: creates an instance without a name.
     fn constructor_call(
         &mut self,
         decl: DeclRef,
@@ -185,7 +185,7 @@ impl<'a> Checker<'a, '_> {
         self.anonymous_instance(decl, &types, call)
     }
 
-    /// Selects the overload by the number and names of arguments.
+    /// Selects the overload that fits the number and names of the arguments, and checks its call.
     fn call_overloaded(&mut self, list: &[u32], call: Call<'a, '_>, at: Span) -> Option<Val<'a>> {
         let fitting = list
             .iter()
@@ -225,7 +225,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The type arguments, argument values and result type of a call of `proto`; `outer` holds the extern's own type arguments.
+    /// Prepares a call of `proto`: (signature, lowered arguments, type arguments). `outer`: the extern's own type arguments.
     pub(crate) fn prepare(
         &mut self,
         proto: &'a ast::FunctionProto,
@@ -273,7 +273,7 @@ impl<'a> Checker<'a, '_> {
         Some((sig, args, settled))
     }
 
-    /// Lowers a call of an extern function.
+    /// Lowers a call of an extern function; `None` if it returns nothing.
     fn call_extern_function(
         &mut self,
         proto: &'a ast::FunctionProto,
@@ -302,7 +302,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// The destination of a call's result, and the result's value for the surrounding expression.
+    /// The temporary that receives a call's result, and the call's value; both `None` if there is no result or no use of it.
     pub(crate) fn result_place(
         &mut self,
         ret: &Ty,
@@ -319,7 +319,7 @@ impl<'a> Checker<'a, '_> {
         (Some(temp.lv.clone()), Some(Val::Place(temp)))
     }
 
-    /// Checks that statements can run here.
+    /// Checks that the current position is in a parser, control or function, where statements can run.
     pub(crate) fn may_run(&mut self, span: Span) -> bool {
         if self.unit.kind == UnitKind::Top {
             self.err(

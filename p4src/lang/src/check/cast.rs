@@ -1,4 +1,4 @@
-//! Explicit casts (P4_16 1.2.5, section 8.11.1).
+//! Checks and lowers explicit casts (P4_16 1.2.5, section 8.11.1).
 
 use super::Checker;
 use super::fold;
@@ -9,7 +9,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use num_traits::{One, Zero};
 
-/// Whether `(to) from` is legal.
+/// Whether a cast of type `from` to type `to` is legal.
 pub(crate) fn castable(types: &Types, from: &Ty, to: &Ty) -> bool {
     if from == to {
         return true;
@@ -31,7 +31,7 @@ pub(crate) fn castable(types: &Types, from: &Ty, to: &Ty) -> bool {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers `(ty) e`.
+    /// Lowers the cast `(ty) e`.
     pub(crate) fn cast(&mut self, written: &'a ast::Type, e: &'a ast::Expr) -> Val<'a> {
         let ty = self.resolve(written);
         let val = self.expr(e, Some(&ty));

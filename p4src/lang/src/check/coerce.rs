@@ -12,7 +12,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// Converts the value to a run-time expression of the type; `None` if this reports an error.
+    /// Converts a value to a run-time expression of the type `ty`; `None` after an error.
     pub(crate) fn coerce(&mut self, val: Val<'a>, ty: &Ty, span: Span) -> Option<Expr> {
         match val {
             Val::Poison => None,
@@ -71,7 +71,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Converts an `int` to the destination's type.
+    /// Converts an `int` constant to the type `ty`.
     fn integer_as(&mut self, n: &BigInt, ty: &Ty, span: Span) -> Option<Expr> {
         match ty {
             Ty::Bit(_) | Ty::Int(_) => {
@@ -108,7 +108,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Converts a typed value to the destination's type.
+    /// Converts a value of type `from` to the type `ty`.
     fn convert(&mut self, from: Ty, e: Expr, ty: &Ty, span: Span) -> Option<Expr> {
         if from == *ty {
             return Some(e);
@@ -149,7 +149,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Converts `{ … }` to a struct, header, tuple, stack or list.
+    /// Converts a list `{ … }` to a struct, header, tuple, stack or list.
     fn list_as(&mut self, list: &ListVal<'a>, ty: &Ty, span: Span) -> Option<Expr> {
         if list.rest && !self.write_out(1, span) {
             return None;
@@ -195,7 +195,7 @@ impl<'a> Checker<'a, '_> {
         })
     }
 
-    /// Converts a list to the struct or header `index`, whose type is `ty`.
+    /// Converts a list to the struct or header with this `index` in [`super::types::Types`], whose type is `ty`.
     fn list_as_struct(
         &mut self,
         list: &ListVal<'a>,
@@ -258,7 +258,7 @@ impl<'a> Checker<'a, '_> {
         Some(parts)
     }
 
-    /// An element of an array, in its representation in the IR.
+    /// An element of an array as the IR represents it: a value that is not a struct becomes a one-field struct.
     fn element_value(&self, elem: &Ty, value: Expr) -> Expr {
         match self.types.element(elem) {
             Some(id) => Expr {
@@ -434,7 +434,7 @@ impl<'a> Checker<'a, '_> {
         })
     }
 
-    /// A value's own type, if it has one; the type of a list is a tuple.
+    /// The type that a value has by itself; the type of a list is a tuple. `None` for a value without a type, such as `...`.
     pub(crate) fn type_of(&self, val: &Val<'a>) -> Option<Ty> {
         Some(match val {
             Val::Integer(_) => Ty::Integer,

@@ -1,4 +1,4 @@
-//! Compile-time-known values (P4_16 1.2.5, section 18.1).
+//! Evaluates compile-time-known values (P4_16 1.2.5, section 18.1).
 
 use super::Checker;
 use super::fold;
@@ -12,7 +12,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
-    /// Evaluates `const T x = e;`.
+    /// Evaluates the constant declaration `const T x = e;`.
     pub(crate) fn constant_decl(&mut self, ty: &'a ast::Type, init: &'a ast::Expr) -> Val<'a> {
         let ty = self.resolve(ty);
         let mut lowered = None;
@@ -58,13 +58,13 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Evaluates a constant of a type.
+    /// Evaluates an expression to a constant of type `ty`; `None` after an error.
     pub(crate) fn constant(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<ir::Const> {
         let val = self.constant_value(e, ty)?;
         self.constant_of(val, ty, e.span)
     }
 
-    /// The value of an enum's member: unlike in an assignment, it must fit the type (P4_16 1.2.5, section 7.2.1).
+    /// Evaluates the value of an enum member: unlike in an assignment, it must fit the type (P4_16 1.2.5, section 7.2.1).
     pub(crate) fn member_value(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<ir::Const> {
         let val = self.constant_value(e, ty)?;
         if let (Val::Integer(n), Ty::Bit(_) | Ty::Int(_)) = (&val, ty)
@@ -88,7 +88,7 @@ impl<'a> Checker<'a, '_> {
         Some(val)
     }
 
-    /// Converts a value, which must be a constant, to a constant of the type.
+    /// Converts a value to a constant of type `ty`; `None`, with an error, if it is no constant.
     pub(crate) fn constant_of(&mut self, val: Val<'a>, ty: &Ty, span: Span) -> Option<ir::Const> {
         match val {
             Val::Integer(n) if *ty == Ty::Integer => return Some(ir::Const::Integer(n)),
@@ -106,7 +106,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates a compile-time number of any type.
+    /// Evaluates a compile-time number of any type; `None` after an error.
     pub(crate) fn integer_constant(&mut self, e: &'a ast::Expr) -> Option<BigInt> {
         let mut val = Val::Poison;
         let block = self.block_of(|c| val = c.expr(e, None));
@@ -117,7 +117,7 @@ impl<'a> Checker<'a, '_> {
         self.as_integer(val, e.span)
     }
 
-    /// The number that a value represents.
+    /// The number that a value represents; `None`, with an error, if it is no compile-time number.
     pub(crate) fn as_integer(&mut self, val: Val<'a>, span: Span) -> Option<BigInt> {
         match val {
             Val::Integer(n) => Some(n),
@@ -143,7 +143,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates a compile-time number that fits `T`.
+    /// Evaluates a compile-time number that fits the Rust type `T`; `None` after an error.
     pub(crate) fn small_constant<T: TryFrom<u64>>(&mut self, e: &'a ast::Expr) -> Option<T> {
         let n = self.integer_constant(e)?;
         match n.to_u64().and_then(|n| T::try_from(n).ok()) {
@@ -162,7 +162,7 @@ impl<'a> Checker<'a, '_> {
         )
     }
 
-    /// A description of a value for a message: its type, or else its kind.
+    /// Describes a value for a message: by its type, or else by its kind.
     pub(crate) fn describe(&self, val: &Val<'a>) -> String {
         match val {
             Val::Integer(_) => "int".to_owned(),

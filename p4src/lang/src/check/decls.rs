@@ -1,4 +1,4 @@
-//! Checks top-level declarations, in order.
+//! Checks top-level declarations, in source order.
 
 use super::Checker;
 use super::types::{SerEnumInfo, StructInfo, Ty};
@@ -11,7 +11,7 @@ use crate::source::Span;
 use hashbrown::HashMap;
 use std::rc::Rc;
 
-/// A struct, header or union as declared.
+/// A declaration of a struct, header or union.
 #[derive(Clone, Copy)]
 pub(crate) struct StructDecl<'a> {
     pub(crate) kind: StructKind,
@@ -21,7 +21,7 @@ pub(crate) struct StructDecl<'a> {
     pub(crate) annotations: &'a [ast::Annotation],
 }
 
-/// An extern object's declaration.
+/// A declaration of an extern object type.
 #[derive(Clone, Copy)]
 pub(crate) struct ExternDecl<'a> {
     pub(crate) name: &'a ast::Ident,
@@ -29,7 +29,7 @@ pub(crate) struct ExternDecl<'a> {
     pub(crate) methods: &'a [ast::Method],
 }
 
-/// A control's declaration.
+/// A declaration of a control.
 #[derive(Clone, Copy)]
 pub(crate) struct ControlDef<'a> {
     pub(crate) decl: &'a ast::ControlDecl,
@@ -37,7 +37,7 @@ pub(crate) struct ControlDef<'a> {
     pub(crate) span: Span,
 }
 
-/// A package's declaration.
+/// A declaration of a package type.
 #[derive(Clone, Copy)]
 pub(crate) struct PackageDecl<'a> {
     pub(crate) name: &'a ast::Ident,
@@ -45,15 +45,15 @@ pub(crate) struct PackageDecl<'a> {
     pub(crate) params: &'a [ast::Param],
 }
 
-/// A function, or an extern function.
+/// A declaration of a function or extern function.
 #[derive(Clone, Copy)]
 pub(crate) struct FunctionDef<'a> {
     pub(crate) proto: &'a ast::FunctionProto,
-    /// Body; `None` for an extern function.
+    /// Body of the function; `None` for an extern function.
     pub(crate) body: Option<&'a ast::Block>,
 }
 
-/// A top-level action.
+/// A declaration of a top-level action.
 #[derive(Clone, Copy)]
 pub(crate) struct ActionDef<'a> {
     pub(crate) decl: &'a Decl,
@@ -151,7 +151,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Placement, name.span, message);
     }
 
-    /// Runs the checks that the declarations of parsers and controls share.
+    /// Checks what the declarations of parsers and controls have in common.
     fn applied_type(
         &mut self,
         ctor_params: &'a [ast::Param],
@@ -164,7 +164,7 @@ impl<'a> Checker<'a, '_> {
         self.check_names(type_params.iter());
     }
 
-    /// Checks a top-level declaration of a type.
+    /// Checks a top-level declaration of a type; the type is visible from the byte `end` on.
     fn type_decl(&mut self, decl: &'a Decl, end: u32) {
         match &decl.kind {
             DeclKind::Typedef { ty, name } => {
@@ -252,7 +252,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Duplicate, member.span, message);
     }
 
-    /// Checks `type bit<9> name;` (P4_16 1.2.5, section 7.2.13).
+    /// Checks a declaration of a new type, `type bit<9> name;` (P4_16 1.2.5, section 7.2.13).
     fn new_type(&mut self, decl: &'a Decl, ty: &'a ast::Type, name: &'a ast::Ident) -> Ty {
         let mut under = self.resolve(ty);
         if self.types.depth(&under) >= LIMITS.type_nesting {
@@ -278,7 +278,7 @@ impl<'a> Checker<'a, '_> {
         Ty::New(self.types.newtypes.len() as u32 - 1)
     }
 
-    /// Resolves the type in a typedef and checks that it is allowed (P4_16 1.2.5, section 7.2.12).
+    /// Resolves the type that a `typedef` names, and checks that it is allowed there (P4_16 1.2.5, section 7.2.12).
     fn typedef(&mut self, ty: &'a ast::Type) -> Val<'a> {
         match self.type_name(ty) {
             Val::Type(of @ (Ty::Void | Ty::MatchKind | Ty::Str)) => {
@@ -435,7 +435,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Adds a new struct instance to the tables.
+    /// Adds a new struct type, with its type arguments, to the checker's tables.
     pub(crate) fn add_struct(
         &mut self,
         mut info: StructInfo,

@@ -1,4 +1,4 @@
-//! Entries written in a table, and their priorities (P4_16 1.2.5, section 14.2.1.4).
+//! Lowers the entries written in a table, and computes their priorities (P4_16 1.2.5, section 14.2.1.4).
 
 use super::Checker;
 use super::table::EntryRules;
@@ -106,7 +106,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Reports invalid priorities, and warns of those that look unintended (P4_16 1.2.5, section 14.2.1.4.1).
+    /// Reports invalid priorities of table entries, and warns of unintended ones (P4_16 1.2.5, section 14.2.1.4.1).
     fn check_priorities(
         &mut self,
         priorities: &[i64],
@@ -157,7 +157,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Reports entries with the same key in a table without priorities: the second could never match.
+    /// Reports table entries with the same key in a table without priorities: the second entry could never match.
     fn repeated_keys(&mut self, t: &ir::Table) {
         let mut seen: HashMap<String, Span> = HashMap::new();
         for entry in &t.entries {
@@ -170,7 +170,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates a priority as written.
+    /// Evaluates the priority that an entry gives; `None` after an error.
     fn written_priority(&mut self, e: &'a ast::Expr) -> Option<u64> {
         let n = self.integer_constant(e)?;
         match n.to_u64().filter(|n| *n <= i32::MAX as u64) {
@@ -228,7 +228,7 @@ impl<'a> Checker<'a, '_> {
         Some(out)
     }
 
-    /// Checks that each keyset fits the match kind of its field.
+    /// Checks that each keyset of a table entry fits the match kind of its key field.
     fn lpm_masks(&mut self, entry: &'a ast::Entry, keys: &[ir::Keyset], t: &ir::Table) {
         for (set, key) in keys.iter().zip(&t.key) {
             let kind = key.match_kind.as_str();
@@ -269,7 +269,7 @@ fn is_prefix(mask: &ir::Expr) -> bool {
     value.count_ones() + zeros == width
 }
 
-/// Whether the property has the annotation `@noWarn("what")`.
+/// Whether the table property has the annotation `@noWarn("what")`.
 fn silenced(property: &ast::TableProperty, what: &str) -> bool {
     let is_it = |a: &ast::Annotation| {
         a.name.name == "noWarn"
@@ -279,7 +279,7 @@ fn silenced(property: &ast::TableProperty, what: &str) -> bool {
     property.annotations.iter().any(is_it)
 }
 
-/// The value of p4c's `@priority(n)`, which predates the language's own priorities.
+/// The number in p4c's `@priority(n)`, which predates the language's own priorities; `None` without this annotation.
 fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
     let annotation = entry
         .annotations
@@ -294,7 +294,7 @@ fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
     }
 }
 
-/// Priorities from `@priority`, where the smallest wins; an entry without one takes its position, counted from 1.
+/// Entry priorities from `@priority`, where the smallest wins; an entry without it has its position, from 1, as priority.
 fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     let places: Vec<Option<u64>> = annotated
         .iter()
@@ -308,8 +308,8 @@ fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     for_the_control_plane(as_written(&places, &rules)?, &rules)
 }
 
-/// The priorities in the table's convention. If the largest wins, entries without a priority count down from
-/// `1 + (n − 1) · delta` or from the previous entry; else they count up.
+/// Entry priorities in the table's convention. If the largest wins, entries without a priority count down from `1 + (n − 1) ·
+/// delta` or from the previous entry; else they count up.
 fn as_written(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i64>> {
     let n = written.len() as i64;
     let delta = i64::try_from(rules.delta).ok()?;
@@ -331,7 +331,7 @@ fn as_written(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i64>> {
     Some(out)
 }
 
-/// Converts to P4Runtime's priorities: the largest wins, all are above 0.
+/// Converts entry priorities to P4Runtime's: the largest wins, all are above 0. `None` if they do not fit.
 fn for_the_control_plane(mut out: Vec<i64>, rules: &EntryRules) -> Option<Vec<i32>> {
     if !rules.largest_wins {
         let top = out.iter().copied().max().unwrap_or(0);

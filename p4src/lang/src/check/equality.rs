@@ -181,7 +181,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Makes the fields accessible: returns a tuple or an lvalue as it is, and stores any other value in a temporary.
+    /// Makes the fields of a value accessible: returns a tuple or lvalue as it is, and stores any other value in a temporary.
     fn fieldwise(&mut self, ty: &Ty, e: Expr, span: Span) -> Expr {
         match e.kind {
             ExprKind::Tuple(_) | ExprKind::Read(_) => e,
@@ -189,7 +189,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// An element of an array that [`Self::fieldwise`] returned.
+    /// Element `i` of an array that [`Self::fieldwise`] returned.
     fn element_of(&mut self, ty: &Ty, array: &Expr, i: u32, elem: &Ty, span: Span) -> Expr {
         match self.written_element(array, i as usize, elem) {
             Some(e) => e,
@@ -219,7 +219,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// The number of parts that a comparison adds for this value: one, or one per step of its path and one for the variable.
+/// Cost of comparing this value, as `Limits::parts` counts it: one, and one more per step of an lvalue's path.
 fn steps(e: &Expr) -> usize {
     match &e.kind {
         ExprKind::Read(lv) => 1 + lv.path.len(),

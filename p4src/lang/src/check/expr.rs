@@ -12,8 +12,8 @@ use num_bigint::BigInt;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {
-    /// Types and lowers an expression. Calls in it are appended to the current block. `expected` only helps a generic call to
-    /// infer its result; [`Self::coerce`] converts the value to that type.
+    /// Determines an expression's type and lowers it. Calls in it are appended to the current block. `expected` only helps a
+    /// generic call to infer its result; [`Self::coerce`] converts the value to that type.
     pub(crate) fn expr(&mut self, e: &'a ast::Expr, expected: Option<&Ty>) -> Val<'a> {
         if !self.enter(e.span) {
             return Val::Poison;
@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         Val::List(Rc::new(list))
     }
 
-    /// Evaluates two operands, the left one first.
+    /// Evaluates the two operands of an operator, the left one first.
     pub(crate) fn operands(
         &mut self,
         lhs: &'a ast::Expr,
@@ -149,7 +149,7 @@ impl<'a> Checker<'a, '_> {
         (left, right)
     }
 
-    /// Saves a value in a temporary at an earlier point of the block, unless nothing can change the value.
+    /// Copies a value to a temporary at position `at` of the current block, unless nothing can change the value.
     pub(crate) fn keep(&mut self, val: Val<'a>, at: usize, span: Span) -> Val<'a> {
         let (ty, e) = match val {
             Val::Expr(ty, e) => (ty, e),
@@ -183,7 +183,7 @@ impl<'a> Checker<'a, '_> {
         Val::Place(temp)
     }
 
-    /// Whether a value cannot change: a constant or a temporary.
+    /// Whether later statements cannot change an expression's value: it is a constant or a temporary.
     fn is_stable(&self, e: &ir::Expr) -> bool {
         use ir::ExprKind as K;
         match &e.kind {
@@ -257,7 +257,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers `c ? a : b`.
+    /// Lowers the conditional expression `c ? a : b`.
     fn mux(
         &mut self,
         cond: &'a ast::Expr,
@@ -333,13 +333,13 @@ impl<'a> Checker<'a, '_> {
         Val::Place(temp)
     }
 
-    /// Checks an expression of type `bool`.
+    /// Lowers an expression of type `bool`; `None` after an error.
     pub(crate) fn condition(&mut self, e: &'a ast::Expr) -> Option<ir::Expr> {
         let val = self.expr(e, Some(&Ty::Bool));
         self.coerce(val, &Ty::Bool, e.span)
     }
 
-    /// The typed run-time value of `val`.
+    /// The type and run-time expression of `val`; `None` after an error, as for a value without a width.
     pub(crate) fn rvalue(&mut self, val: Val<'a>, span: Span) -> Option<(Ty, ir::Expr)> {
         match val {
             Val::Expr(ty, e) => Some((ty, e)),
@@ -380,7 +380,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Returns the place of a value; a value without a place is saved in a temporary.
+    /// An lvalue for a value; if the expression is no lvalue, its value is saved in a temporary.
     pub(crate) fn place_of(&mut self, ty: Ty, e: ir::Expr, span: Span) -> LVal {
         if let ir::ExprKind::Read(lv) = e.kind {
             return LVal {
@@ -394,7 +394,7 @@ impl<'a> Checker<'a, '_> {
         temp
     }
 
-    /// Checks an expression that is the destination of a write.
+    /// Checks an expression that is written to, such as the left side of an assignment; `None` after an error.
     pub(crate) fn lvalue(&mut self, e: &'a ast::Expr) -> Option<LVal> {
         match self.expr(e, None) {
             Val::Place(p) => {

@@ -1,4 +1,4 @@
-//! Extern objects: declarations, instances, method calls.
+//! Checks extern objects: declarations, instances, method calls.
 
 use super::Checker;
 use super::args::accepts;
@@ -16,7 +16,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
-    /// Resolves every signature once, over the extern's own type parameters.
+    /// Resolves every method signature of an extern declaration once, over the extern's own type parameters.
     pub(crate) fn check_extern(&mut self, index: u32) {
         let decl = self.externs[index as usize];
         let class: Vec<Ty> = self.rigid(decl.type_params);
@@ -52,7 +52,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Reports parameters of externs that are parsers, controls or packages (P4_16 1.2.5, section 6.8).
+    /// Reports parameters of extern methods and functions that are parsers, controls or packages (P4_16 1.2.5, section 6.8).
     pub(crate) fn check_extern_params(&mut self, sig: &super::infer::Signature<'a>) {
         for (p, ty) in sig.params.iter().zip(&sig.types) {
             if matches!(ty, Ty::Parser(..) | Ty::Control(..) | Ty::Package(..)) {
@@ -83,7 +83,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that methods of the same name differ in the names of their parameters, because calls are resolved by them.
+    /// Checks that methods of the same name differ in their parameters' names, by which calls select a method.
     fn check_overloads(&mut self, methods: &'a [ast::Method]) {
         for (n, m) in methods.iter().enumerate() {
             let named = |other: &&ast::Method| other.proto.name.name == m.proto.name.name;
@@ -121,12 +121,12 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Makes type variables for type parameters that have no arguments.
+    /// Makes a type variable for each of these type parameters, which have no type arguments.
     pub(crate) fn rigid(&mut self, params: &[ast::Ident]) -> Vec<Ty> {
         params.iter().map(|p| self.types.fresh(&p.name)).collect()
     }
 
-    /// Finds a method by its name and arguments.
+    /// Finds the method of an extern that a call selects by its name and arguments.
     pub(crate) fn find_method(
         &mut self,
         decl: ExternDecl<'a>,
@@ -172,7 +172,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers `object.method(…)`.
+    /// Lowers the method call `object.method(…)`.
     pub(crate) fn call_method(
         &mut self,
         object: ir::ExternId,
@@ -221,7 +221,7 @@ impl<'a> Checker<'a, '_> {
         val
     }
 
-    /// Creates an instance of an extern.
+    /// Creates an instance of an extern object type.
     pub(crate) fn extern_instance(
         &mut self,
         index: u32,
@@ -304,7 +304,7 @@ impl<'a> Checker<'a, '_> {
         Val::Extern(id, ty)
     }
 
-    /// Creates the instance for an `X(…)` that is an argument or the value of a property.
+    /// Creates the nameless instance for an `X(…)` that is an argument or the value of a table property.
     pub(crate) fn anonymous_instance(
         &mut self,
         decl: DeclRef,
@@ -352,7 +352,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// A constructor argument as a constant; `None` if the IR cannot represent it.
+/// A constructor argument as an IR constant; `None` if the IR cannot represent it.
 fn constant_arg(val: Val<'_>) -> Option<ir::Const> {
     match val {
         Val::Integer(n) => Some(ir::Const::Integer(n)),

@@ -6,10 +6,10 @@ use crate::limits::LIMITS;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-/// The reason why a constant expression has no value.
+/// The reason why a constant expression has no value, such as a division by zero.
 pub(crate) type Fault = &'static str;
 
-/// The low `w` bits of the number, in two's complement.
+/// The low `w` bits of a number, in two's complement.
 pub(crate) fn wrap(n: &BigInt, w: u32) -> BigUint {
     let modulus = BigInt::one() << w;
     let r = ((n % &modulus) + &modulus) % &modulus;
@@ -25,7 +25,7 @@ pub(crate) fn signed(v: &BigUint, w: u32) -> BigInt {
     }
 }
 
-/// Whether the type can represent the number.
+/// Whether a type can represent a number without truncation.
 pub(crate) fn fits(n: &BigInt, ty: &Type) -> bool {
     match ty {
         Type::Bit(w) => !n.is_negative() && n.bits() <= u64::from(*w),
@@ -34,7 +34,7 @@ pub(crate) fn fits(n: &BigInt, ty: &Type) -> bool {
     }
 }
 
-/// A constant of `bit<W>` or `int<W>`, truncated to the width.
+/// The constant `n` of type `bit<W>` or `int<W>`, truncated to W bits.
 pub(crate) fn bits(n: &BigInt, ty: &Type) -> Expr {
     let w = match ty {
         Type::Bit(w) | Type::Int(w) => *w,
@@ -60,7 +60,7 @@ pub(crate) fn constant(c: Const, ty: Type) -> Expr {
     }
 }
 
-/// The constant, if the expression is one.
+/// The constant that an expression consists of; `None` if it is no constant.
 pub(crate) fn as_const(e: &Expr) -> Option<&Const> {
     match &e.kind {
         ExprKind::Const(c) => Some(c),
@@ -68,7 +68,7 @@ pub(crate) fn as_const(e: &Expr) -> Option<&Const> {
     }
 }
 
-/// A constant's number, with its sign.
+/// The number that a constant represents, with its sign; `None` if the constant is no number.
 pub(crate) fn number(c: &Const) -> Option<BigInt> {
     match c {
         Const::Bits {
@@ -82,7 +82,7 @@ pub(crate) fn number(c: &Const) -> Option<BigInt> {
     }
 }
 
-/// Evaluates an operator on two `int`s.
+/// Evaluates a binary operator on two `int`s of arbitrary precision.
 pub(crate) fn integer(op: BinOp, a: &BigInt, b: &BigInt) -> Result<BigInt, Fault> {
     let shift = || match b.to_u64() {
         Some(n) if n <= LIMITS.integer_bits => Ok(n),
@@ -126,7 +126,7 @@ pub(crate) fn compare(op: BinOp, a: &BigInt, b: &BigInt) -> Option<bool> {
     })
 }
 
-/// Folds `op e`.
+/// Folds the unary operation `op e`.
 pub(crate) fn unary(op: UnOp, e: Expr) -> Expr {
     let ty = e.ty.clone();
     match (op, as_const(&e)) {
@@ -255,7 +255,7 @@ fn saturate(n: BigInt, ty: &Type) -> BigInt {
     n.clamp(min, max)
 }
 
-/// Folds `(ty) e` between `bit`, `int` and `bool`.
+/// Folds the cast `(ty) e` between `bit`, `int` and `bool`.
 pub(crate) fn cast(e: Expr, ty: Type) -> Expr {
     if e.ty == ty {
         return e;
@@ -273,7 +273,7 @@ pub(crate) fn cast(e: Expr, ty: Type) -> Expr {
     }
 }
 
-/// Folds a slice, bits `hi ..= lo`.
+/// Folds a slice: bits `hi ..= lo` of the value of `e`.
 pub(crate) fn slice(e: Expr, hi: u32, lo: u32) -> Expr {
     let ty = Type::Bit(hi - lo + 1);
     if let Some(Const::Bits { value, .. }) = as_const(&e) {
@@ -286,7 +286,7 @@ pub(crate) fn slice(e: Expr, hi: u32, lo: u32) -> Expr {
     }
 }
 
-/// Folds `a ++ b`.
+/// Folds the concatenation `a ++ b`.
 pub(crate) fn concat(a: Expr, b: Expr, ty: Type) -> Expr {
     let width = match b.ty {
         Type::Bit(w) | Type::Int(w) => w,
@@ -304,7 +304,7 @@ pub(crate) fn concat(a: Expr, b: Expr, ty: Type) -> Expr {
     }
 }
 
-/// Folds `c ? a : b`.
+/// Folds the conditional expression `c ? a : b`.
 pub(crate) fn mux(c: Expr, a: Expr, b: Expr) -> Expr {
     match as_const(&c) {
         Some(Const::Bool(true)) => return a,
@@ -327,7 +327,7 @@ pub(crate) fn is_constant(e: &Expr) -> bool {
     }
 }
 
-/// Converts a constant expression to a constant.
+/// Converts an expression to a constant; `None` if it does not consist only of constants.
 pub(crate) fn into_const(e: Expr) -> Option<Const> {
     match e.kind {
         ExprKind::Const(c) => Some(c),

@@ -1,4 +1,4 @@
-//! Functions: elaborated once for each list of type arguments.
+//! Elaborates functions, once for each list of type arguments.
 
 use super::Checker;
 use super::args::Given;
@@ -62,7 +62,7 @@ impl<'a> Checker<'a, '_> {
         Some(id)
     }
 
-    /// Elaborates a function's body.
+    /// Elaborates the body of a function with the type arguments `targs`.
     pub(crate) fn function(&mut self, index: u32, targs: &[Ty]) -> ir::Function {
         self.seen_functions.insert(index);
         let def = self.functions[index as usize];
@@ -105,7 +105,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Declares run-time parameters as variables of the unit.
+    /// Declares run-time parameters as variables of the parser, control or function being elaborated.
     pub(crate) fn bind_params(&mut self, params: &'a [ast::Param], types: &[Ty]) -> Vec<ir::Param> {
         self.check_run_time_params(params, types);
         let mut out = Vec::with_capacity(params.len());
@@ -136,7 +136,7 @@ impl<'a> Checker<'a, '_> {
         out
     }
 
-    /// The extra `out` parameter that carries a return value.
+    /// The extra `out` parameter that carries a return value, and its variable; both `None` if the function returns nothing.
     pub(crate) fn return_place(&mut self, ret: &Ty) -> (Option<ir::VarId>, Option<ir::Param>) {
         if *ret == Ty::Void {
             return (None, None);
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         (Some(place.lv.var), Some(param))
     }
 
-    /// Evaluates the arguments of `apply`, whose type parameters are already bound.
+    /// Evaluates the arguments of an `apply`, whose callee's type parameters are already bound.
     pub(crate) fn plain_args(
         &mut self,
         generics: (&'a [ast::Ident], &[Ty]),

@@ -1,5 +1,5 @@
-//! Type arguments of parsers and controls: as written, or inferred from constructor arguments and from the type that a package
-//! expects (P4_16 1.2.5, section 6.7).
+//! Determines the type arguments of parsers and controls: as written, or inferred from constructor arguments and from the type
+//! that a package expects (P4_16 1.2.5, section 6.7).
 
 use super::Checker;
 use super::infer::Infer;
@@ -9,7 +9,7 @@ use crate::ast;
 use crate::source::Span;
 use std::rc::Rc;
 
-/// The parts of a parser's or control's declaration that its instances need.
+/// The parts of a parser's or control's declaration that an instantiation needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Template<'a> {
     pub(crate) name: &'a ast::Ident,
@@ -38,17 +38,17 @@ impl<'a> Template<'a> {
     }
 }
 
-/// An instantiation as written.
+/// An instantiation as written, without its type.
 #[derive(Clone, Copy)]
 pub(crate) struct Instantiation<'a> {
     pub(crate) args: &'a [ast::Arg],
     pub(crate) annotations: &'a [ast::Annotation],
-    /// Implementations of abstract methods.
+    /// Implementations of abstract methods, in braces after `=`; `None` if none are written.
     pub(crate) init: Option<&'a [ast::Decl]>,
     pub(crate) span: Span,
 }
 
-/// Type arguments as written, and the type that the context of the instance expects.
+/// What is known about an instance's type: written type arguments, and the type that the context expects.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted<'t> {
     pub(crate) types: &'t [Ty],
@@ -56,7 +56,7 @@ pub(crate) struct Wanted<'t> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Determines the type arguments and constructor arguments of an instance.
+    /// Determines the type arguments and constructor arguments of a parser or control instance; `None` after an error.
     pub(crate) fn unit_args(
         &mut self,
         template: Template<'a>,
@@ -90,7 +90,7 @@ impl<'a> Checker<'a, '_> {
         Some((types.into(), values))
     }
 
-    /// Infers type arguments from the parameters of the type that the context expects.
+    /// Infers type arguments by comparing run-time parameters with those of the type that the context expects.
     fn infer_from_place(
         &mut self,
         template: Template<'a>,
@@ -115,8 +115,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Declares type parameters as their arguments. Without arguments they denote themselves, which happens only in the
-    /// check of a generic unit that has no instance.
+    /// Declares each type parameter as its argument. Without arguments, a parameter becomes a type variable, which happens only
+    /// in the check of a generic parser or control that has no instance.
     pub(crate) fn declare_types(&mut self, params: &'a [ast::Ident], types: &[Ty]) {
         for (i, p) in params.iter().enumerate() {
             let ty = match types.get(i) {

@@ -1,4 +1,4 @@
-//! Inference of type arguments: a generic's parameters get fresh variables, and the arguments bind them.
+//! Infers type arguments: a generic's type parameters become fresh variables, and the call's arguments bind them to types.
 
 use super::Checker;
 use super::types::Ty;
@@ -8,10 +8,10 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use std::rc::Rc;
 
-/// Type parameters under inference.
+/// The type variables of one inference.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Infer {
-    /// Each variable and the type it is bound to.
+    /// Number of each type variable, and the type it is bound to; `None` while it is unbound.
     vars: Vec<(u32, Option<Ty>)>,
 }
 
@@ -20,7 +20,7 @@ impl Infer {
         self.vars.iter().position(|(v, _)| *v == var)
     }
 
-    /// Leaves type arguments written `_` open if no argument binds them: an extern's method accepts any type there.
+    /// Leaves type arguments written as `_` open if no argument binds them: an extern's method accepts any type there.
     pub(crate) fn leave_open(&mut self, given: &[Ty], args: &[Ty]) {
         for (given, arg) in given.iter().zip(args) {
             if let (Ty::DontCare, Ty::Var(var)) = (given, arg)
@@ -32,20 +32,20 @@ impl Infer {
     }
 }
 
-/// Parameter types and result type of a callable.
+/// Parameter types and result type of a function, method, action, parser or control.
 #[derive(Debug, Clone)]
 pub(crate) struct Signature<'a> {
     pub(crate) params: &'a [ast::Param],
     pub(crate) types: Vec<Ty>,
     pub(crate) ret: Ty,
-    /// Span of the result's type.
+    /// Span of the result type in the source; `None` if none is written.
     pub(crate) ret_span: Option<Span>,
-    /// Type parameters and their arguments, for the evaluation of default values.
+    /// Type parameters and their type arguments, for the evaluation of default values.
     pub(crate) generics: Vec<(&'a ast::Ident, Ty)>,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// The type arguments: those given, or fresh variables entered in `infer`.
+    /// The type arguments of a call: those given, or fresh type variables that are entered in `infer`.
     pub(crate) fn type_arguments(
         &mut self,
         params: &'a [ast::Ident],
@@ -83,7 +83,7 @@ impl<'a> Checker<'a, '_> {
         Some(out)
     }
 
-    /// Resolves parameter and result types with the type arguments substituted. They see only the top level.
+    /// Resolves parameter and result types with the type arguments substituted. The types can name only top-level declarations.
     pub(crate) fn signature(
         &mut self,
         generics: &[(&'a [ast::Ident], &[Ty])],
@@ -121,7 +121,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Unifies `param` with `found` by binding variables; `false` if they differ.
+    /// Makes the types `param` and `found` equal by binding type variables; `false` if that is impossible.
     pub(crate) fn unify(&mut self, param: &Ty, found: &Ty, infer: &mut Infer) -> bool {
         if let Ty::Var(v) = param
             && let Some(slot) = infer.slot(*v)
@@ -163,7 +163,7 @@ impl<'a> Checker<'a, '_> {
         a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.unify(x, y, infer))
     }
 
-    /// Substitutes the bound variables in a type.
+    /// Replaces the bound type variables in a type by their types.
     pub(crate) fn subst(&mut self, ty: &Ty, infer: &Infer, span: Span) -> Ty {
         if infer.vars.is_empty() || !self.types.has_vars(ty) {
             return ty.clone();
@@ -205,8 +205,8 @@ impl<'a> Checker<'a, '_> {
         known
     }
 
-    /// The inferred type arguments. A bare `int` becomes 32 bits wide; an unbound variable is an error, except for an omitted
-    /// optional argument.
+    /// The inferred type arguments. A bare `int` becomes `bit<32>`; an unbound variable is an error, except if `strict` is
+    /// false.
     pub(crate) fn settled(
         &mut self,
         args: &[Ty],

@@ -1,4 +1,4 @@
-//! Instances of parsers and controls: each is elaborated as a separate unit, with its constructor arguments substituted.
+//! Instantiates parsers and controls: each instance is elaborated separately, with its constructor arguments substituted.
 
 use super::Checker;
 use super::fold;
@@ -14,7 +14,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// Checks `T(args) name;` in a parser, control or block.
+    /// Checks the instantiation `T(args) name;` in a parser, control or block.
     pub(crate) fn local_instance(
         &mut self,
         decl: &'a ast::Decl,
@@ -49,7 +49,7 @@ impl<'a> Checker<'a, '_> {
         self.declare(name, val);
     }
 
-    /// Creates an instance of the type: of an extern, a parser, a control or a package.
+    /// Creates an instance of an extern, a parser, a control or a package.
     pub(crate) fn instance(
         &mut self,
         ty: &'a ast::Type,
@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that a parser or control may be instantiated here. `misplaced`: the enclosing construct, if it forbids instances.
+    /// Checks that a parser or control may be instantiated here. `misplaced`: the enclosing construct, if it forbids that.
     pub(crate) fn may_be_made(
         &mut self,
         what: &str,
@@ -154,7 +154,7 @@ impl<'a> Checker<'a, '_> {
         has_body && misplaced.is_none()
     }
 
-    /// Elaborates a control.
+    /// Elaborates a control instance.
     pub(crate) fn control(
         &mut self,
         index: u32,
@@ -206,7 +206,7 @@ impl<'a> Checker<'a, '_> {
         Some(id)
     }
 
-    /// Declares constructor parameters as constants, then run-time parameters as variables.
+    /// Declares a parser's or control's constructor parameters as constants, then its run-time parameters as variables.
     pub(crate) fn unit_params(
         &mut self,
         ctor_params: &'a [ast::Param],
@@ -247,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Invents constructor arguments, to check a declaration that has no instance.
+    /// Invents values for constructor parameters, to check a declaration that has no instance.
     fn made_up(&mut self, type_params: &'a [ast::Ident], params: &'a [ast::Param]) -> Vec<Val<'a>> {
         let vars = self.rigid(type_params);
         let sig = self.signature(&[(type_params, &vars)], params, None);
@@ -277,7 +277,7 @@ impl<'a> Checker<'a, '_> {
             .collect()
     }
 
-    /// Elaborates declarations without an instance, for their diagnostics.
+    /// Elaborates declarations that have no instance, only for their diagnostics.
     pub(crate) fn check_unused(&mut self) {
         let nothing = |span: Span| Instantiation {
             args: &[],

@@ -1,4 +1,4 @@
-//! Key fields of tables: which expressions can be matched, and their names in the control plane.
+//! Lowers the key fields of tables: checks which expressions can be matched, and names them for the control plane.
 
 use super::Checker;
 use super::order::Writes;
@@ -12,7 +12,7 @@ use crate::lexer::is_hexadecimal;
 use crate::source::SourceMap;
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers the key's fields from left to right; a field keeps its value if a call in a later field changes it.
+    /// Lowers a table's key fields from left to right; a field keeps its value if a call in a later field changes it.
     pub(crate) fn table_keys(
         &mut self,
         keys: &'a [ast::KeyElement],
@@ -121,8 +121,8 @@ impl<'a> Checker<'a, '_> {
         types.push(ty);
     }
 
-    /// A key's name if a field on its path has a `@name`: the name replaces the field's, or with a leading dot the whole path so
-    /// far.
+    /// A key field's name, if a field on its path has a `@name`: that name replaces the field's, or with a leading dot the
+    /// whole path so far. Else `None`.
     fn renamed_key(&self, e: &ir::Expr) -> Option<String> {
         let (lv, valid) = match &e.kind {
             ir::ExprKind::Read(lv) => (lv, false),
@@ -168,7 +168,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Whether a key needs a `@name`: it is more than a field, slice, mask or validity.
+/// Whether a key expression needs a `@name`, because it is more than a field, slice, mask or validity.
 fn needs_name(e: &ast::Expr) -> bool {
     match &e.kind {
         ExprKind::Name { .. } | ExprKind::Int { .. } | ExprKind::This | ExprKind::Type(_) => false,
@@ -189,7 +189,7 @@ fn needs_name(e: &ast::Expr) -> bool {
     }
 }
 
-/// A key's name in P4Info: its expression as written, with `h.isValid()` as `h.$valid$`.
+/// A key field's name in P4Info: its expression as written, with `h.isValid()` as `h.$valid$`.
 fn key_name(source: &SourceMap, e: &ast::Expr) -> String {
     let key_name = |e| key_name(source, e);
     match &e.kind {

@@ -11,7 +11,7 @@ use crate::source::Span;
 use num_bigint::BigInt;
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers `for (init; cond; update) body`.
+    /// Lowers a loop `for (init; cond; update) body`.
     pub(crate) fn for_loop(
         &mut self,
         init: &'a [ast::Stmt],
@@ -53,7 +53,7 @@ impl<'a> Checker<'a, '_> {
         block
     }
 
-    /// Lowers `for (T x in …) body`.
+    /// Lowers a loop `for (T x in …) body` over a range, stack or list.
     pub(crate) fn for_in(
         &mut self,
         var: &'a ast::Decl,
@@ -82,7 +82,7 @@ impl<'a> Checker<'a, '_> {
         place
     }
 
-    /// Lowers a loop over a range. Both bounds are evaluated once; the upper one may be the type's maximum.
+    /// Lowers a loop over a range. Both bounds are evaluated once; the upper bound may be the type's maximum.
     fn for_range(
         &mut self,
         ty: &Ty,
@@ -194,7 +194,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Evaluates the collection of a loop whose variable has type `ty`.
+    /// Evaluates the stack or list of a loop whose variable has type `ty`; `None` after an error.
     fn collection(
         &mut self,
         ty: &Ty,
@@ -243,8 +243,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Saves the parts of the collection that the body changes, in statements inserted from `at` on: the collection is evaluated
-    /// before the first iteration.
+    /// Saves those parts of a loop's stack or list that the body changes, in statements inserted at position `at`: the
+    /// collection is evaluated before the first iteration.
     fn collection_before(
         &mut self,
         over: Collection,
@@ -283,14 +283,14 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// The source of the loop variable's values.
+/// The values that a `for … in` loop iterates over.
 enum Collection {
     List(Vec<(ir::Expr, Span)>),
-    /// A stack and its number of elements.
+    /// A header stack or array, and its number of elements.
     Stack(LVal, u32),
 }
 
-/// A 32-bit constant.
+/// A number that becomes an IR constant of type `bit<32>`.
 struct Const32(u32);
 
 impl From<Const32> for ir::Const {
@@ -302,7 +302,7 @@ impl From<Const32> for ir::Const {
     }
 }
 
-/// The elements of a value of type `list`.
+/// The elements of a value of type `list`, as expressions of type `ty`.
 fn list_parts(list: ir::ExprKind, ty: &ir::Type) -> Vec<ir::Expr> {
     let constant = |value| ir::Expr {
         kind: ir::ExprKind::Const(value),

@@ -1,4 +1,4 @@
-//! Member access and indexing: `e.m` and `e[i]`.
+//! Checks member access and indexing: `e.m` and `e[i]`.
 
 use super::Checker;
 use super::fold;
@@ -13,7 +13,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
-    /// Checks `base.member`.
+    /// Checks the member access `base.member`.
     pub(crate) fn member(
         &mut self,
         base: &'a ast::Expr,
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         self.place_member(p, member)
     }
 
-    /// Checks `E.A` or `error.X`.
+    /// Checks a member of a type: `E.A` or `error.X`.
     fn type_member(&mut self, ty: &Ty, member: &ast::Ident) -> Val<'a> {
         let name = member.name.as_str();
         let (found, names): (Option<Val<'a>>, Vec<String>) = match ty {
@@ -225,7 +225,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// Extends a place by one access.
+    /// Extends an lvalue by one step, such as a field, which has type `ty`.
     pub(crate) fn step(&self, mut p: LVal, access: Access, ty: Ty) -> LVal {
         p.lv.path.push(access);
         p.lv.ty = self.types.ir(&ty);
@@ -233,7 +233,7 @@ impl<'a> Checker<'a, '_> {
         p
     }
 
-    /// An element of an array; in the IR, an element that is not a struct is the field of a one-field struct.
+    /// An element of an array as an lvalue; in the IR, an element that is not a struct is the field of a one-field struct.
     pub(crate) fn element(&self, array: LVal, at: ir::Expr, elem: &Ty) -> LVal {
         let p = self.step(array, Access::Index(Box::new(at)), elem.clone());
         match self.types.element(elem) {
@@ -242,7 +242,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// An element of an array that is given as a list, with the same representation.
+    /// Element `at` of an array that is written as a list, without the one-field struct around it; `None` if it is not a list.
     pub(crate) fn written_element(
         &self,
         array: &ir::Expr,
@@ -260,7 +260,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks `base[index]`.
+    /// Checks the index expression `base[index]`.
     pub(crate) fn index(
         &mut self,
         base: &'a ast::Expr,
@@ -401,7 +401,7 @@ impl<'a> Checker<'a, '_> {
         Some(e)
     }
 
-    /// Checks `t.apply().hit` and `.miss`; `action_run` is only allowed in a switch.
+    /// Checks `t.apply().hit` and `t.apply().miss`; `None` for other members. `action_run` is only allowed in a `switch`.
     fn apply_result(&mut self, base: &'a ast::Expr, member: &'a ast::Ident) -> Option<Val<'a>> {
         let ExprKind::Call { callee, args, .. } = &base.kind else {
             return None;

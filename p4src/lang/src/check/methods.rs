@@ -1,4 +1,4 @@
-//! Abstract methods, implemented where an extern object is instantiated (P4_16 1.2.5, section 11.3.1).
+//! Checks and lowers abstract methods, implemented where an extern object is instantiated (P4_16 1.2.5, section 11.3.1).
 
 use super::Checker;
 use super::decls::ExternDecl;
@@ -12,18 +12,18 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 use crate::source::Span;
 
-/// The implementations of abstract methods of a top-level object.
+/// The abstract methods that the program implements for a top-level extern object.
 #[derive(Clone)]
 pub(crate) struct Bodies<'a> {
     name: String,
     ty: Ty,
     init: &'a [ast::Decl],
-    /// Instances declared in the object's block.
+    /// Instances declared in the same braces as the implementations, by name.
     scope: Scope<'a>,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Infers type arguments that the constructor's arguments leave open from the types written in the implementations.
+    /// Infers type arguments that the constructor's arguments leave open, from the types written in method implementations.
     pub(crate) fn infer_from_methods(
         &mut self,
         decl: ExternDecl<'a>,
@@ -52,7 +52,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers the bodies of abstract methods to actions of the control.
+    /// Lowers the implementations of an object's abstract methods to actions of the control.
     pub(crate) fn implement(
         &mut self,
         id: ir::ExternId,
@@ -142,7 +142,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `T(…) x;` in the block: an object for the methods; its name is qualified by the enclosing object's.
+    /// Creates the instance `T(…) x;` in an object's braces, for the object's methods; its name is prefixed with the object's.
     fn inner_instance(&mut self, outer: &str, item: &'a ast::Decl) {
         let DeclKind::Instance {
             ty,
@@ -183,7 +183,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// Lowers a method's body to an action of the control that is being elaborated.
+    /// Lowers an abstract method's body to an action of the control that is being elaborated.
     fn implementation(
         &mut self,
         id: ir::ExternId,
@@ -243,7 +243,7 @@ impl<'a> Checker<'a, '_> {
         self.unit.scopes = scopes;
     }
 
-    /// Checks a method outside of a control and drops the result, because there is no action to hold the body.
+    /// Checks an abstract method's body outside of a control and drops the result, because there is no action to hold the body.
     fn checked_method(
         &mut self,
         id: ir::ExternId,
@@ -266,7 +266,7 @@ impl<'a> Checker<'a, '_> {
         self.unplaced = kept;
     }
 
-    /// Checks that an implementation has the types and directions of its declaration.
+    /// Checks that an implementation has the parameter types and directions that the abstract method declares.
     fn conforming_method(
         &mut self,
         ty: &Ty,
@@ -329,7 +329,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Reports that a type in an implementation differs from the one `declared` by the abstract method.
+    /// Reports that a type in an implementation differs from the type that the abstract method declares at `declared`.
     fn other_type(&mut self, at: Span, wanted: &Ty, found: &Ty, declared: Span) {
         if wanted.is_poison() || found.is_poison() {
             return;

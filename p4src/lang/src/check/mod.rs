@@ -92,7 +92,7 @@ pub fn check(
     checker.finish(program, source)
 }
 
-/// The parts of the IR under construction.
+/// The externs, parsers, controls and functions of the IR under construction.
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) externs: Vec<ir::ExternInstance>,
@@ -101,15 +101,15 @@ pub(crate) struct Output {
     pub(crate) functions: Vec<Option<ir::Function>>,
 }
 
-/// State of one check.
+/// State of the checker for one program.
 pub(crate) struct Checker<'a, 's> {
     sink: &'s mut Sink,
     pub(crate) source: Arc<SourceMap>,
-    /// Diagnostics already reported: elaborating a second instance finds the same errors again.
+    /// Diagnostics already reported: elaborating a second instance of a parser or control finds the same errors again.
     said: HashSet<(Span, Code, String)>,
     pub(crate) types: Types,
     pub(crate) globals: HashMap<&'a str, scope::Entry<'a>>,
-    /// Every top-level name and its first declaration, for messages about names used before they are declared.
+    /// Every top-level name with the spans of its first declaration, for messages about names used before they are declared.
     pub(crate) top_names: HashMap<&'a str, (Span, Span)>,
     pub(crate) structs: Vec<decls::StructDecl<'a>>,
     pub(crate) struct_cache: HashMap<(u32, Vec<Ty>), u32>,
@@ -120,38 +120,38 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) functions: Vec<decls::FunctionDef<'a>>,
     pub(crate) actions: Vec<decls::ActionDef<'a>>,
     pub(crate) function_cache: HashMap<(u32, Vec<Ty>), ir::FunctionId>,
-    /// Type arguments of the instances, by control and parser.
+    /// Type arguments of control instances; the next field has those of parser instances.
     pub(crate) control_types: HashMap<ir::ControlId, Rc<[Ty]>>,
     pub(crate) parser_types: HashMap<ir::ParserId, Rc<[Ty]>>,
-    /// Abstract methods of top-level objects; each control that calls them gets a copy.
+    /// Abstract methods of top-level extern objects; each control that calls them gets a copy.
     pub(crate) method_bodies: HashMap<ir::ExternId, methods::Bodies<'a>>,
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
     /// The first construct that the IR cannot represent: an error if the program's architecture is one that can run.
     pub(crate) unplaced: Option<(Span, &'static str)>,
-    /// Annotations of the new types, in their order.
+    /// Annotations of the new types (`type T x;`), by the new type's index.
     pub(crate) newtype_annotations: Vec<Vec<ir::Annotation>>,
     pub(crate) out: Output,
-    /// The unit being elaborated.
+    /// The parser, control or function that is being elaborated.
     pub(crate) unit: Unit<'a>,
-    /// Pipelines in order of instantiation.
+    /// Pipelines of Tofino's `Pipeline` package, in order of instantiation.
     pub(crate) pipelines: Vec<pipelines::Pipeline>,
     pub(crate) main: Option<ir::Package>,
-    /// Declarations that have been elaborated at least once.
+    /// Indices of parser declarations that have been elaborated at least once; the next fields: controls, functions, actions.
     pub(crate) seen_parsers: HashSet<u32>,
     pub(crate) seen_controls: HashSet<u32>,
     pub(crate) seen_functions: HashSet<u32>,
     pub(crate) seen_actions: HashSet<u32>,
     pub(crate) depth: u32,
-    /// Maximum nesting of the lowered expressions inside the innermost expression being checked.
+    /// Maximum nesting of the IR expressions lowered so far within the innermost source expression that is being checked.
     pub(crate) height: u32,
     pub(crate) work: u64,
-    /// Number of parts written out so far (see `Limits::parts`).
+    /// Number of expressions written out so far for comparisons, default values and constants (see `Limits::parts`).
     pub(crate) parts: usize,
-    /// Whether the result of the elaboration will be dropped.
+    /// Whether the elaboration only serves diagnostics, and its result is dropped.
     pub(crate) dry: bool,
-    /// Whether constructor parameters have invented values, or types are unknown.
+    /// Whether the elaboration assumes invented values of constructor parameters, or unknown types.
     pub(crate) assumed: bool,
 }
 
@@ -198,7 +198,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Checks that `main` is an instance of the architecture's package.
+    /// Checks that the declaration named `main` is an instance of the architecture's package.
     fn main_is_an_instance(&mut self, decl: &ast::Decl) {
         let Some(name) = decl.name().filter(|n| n.name == "main") else {
             return;
@@ -220,7 +220,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Assembles the program from its parts.
+    /// Assembles the IR program from the elaborated instances; `None` after an error.
     fn finish(mut self, program: &ast::Program, source: &Arc<SourceMap>) -> Option<ir::Program> {
         // The error about a missing `main` points at the compiled file, not at an include.
         let mut spans = program.decls.iter().rev().map(|d| d.span);
@@ -288,8 +288,8 @@ impl<'a, 's> Checker<'a, 's> {
         })
     }
 
-    /// Checks that objects of the control plane have unique names (P4_16 1.2.5, section 18.3.3); instances of one type may share
-    /// a name only through `@name`.
+    /// Checks that objects that the control plane sees have unique names (P4_16 1.2.5, section 18.3.3); instances of one type
+    /// may share a name only through `@name`.
     fn unique_names(&mut self) {
         let mut seen: HashMap<String, Vec<(&str, Span)>> = HashMap::new();
         let mut twice = Vec::new();
@@ -346,7 +346,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Reports a diagnostic, unless it was already reported.
+    /// Reports a diagnostic, unless the same diagnostic was already reported.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         let key = (diagnostic.span, diagnostic.code, diagnostic.message.clone());
         if self.said.insert(key) {
@@ -362,7 +362,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.push(Diagnostic::warning(code, span, message));
     }
 
-    /// Notes a construct that is legal and checked, but that no target can run.
+    /// Notes a construct that is legal and checked, but that no target can run: an error once the architecture is known to run.
     pub(crate) fn checked_only(&mut self, span: Span, what: &'static str) {
         if !self.dry {
             self.unplaced.get_or_insert((span, what));
@@ -398,7 +398,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.push(d);
     }
 
-    /// An expression as written, in parentheses if it needs them after a cast or before an operator.
+    /// The source of an expression for a hint, in parentheses if it needs them after a cast or before an operator.
     fn operand(&self, span: Span) -> String {
         let text = self.source.slice(span);
         let simple = |c: char| c.is_ascii_alphanumeric() || "_.[]:".contains(c);
@@ -410,7 +410,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Enters a nesting level; returns `false` and reports an error if it is too deep. Pair with [`Self::leave`].
+    /// Enters a nesting level; returns `false` and reports an error if a limit is reached. Pair with [`Self::leave`].
     pub(crate) fn enter(&mut self, span: Span) -> bool {
         self.work += 1;
         if self.depth >= LIMITS.expanded_nesting {
@@ -435,7 +435,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.depth -= 1;
     }
 
-    /// Counts parts that are written out; returns `false` if the total exceeds the limit, with an error the first time.
+    /// Counts expressions that the lowering writes out; `false` if the total exceeds the limit, with an error the first time.
     pub(crate) fn write_out(&mut self, parts: usize, span: Span) -> bool {
         let was_full = self.parts > LIMITS.parts;
         self.parts = self.parts.saturating_add(parts);
@@ -457,7 +457,7 @@ impl<'a, 's> Checker<'a, 's> {
         false
     }
 
-    /// Whether there may be one more instance, with `made` of its kind already; else reports an error.
+    /// Whether the limit allows one more instance, when `made` of its kind exist; reports an error if not.
     pub(crate) fn room(&mut self, made: usize, span: Span) -> bool {
         if made < LIMITS.instances {
             return true;
@@ -470,7 +470,7 @@ impl<'a, 's> Checker<'a, 's> {
         false
     }
 
-    /// Elaborates something only for its diagnostics and drops its output. `assumed`: values or types are invented.
+    /// Elaborates a declaration only for its diagnostics and drops the result. `assumed`: values or types are invented.
     pub(crate) fn dry_run(&mut self, assumed: bool, run: impl FnOnce(&mut Self)) {
         if self.sink.is_full() {
             return;

@@ -13,10 +13,10 @@ use crate::limits::LIMITS;
 use num_bigint::BigUint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tag of a parameter, above every [`ExternId`]: there are at most [`crate::Limits::instances`] objects.
+/// Tag bit of a parameter number, above every [`ExternId`]: there are at most [`crate::Limits::instances`] objects.
 const PARAMETER: u32 = 1 << 31;
 
-/// The placeholder for the object in a variable of the unit, until [`resolve`] replaces it.
+/// The placeholder id of the extern object that the parameter `var` holds, until [`resolve`] replaces it.
 pub(super) fn held_by(var: VarId) -> ExternId {
     ExternId(PARAMETER | var.0)
 }
@@ -34,10 +34,10 @@ enum UnitId {
 
 type Slot = (UnitId, VarId);
 
-/// Error: the program makes too many calls on too many objects.
+/// Error: replacing object parameters would create too many statements, for too many calls on too many objects.
 pub(super) struct TooMany;
 
-/// Replaces object parameters by numbers, and calls on them by switches.
+/// Replaces parameters that are extern objects by numbers, and method calls on them by switches over these numbers.
 pub(super) fn resolve(out: &mut Output) -> Result<(), TooMany> {
     if !units(out).any(|(_, vars)| vars.iter().any(is_object)) {
         return Ok(());
@@ -96,7 +96,7 @@ fn is_object(var: &Var) -> bool {
     matches!(&var.ty, Type::Extern(name) if !is_packet(name))
 }
 
-/// Type of the variable that holds the number of an object.
+/// Type of the variable that holds the number of an extern object.
 const NUMBER: Type = Type::Bit(32);
 
 fn directions(params: &mut [Param], vars: &[Var]) {
@@ -114,11 +114,11 @@ fn numbers(params: &mut [Param], vars: &mut [Var]) {
     }
 }
 
-/// The parameters of each unit and action that are objects, by position.
+/// For each unit and action, by position, the parameters that are extern objects; `None` for other parameters.
 struct Params {
     units: BTreeMap<UnitId, Vec<Option<VarId>>>,
     actions: BTreeMap<(UnitId, u32), Vec<Option<VarId>>>,
-    /// The set of all these parameters.
+    /// All parameters that are extern objects.
     objects: BTreeSet<Slot>,
 }
 
@@ -160,7 +160,7 @@ impl Params {
         self.objects.contains(&(unit, var))
     }
 
-    /// The callee of a call within the program, and the callee's object parameters.
+    /// The callee of a call within the program; of its parameters, by position, those that are extern objects (else `None`).
     fn callee(&self, caller: UnitId, kind: &StmtKind) -> Option<(UnitId, &[Option<VarId>])> {
         let unit = match kind {
             StmtKind::ApplyControl(id, _) => UnitId::Control(*id),
@@ -175,7 +175,7 @@ impl Params {
     }
 }
 
-/// The objects that each parameter may hold.
+/// For each parameter, the numbers of the extern objects that calls may pass to it.
 struct Held(BTreeMap<Slot, BTreeSet<u32>>);
 
 impl Held {
@@ -250,7 +250,7 @@ fn inner_args(kind: &StmtKind) -> Option<&[Arg]> {
 
 struct Rewrite<'h> {
     held: &'h Held,
-    /// Number of statements made.
+    /// Number of statements that the rewriting has created.
     made: u64,
 }
 
@@ -292,7 +292,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Builds one call per object that the parameter may hold; none if no call passes an object, as the code is then unreachable.
+    /// Builds one method call per object that the parameter may hold; none if no call passes an object (unreachable code).
     fn call(
         &mut self,
         unit: UnitId,
@@ -336,7 +336,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// The first object parameter on which a statement calls a method, or which it passes to an extern.
+/// The first parameter on which a statement calls a method, or which it passes to an extern; `None` if there is none.
 fn unresolved(is_object: impl Fn(VarId) -> bool, kind: &StmtKind) -> Option<VarId> {
     let (on, args) = match kind {
         StmtKind::CallMethod { object, args, .. } => (holder(*object), args),
@@ -350,7 +350,7 @@ fn unresolved(is_object: impl Fn(VarId) -> bool, kind: &StmtKind) -> Option<VarI
     on.or_else(|| handed.next())
 }
 
-/// Passes objects as their numbers.
+/// Replaces extern objects among a call's arguments by their numbers.
 fn pass_numbers(stmt: &mut Stmt, unit: UnitId, params: &Params) {
     let Some((_, objects)) = params.callee(unit, &stmt.kind) else {
         return;
@@ -397,7 +397,7 @@ fn read(var: VarId) -> Expr {
     }
 }
 
-/// Replaces the parameter by the object.
+/// Replaces the parameter `var` in a statement by the extern object `id`.
 fn replace(kind: &mut StmtKind, var: VarId, id: ExternId) {
     let args = match kind {
         StmtKind::CallMethod { object, args, .. } => {

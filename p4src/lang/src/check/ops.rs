@@ -1,4 +1,4 @@
-//! Binary operators (P4_16 1.2.5, sections 8.5 to 8.9).
+//! Checks and lowers binary operators (P4_16 1.2.5, sections 8.5 to 8.9).
 
 use super::Checker;
 use super::fold;
@@ -11,11 +11,11 @@ use crate::source::Span;
 use num_bigint::BigInt;
 use num_traits::Signed;
 
-/// Maximum nesting of a lowered chain of operators.
+/// Maximum nesting of a lowered chain of operators; at this depth a temporary takes the value so far.
 const HEIGHT: u32 = 96;
 
 impl<'a> Checker<'a, '_> {
-    /// Checks `first op rhs op rhs …`, from left to right.
+    /// Checks the chain `first op rhs op rhs …`, from left to right.
     pub(crate) fn binary(&mut self, first: &'a ast::Expr, rest: &'a [ast::Operation]) -> Val<'a> {
         let logical = |op| matches!(op, BinOp::LogAnd | BinOp::LogOr);
         let tested = rest.first().is_some_and(|next| logical(next.op));
@@ -44,8 +44,8 @@ impl<'a> Checker<'a, '_> {
         left
     }
 
-    /// Stores a value in a temporary, so that it nests no further. The lowering does so at every [`HEIGHT`] levels of a chain,
-    /// which would otherwise nest as deep as it is long; every walk over expressions recurses.
+    /// Stores a value in a temporary. The lowering does so at every [`HEIGHT`] levels of a chain of operators, which would
+    /// otherwise nest as deep as it is long; every walk over expressions recurses.
     fn flat(&mut self, val: Val<'a>, span: Span) -> Val<'a> {
         match val {
             Val::Expr(ty, e) if fold::as_const(&e).is_none() => {
@@ -57,7 +57,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Applies an operator to two values; `at` holds the spans of the left operand, the right operand, and both.
+    /// Applies a binary operator to two values; `at` holds the spans of the left operand, the right operand, and both.
     pub(crate) fn binary_values(
         &mut self,
         op: BinOp,
@@ -211,7 +211,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Converts both operands to one type: an `int` takes the other operand's type, an enum decays to its representation.
+    /// Converts both operands to one type: an `int` takes the other operand's type, an enum becomes its representation.
     pub(crate) fn same_type(
         &mut self,
         left: Val<'a>,
@@ -372,7 +372,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// The text of a constant string, mutable: concatenating many strings appends to the first.
+/// The text of a constant string, for changing: the concatenation of many strings appends to the first string.
 fn string_mut<'v>(val: &'v mut Val<'_>) -> Option<&'v mut String> {
     match val {
         Val::Expr(Ty::Str, e) => match &mut e.kind {

@@ -1,5 +1,5 @@
-//! Order of evaluation (P4_16 1.2.5, sections 6.8, 8.1 and 12.1): a value or place that is evaluated before a later call keeps
-//! its state from that time. Only what that call may change is copied.
+//! Keeps P4's order of evaluation (P4_16 1.2.5, sections 6.8, 8.1 and 12.1): a value or lvalue that is evaluated before a later
+//! call keeps its state from that time. Only what the call may change is copied.
 
 use super::Checker;
 use super::value::{LVal, Val};
@@ -7,17 +7,17 @@ use crate::ir::{self, Access, ExprKind, StmtKind};
 use crate::source::Span;
 use hashbrown::HashSet;
 
-/// The places to which statements may write.
+/// The variables and parts of variables to which statements may write.
 #[derive(Default)]
 pub(crate) struct Writes {
-    /// Written variables, with the path of fields to the written part.
+    /// Written variables, each with the path of fields to the written part.
     places: HashSet<(ir::VarId, Vec<u32>)>,
-    /// Whether any variable that an action sees may be written.
+    /// Whether the statements may write to any variable of the control.
     all: bool,
 }
 
 impl Writes {
-    /// Whether the expression's value may differ after the statements.
+    /// Whether an expression may have another value after the statements than before.
     pub(crate) fn reach(&self, e: &ir::Expr) -> bool {
         match &e.kind {
             ExprKind::Const(_) | ExprKind::InvalidHeader => false,
@@ -31,7 +31,7 @@ impl Writes {
         }
     }
 
-    /// Whether the place's value, or the place that it denotes, may differ.
+    /// Whether an lvalue may have another value, or denote another element, after the statements than before.
     fn reach_place(&self, lv: &ir::LValue) -> bool {
         let moves = |a: &Access| matches!(a, Access::Index(e) if self.reach(e));
         let read = fields(lv);
@@ -130,7 +130,7 @@ impl Writes {
     }
 }
 
-/// The fields at the start of a place's path.
+/// The field indices at the start of an lvalue's path.
 fn fields(lv: &ir::LValue) -> Vec<u32> {
     let field = |a: &Access| match a {
         Access::Field(n) => Some(*n),
@@ -147,29 +147,29 @@ fn read(lv: &ir::LValue) -> ir::Expr {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Adds what the current block's statements `from..to` may write.
+    /// Adds to `writes` what the current block's statements `from..to` may write.
     pub(crate) fn add_writes(&self, writes: &mut Writes, from: usize, to: usize) {
         if let Some(stmts) = self.unit.block.get(from..to) {
             writes.block(stmts, &self.out.externs);
         }
     }
 
-    /// The places that a block may write.
+    /// The variables and parts that a block may write.
     pub(crate) fn writes_of(&self, block: &[ir::Stmt]) -> Writes {
         let mut writes = Writes::default();
         writes.block(block, &self.out.externs);
         writes
     }
 
-    /// The places that the current block may write from statement `from` on.
+    /// The variables and parts that the current block may write from statement `from` on.
     pub(crate) fn writes_from(&self, from: usize) -> Writes {
         let mut writes = Writes::default();
         self.add_writes(&mut writes, from, self.unit.block.len());
         writes
     }
 
-    /// Computes, at an earlier point of the block, those indices of a place that later statements may change. Returns the
-    /// number of inserted statements.
+    /// Computes, at position `at` of the current block, those indices in an lvalue that later statements may change. Returns
+    /// the number of inserted statements.
     pub(crate) fn freeze(
         &mut self,
         place: &mut LVal,
@@ -194,8 +194,8 @@ impl<'a> Checker<'a, '_> {
         made
     }
 
-    /// Prepares the arguments of an extern: temporaries for saved `inout` arguments, and for all written arguments if the order
-    /// of the call is not that of the parameters. The returned block copies the temporaries out after the call.
+    /// Prepares the arguments of an extern call: temporaries for saved `inout` arguments, and for all written arguments if the
+    /// order of the call is not that of the parameters. The returned block copies the temporaries out after the call.
     pub(crate) fn args_for_extern(
         &mut self,
         args: ir::Args,
@@ -239,7 +239,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Like [`Self::keep`], but copies only what the later statements may change.
+    /// Copies a value to a temporary at position `at`, as [`Self::keep`] does, but only if the later statements may change it.
     pub(crate) fn keep_changed(
         &mut self,
         val: Val<'a>,
@@ -265,8 +265,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Fixes an `out` or `inout` argument if later arguments contain calls: its place, and for `inout` also its value, are those
-    /// from before the calls (section 6.8, steps 3 and 4).
+    /// Fixes an `out` or `inout` argument if later arguments contain calls: its lvalue, and for `inout` also the returned
+    /// value, are those from before the calls (section 6.8, steps 3 and 4).
     pub(crate) fn hold_place(
         &mut self,
         place: &mut LVal,

@@ -1,5 +1,5 @@
-//! Packages: `main` and those in its arguments. Parsers and controls passed to a package are checked against the types that
-//! the architecture declares, which binds its type parameters (`H`, `M` …).
+//! Checks packages: `main` and those in its arguments. Parsers and controls passed to a package are checked against the types
+//! that the architecture declares, which binds its type parameters (`H`, `M` …).
 
 use super::Checker;
 use super::generic::Instantiation;
@@ -16,7 +16,7 @@ use crate::source::Span;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {
-    /// Checks `T(args) name;` at the top level.
+    /// Checks the instantiation `T(args) name;` at the top level.
     pub(crate) fn top_instance(
         &mut self,
         decl: &'a ast::Decl,
@@ -60,7 +60,7 @@ impl<'a> Checker<'a, '_> {
         self.declare_from(name, val, decl.span.end);
     }
 
-    /// Creates a package with its arguments.
+    /// Creates a package instance with its arguments.
     pub(crate) fn package_instance(
         &mut self,
         index: u32,
@@ -221,7 +221,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks a parser or control against the architecture's type.
+    /// Checks a parser or control that is passed to a package against the type that the architecture declares.
     fn conforms(
         &mut self,
         found: (Template<'a>, &[Ty]),
@@ -297,7 +297,7 @@ impl<'a> Checker<'a, '_> {
         ok
     }
 
-    /// The architecture, determined by the package type of `main`.
+    /// The program's architecture, determined by the package type of `main`.
     pub(crate) fn arch(&self, main: &ir::Package) -> ir::Arch {
         match main.type_name.as_str() {
             "PSA_Switch" => ir::Arch::Psa,

@@ -1,4 +1,4 @@
-//! `packet_in` and `packet_out`: their methods become dedicated statements in the IR.
+//! Lowers the methods of `packet_in` and `packet_out` to dedicated statements of the IR.
 
 use super::Checker;
 use super::call::Call;
@@ -14,7 +14,7 @@ use num_bigint::BigInt;
 const ONLY_HEADERS: &str = "only headers can be extracted";
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers a method call on a parameter of an extern type.
+    /// Lowers a method call on a parameter whose type is an extern.
     pub(crate) fn call_object(
         &mut self,
         packet: ir::VarId,

@@ -6,7 +6,7 @@ use crate::ast::{self, Direction};
 use crate::diagnostics::{Code, Diagnostic};
 
 impl<'a> Checker<'a, '_> {
-    /// Checks directions and default values against the types.
+    /// Checks the directions and default values of parameters against their types.
     pub(crate) fn check_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
         for (p, ty) in params.iter().zip(types) {
             let at_compile_time = matches!(ty, Ty::Str | Ty::Integer) || ty.is_object();
@@ -44,7 +44,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks the run-time parameters of a declaration with a body.
+    /// Checks the run-time parameters of a parser, control, function or action with a body.
     pub(crate) fn check_run_time_params(&mut self, params: &'a [ast::Param], types: &[Ty]) {
         self.check_params(params, types);
         for (p, ty) in params.iter().zip(types) {
@@ -99,7 +99,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks constructor parameters.
+    /// Checks the constructor parameters of a parser or control.
     pub(crate) fn check_constructor_params(&mut self, params: &'a [ast::Param]) {
         for p in params.iter().filter(|p| p.direction != Direction::None) {
             self.err(

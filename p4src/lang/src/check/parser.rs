@@ -1,4 +1,4 @@
-//! Checks and lowers parsers: locals, states, value sets.
+//! Checks and lowers parsers: local declarations, states, value sets.
 
 use super::Checker;
 use super::generic::Instantiation;
@@ -12,7 +12,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
-    /// Creates a parser instance.
+    /// Creates an instance of a parser.
     pub(crate) fn parser_instance(
         &mut self,
         index: u32,
@@ -36,7 +36,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Elaborates a parser.
+    /// Elaborates a parser instance.
     pub(crate) fn parser(
         &mut self,
         index: u32,
@@ -135,7 +135,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The fields of a value set's element: one scalar, or one field for each of a struct's (P4_16 1.2.5, section 13.6).
+    /// The fields of a value set's members: one scalar, or those of a struct; as (name, type, match kind).
     fn value_set_fields(&self, elem: &Ty) -> Vec<(String, ir::Type, String)> {
         match elem {
             Ty::Struct(i) => {
@@ -258,7 +258,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The target state for a name.
+    /// The transition target that a name denotes: `accept`, `reject` or a state of the parser.
     pub(crate) fn target(&mut self, name: &ast::Ident) -> ir::Target {
         if let Some(&target) = self.unit.states.get(name.name.as_str()) {
             return target;
@@ -276,7 +276,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// A state in a loop, in a parser that never ends: each of its states leads to another state.
+/// Index of a state in a loop of a parser that never ends: each of its states leads to another state.
 fn of_loop(states: &[ir::State]) -> usize {
     let mut seen = vec![false; states.len()];
     let mut at = 0;
@@ -293,7 +293,7 @@ fn of_loop(states: &[ir::State]) -> usize {
     at
 }
 
-/// Whether `accept` or `reject` is reachable; a `select` that does not cover all values can reject.
+/// Whether a parser reaches `accept` or `reject`; a `select` that does not cover all values can reject.
 fn ends(states: &[ir::State]) -> bool {
     let mut seen = vec![false; states.len()];
     let mut todo = vec![0usize];

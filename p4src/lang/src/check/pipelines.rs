@@ -1,23 +1,23 @@
-//! Names of objects that several pipelines of a Tofino have in common.
+//! Makes the names of objects unique that several pipelines of a Tofino have in common.
 //!
-//! A control passed to two pipelines is instantiated twice, and each instance has its own entries and cells. An object whose
-//! name would occur in both is prefixed with its pipeline's name: `pipe0.Ingress.t`.
+//! A control passed to two pipelines is instantiated twice, and each instance has its own table entries and register cells. An
+//! object whose name would occur in both is prefixed with its pipeline's name: `pipe0.Ingress.t`.
 
 use super::Checker;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// The objects created for the arguments of a named package.
+/// The instances created for the arguments of a named package.
 pub(crate) struct Pipeline {
     /// Name of the package instance.
     pub(crate) name: String,
-    /// Index ranges in [`super::Output`].
+    /// Index range of the pipeline's controls in [`super::Output`]; the next field has that of its externs.
     pub(crate) controls: Range<usize>,
     pub(crate) externs: Range<usize>,
 }
 
 impl Checker<'_, '_> {
-    /// Renames tables and objects that have the same name in several pipelines.
+    /// Prefixes tables and other objects that have the same name in several pipelines with their pipeline's name.
     pub(crate) fn name_by_pipeline(&mut self) {
         let mut pipelines_of: HashMap<(bool, &str), BTreeSet<usize>> = HashMap::new();
         for (i, pipeline) in self.pipelines.iter().enumerate() {

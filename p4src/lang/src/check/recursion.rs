@@ -1,5 +1,5 @@
-//! P4 has no recursion (P4_16 1.2.5, appendix F). With declaration before use, only the implementation of an abstract method can
-//! recurse: it calls, through `this` or an object parameter, a method that executes it again.
+//! Reports recursion, which P4 does not have (P4_16 1.2.5, appendix F). With declaration before use, only the implementation of
+//! an abstract method can recurse: it calls, through `this` or an object parameter, a method that executes it again.
 
 use super::decls::ExternDecl;
 use super::{Checker, Output};
@@ -9,7 +9,7 @@ use crate::ir::{self, ActionId, ControlId, StmtKind, visit};
 use crate::source::Span;
 use hashbrown::HashMap;
 
-/// Whether a call of the extern's method `called` executes the implementation of `implemented`: it is the same method, or
+/// Whether a call of the extern's method `called` executes the implementation of `implemented`: both are the same method, or
 /// `@synchronous` on `implemented` names `called`.
 pub(super) fn executes(decl: &ExternDecl<'_>, called: &str, implemented: &str) -> bool {
     let mut methods = decl.methods.iter();
@@ -31,7 +31,7 @@ fn names(annotation: &Annotation, method: &str) -> bool {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Checks the whole program, after [`super::objects::resolve`], when every call names its object.
+    /// Reports recursion in the whole program. Runs after [`super::objects::resolve`], when every call names its object.
     pub(super) fn no_recursion(&mut self) {
         if self.out.externs.iter().all(|e| e.methods.is_empty()) {
             return;
@@ -52,11 +52,11 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// The call graph of the actions of all controls (including methods) and of the functions.
+/// The call graph of the program's functions and of the actions of all controls, including abstract methods.
 struct Calls {
-    /// For each node: its callees, and the spans of the calls.
+    /// For each action or function: (the index of a callee, span of the call) for each call.
     callees: Vec<Vec<(usize, Span)>>,
-    /// Spans of the actions.
+    /// Source span of each action; `None` for a function.
     spans: Vec<Option<Span>>,
 }
 
@@ -116,8 +116,7 @@ impl Calls {
         }
     }
 
-    /// A call that closes a cycle, and the span of its callee. A depth-first search with an explicit stack: calls may nest as
-    /// deep as the program is long.
+    /// A call that closes a cycle: (its span, span of its callee). The search has its own stack, as calls may nest deep.
     fn circle(&self) -> Option<(Span, Option<Span>)> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {

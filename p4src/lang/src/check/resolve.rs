@@ -13,7 +13,7 @@ use num_traits::ToPrimitive;
 use std::rc::Rc;
 
 impl<'a> Checker<'a, '_> {
-    /// Resolves a type that must be complete.
+    /// Resolves a type as written; a generic type needs its type arguments.
     pub(crate) fn resolve(&mut self, ty: &'a ast::Type) -> Ty {
         match self.type_name(ty) {
             Val::Type(t) => t,
@@ -22,7 +22,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Resolves a type, or the name of a generic type without its arguments.
+    /// Resolves a type as written, or the name of a generic type without type arguments.
     pub(crate) fn type_name(&mut self, ty: &'a ast::Type) -> Val<'a> {
         if !self.enter(ty.span) {
             return Val::Poison;
@@ -50,7 +50,7 @@ impl<'a> Checker<'a, '_> {
         Val::Type(t)
     }
 
-    /// Resolves a type that is more than a name.
+    /// Resolves a type that is more than a name; `None` if it is only a name.
     fn written_type(&mut self, ty: &'a ast::Type) -> Option<Ty> {
         Some(match &ty.kind {
             TypeKind::Void => Ty::Void,
@@ -102,7 +102,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Resolves a generic type with its arguments.
+    /// Resolves a generic type with its type arguments.
     fn specialized_type(
         &mut self,
         base: &'a ast::Type,
@@ -196,7 +196,7 @@ impl<'a> Checker<'a, '_> {
         self.err(Code::Limit, span, message);
     }
 
-    /// Evaluates a width or a stack's size: a constant in `0 ..= max`. Like p4c, this accepts empty arrays.
+    /// Evaluates the width of a type or the size of a stack: a constant in `0 ..= max`. Like p4c, this accepts empty arrays.
     fn size(&mut self, e: &'a ast::Expr, max: u32, what: &str) -> Option<u32> {
         let n = self.integer_constant(e)?;
         match n.to_u32().filter(|n| *n <= max) {
@@ -212,7 +212,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Applies a generic declaration to its type arguments.
+    /// Applies a generic type's declaration to its type arguments.
     pub(crate) fn specialize(&mut self, decl: DeclRef, args: &[Ty], span: Span) -> Ty {
         let (name, wanted): (&str, usize) = match decl {
             DeclRef::Struct(i) => {
@@ -275,7 +275,7 @@ impl<'a> Checker<'a, '_> {
         ty
     }
 
-    /// The instance of a struct for its type arguments, created once.
+    /// The type of a generic struct with its type arguments; each such type is created once.
     pub(crate) fn struct_instance(&mut self, index: u32, args: &[Ty], span: Span) -> Ty {
         if let Some(&i) = self.struct_cache.get(&(index, args.to_vec())) {
             return Ty::Struct(i);
@@ -386,7 +386,7 @@ impl<'a> Checker<'a, '_> {
         total
     }
 
-    /// Checks that a type may be a field of such a struct (P4_16 1.2.5, section 7.2.9); `Poison` if it may not.
+    /// Checks that a type may be a field of a struct of this kind (P4_16 1.2.5, section 7.2.9); returns `Poison` if it may not.
     fn field_type(&mut self, kind: StructKind, ty: Ty, f: &ast::Field) -> Ty {
         let bare = self.types.strip_new(&ty);
         let ok = match kind {

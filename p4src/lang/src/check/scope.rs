@@ -1,4 +1,4 @@
-//! Scopes, searched from the innermost to the top level. A name is visible after the end of its declaration.
+//! Scopes of declared names, searched from the innermost to the top level. A name is visible after the end of its declaration.
 
 use super::Checker;
 use super::fold;
@@ -10,17 +10,17 @@ use crate::ir;
 use crate::source::Span;
 use hashbrown::HashMap;
 
-/// A declared name.
+/// A declared name and its meaning.
 #[derive(Clone)]
 pub(crate) struct Entry<'a> {
     pub(crate) val: Val<'a>,
     /// Span of the name in its declaration.
     pub(crate) span: Span,
-    /// Offset from which the name is visible.
+    /// Byte offset in the source from which the name is visible.
     pub(crate) from: u32,
 }
 
-/// The names of one block.
+/// The names declared in one block.
 pub(crate) type Scope<'a> = HashMap<&'a str, Entry<'a>>;
 
 impl<'a> Checker<'a, '_> {
@@ -32,7 +32,7 @@ impl<'a> Checker<'a, '_> {
         self.unit.scopes.pop();
     }
 
-    /// Declares a local name, or outside of units a global one.
+    /// Declares a name in the innermost scope, or outside of parsers, controls and functions a top-level name.
     pub(crate) fn declare(&mut self, name: &'a Ident, val: Val<'a>) {
         self.declare_from(name, val, name.span.end);
     }
@@ -59,7 +59,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Finds a name without reporting an error.
+    /// Finds a name without reporting an error; `None` if it is not visible at `at`.
     pub(crate) fn find(&self, name: &str, at: Span, absolute: bool) -> Option<Val<'a>> {
         self.named(name, at, absolute).cloned()
     }
@@ -76,7 +76,7 @@ impl<'a> Checker<'a, '_> {
         global.map(|e| &e.val)
     }
 
-    /// Finds a name, or reports an error.
+    /// Finds a name; reports an error and returns `Poison` if there is none.
     pub(crate) fn lookup(&mut self, name: &Ident, absolute: bool) -> Val<'a> {
         if let Some(val) = self.named(&name.name, name.span, absolute) {
             let written_out = match val {
@@ -137,7 +137,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Number of scalars in a composite value.
+/// Number of scalars in a composite value; 0 for a scalar.
 fn parts(e: &ir::Expr) -> usize {
     match &e.kind {
         ir::ExprKind::Tuple(items) => items.iter().map(|item| parts(item).max(1)).sum(),
@@ -145,8 +145,8 @@ fn parts(e: &ir::Expr) -> usize {
     }
 }
 
-/// The candidate that is closest to a misspelled `name`; the first in alphabetical order if there are several. Never `name`
-/// itself, which would be valid if it were allowed here.
+/// The candidate that is closest to a misspelled `name`; the first in alphabetical order if several are. Never `name` itself,
+/// which would be valid if it were allowed here.
 pub(crate) fn nearest<'n>(
     name: &str,
     candidates: impl Iterator<Item = &'n str>,
@@ -166,7 +166,7 @@ pub(crate) fn nearest<'n>(
         .map(|(_, c)| c)
 }
 
-/// The edit distance; 0 if only the letter case differs.
+/// The edit distance between two words; 0 if only the letter case differs.
 fn distance(a: &str, b: &str) -> usize {
     if a.eq_ignore_ascii_case(b) {
         return 0;

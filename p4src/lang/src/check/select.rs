@@ -1,4 +1,4 @@
-//! Transitions and keysets (P4_16 1.2.5, sections 13.6 and 8.15).
+//! Lowers parser transitions and keysets (P4_16 1.2.5, sections 13.6 and 8.15).
 
 use super::Checker;
 use super::fold;
@@ -11,7 +11,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// Lowers a state's transition.
+    /// Lowers the transition of a parser state.
     pub(crate) fn transition(&mut self, t: &'a ast::Transition) -> ir::Transition {
         let (keys, cases) = match t {
             ast::Transition::Direct(name) => return ir::Transition::Direct(self.target(name)),
@@ -77,7 +77,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Evaluates the keys from left to right; a key keeps its value if a call in a later key changes it.
+    /// Evaluates the keys of a `select` from left to right; a key keeps its value if a call in a later key changes it.
     fn select_values(&mut self, keys: &'a [ast::Expr]) -> Vec<Val<'a>> {
         let mut marks = Vec::with_capacity(keys.len());
         let mut vals = Vec::with_capacity(keys.len());
@@ -94,8 +94,8 @@ impl<'a> Checker<'a, '_> {
         vals
     }
 
-    /// Keysets are evaluated from top to bottom, only up to the first match (P4_16 1.2.5, section 13.6). A case whose keyset
-    /// contains a call therefore begins a new state, which is entered if no case before it matches.
+    /// Lowers a `select` whose keysets contain calls. Keysets are evaluated from top to bottom, up to the first match (P4_16
+    /// 1.2.5, section 13.6), so a case with a call begins a new state, which is entered if no earlier case matches.
     fn select_in_parts(
         &mut self,
         mut keys: Vec<ir::Expr>,
@@ -139,7 +139,7 @@ impl<'a> Checker<'a, '_> {
         ir::Transition::Direct(ir::Target::Reject)
     }
 
-    /// Lowers one key; a tuple, list or struct becomes one key per scalar.
+    /// Lowers one `select` key; a tuple, list or struct becomes one key per scalar.
     fn select_key(
         &mut self,
         ty: Ty,
@@ -204,7 +204,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks keysets against key types; a value set covers all keys, as the only keyset of its case.
+    /// Checks the keysets of a case against the key types; a value set covers all keys, as the only keyset of its case.
     fn case_keys(
         &mut self,
         keys: &'a [ast::Keyset],
@@ -265,7 +265,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Appends the scalars of a value, in order.
+    /// Appends the types of a composite value's scalars to `out`, in order.
     fn scalars(&self, ty: &Ty, out: &mut Vec<Ty>) {
         match ty {
             Ty::Struct(i) => {
@@ -278,7 +278,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers one keyset for a key of type `ty`.
+    /// Lowers one keyset of a `select` case for a key of type `ty`; `None` after an error.
     pub(crate) fn keyset(&mut self, key: FlatKey<'a>, ty: &Ty) -> Option<ir::Keyset> {
         Some(match key {
             FlatKey::Any => ir::Keyset::Any,
@@ -340,7 +340,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Consecutive cases, and the calls that run before the first of them.
+/// Consecutive `select` cases that form one state, and the calls that run before the first of them.
 #[derive(Default)]
 struct Part {
     calls: ir::Block,
@@ -348,7 +348,7 @@ struct Part {
     span: Span,
 }
 
-/// A keyset of one scalar.
+/// A keyset of one scalar key.
 #[derive(Clone, Copy)]
 pub(crate) enum FlatKey<'a> {
     Any,
@@ -357,7 +357,7 @@ pub(crate) enum FlatKey<'a> {
     Range(&'a ast::Expr, &'a ast::Expr),
 }
 
-/// Like [`flat_keys`], but a `_` for a key of several scalars stands for all of them.
+/// Flattens keysets like [`flat_keys`], but a `_` for a key of several scalars stands for all of them.
 fn grouped_keys<'a>(keys: &'a [ast::Keyset], sizes: &[usize], limit: usize) -> Vec<FlatKey<'a>> {
     if keys.len() != sizes.len() {
         return flat_keys(keys, limit);
@@ -378,7 +378,7 @@ fn grouped_keys<'a>(keys: &'a [ast::Keyset], sizes: &[usize], limit: usize) -> V
     out
 }
 
-/// Flattens lists in keysets: `{ 1, 2 }` for a struct of two scalars, or for two keys. Returns at most `limit` + 1 keys.
+/// Flattens lists in keysets: `{ 1, 2 }` for a struct of two scalars, or for two keys. Returns at most `limit` + 1 keysets.
 pub(crate) fn flat_keys<'a>(keys: &'a [ast::Keyset], limit: usize) -> Vec<FlatKey<'a>> {
     fn values<'a>(e: &'a ast::Expr, limit: usize, out: &mut Vec<FlatKey<'a>>) {
         match &e.kind {

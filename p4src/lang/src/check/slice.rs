@@ -1,4 +1,4 @@
-//! Slices `e[hi:lo]`, as values and as places.
+//! Checks and lowers slices `e[hi:lo]`, which may be read and written.
 
 use super::Checker;
 use super::fold;
@@ -12,7 +12,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 impl<'a> Checker<'a, '_> {
-    /// Checks `base[hi:lo]`.
+    /// Checks the slice `base[hi:lo]`.
     pub(crate) fn slice(
         &mut self,
         base: &'a ast::Expr,
@@ -27,7 +27,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks `base[from +: width]` or `base[from -: width]`.
+    /// Checks the slice `base[from +: width]` or `base[from -: width]`.
     pub(crate) fn part_select(
         &mut self,
         base: &'a ast::Expr,
@@ -74,8 +74,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// A slice whose position is known only at run time: a value, not a place. Bits beyond the value read as the bits that
-    /// `>>` shifts in.
+    /// A slice at a position known only at run time; not writable. Bits beyond the value read as the bits that `>>` shifts in.
     fn moving_slice(
         &mut self,
         val: Val<'a>,
@@ -119,7 +118,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Bits `hi ..= lo` of a value; the slice of a place is a place.
+    /// Bits `hi ..= lo` of a value; the slice of an lvalue is an lvalue.
     fn bits_of(&mut self, val: Val<'a>, (hi, lo): (u32, u32), at: (Span, Span)) -> Val<'a> {
         let (base, span) = at;
         if hi < lo {

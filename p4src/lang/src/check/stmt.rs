@@ -1,4 +1,4 @@
-//! Checks statements.
+//! Checks and lowers statements.
 
 use super::Checker;
 use super::fold;
@@ -11,7 +11,7 @@ use crate::ir;
 use crate::source::Span;
 
 impl<'a> Checker<'a, '_> {
-    /// Checks a block in a new scope and appends it to the current one.
+    /// Checks a block of statements in a new scope and appends it to the current block.
     pub(crate) fn block(&mut self, block: &'a ast::Block) {
         self.push_scope();
         let mut names = block.annotations.iter().map(|a| a.name.name.as_str());
@@ -144,7 +144,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks a statement that is the body of another, in a new scope and block.
+    /// Checks a statement that is the body of another statement, in a new scope and block.
     pub(crate) fn body_of(&mut self, stmt: &'a ast::Stmt) -> ir::Block {
         if let StmtKind::Decl(decl) = &stmt.kind {
             let message = "a declaration cannot be a branch or loop body: nothing could use it";
@@ -247,7 +247,7 @@ impl<'a> Checker<'a, '_> {
         self.emit(ir::StmtKind::Return, span);
     }
 
-    /// Declares a constant, variable or instance inside a unit.
+    /// Declares a constant, variable or instance inside a parser, control or function.
     pub(crate) fn local_decl(&mut self, decl: &'a ast::Decl) {
         match &decl.kind {
             DeclKind::Const { ty, name, init } => {

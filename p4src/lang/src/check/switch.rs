@@ -1,4 +1,4 @@
-//! `switch` on the action that a table ran, and on values. Fall-through becomes several labels of one block.
+//! Lowers `switch` on the action that a table ran, and on values. Fall-through becomes several labels of one block.
 
 use super::Checker;
 use super::fold;
@@ -26,7 +26,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The table in `t.apply().action_run`.
+    /// The table in a `switch` on `t.apply().action_run`; `None` if the expression has another form.
     fn action_run(&mut self, expr: &'a ast::Expr) -> Option<ir::TableId> {
         let ExprKind::Member { base, member } = &expr.kind else {
             return None;

@@ -8,14 +8,14 @@ use crate::ast::{self, ExprKind, TablePropertyKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
-/// Rules for the priorities of a table's entries.
+/// A table's rules for entry priorities: whether the largest wins, and the step between computed priorities.
 pub(crate) struct EntryRules {
     pub(crate) largest_wins: bool,
     pub(crate) delta: u64,
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Checks a table of the current control.
+    /// Checks and lowers a table of the current control.
     pub(crate) fn table(&mut self, decl: &'a ast::Decl, table: &'a ast::TableDecl) -> Val<'a> {
         let body = std::mem::replace(&mut self.unit.body, Body::Locals);
         self.unit.bound_texts.clear();
@@ -112,7 +112,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Lowers all properties except key, actions and entries; returns the rules for the entries.
+    /// Lowers all properties of a table except key, actions and entries; returns the rules for the priorities of entries.
     fn table_properties(
         &mut self,
         table: &'a ast::TableDecl,
@@ -159,7 +159,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that properties that refer to others follow them (P4_16 1.2.5, sections 14.2.1.3 and 14.2.1.4).
+    /// Checks that a table property follows the properties to which it refers (P4_16 1.2.5, sections 14.2.1.3 and 14.2.1.4).
     fn stands_behind(
         &mut self,
         table: &'a ast::TableDecl,
@@ -298,7 +298,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// `@name("x") @a implementation = T(…);`: as in p4c, `@name` names the object, and all annotations belong to it.
+    /// Applies annotations of `@name("x") @a implementation = T(…);` to the object: as in p4c, `@name` names it.
     fn annotate_in_place(
         &mut self,
         p: &'a ast::TableProperty,

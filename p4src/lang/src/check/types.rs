@@ -17,30 +17,30 @@ pub(crate) enum Ty {
     Error,
     MatchKind,
     Str,
-    /// `int`: arbitrary precision, only at compile time.
+    /// The type `int`: arbitrary precision, only at compile time.
     Integer,
     Bit(u32),
     Int(u32),
     Varbit(u32),
-    /// Struct, header or union: [`Types::structs`]. Instances of a generic are interned.
+    /// A struct, header or union: index into [`Types::structs`]. Instances of a generic struct are interned.
     Struct(u32),
-    /// Enum without a representation: [`Types::enums`].
+    /// An enum without a representation: index into [`Types::enums`].
     Enum(u32),
-    /// Enum with a representation: [`Types::ser_enums`].
+    /// An enum with a representation: index into [`Types::ser_enums`].
     SerEnum(u32),
-    /// `type T x`: [`Types::newtypes`].
+    /// A new type, `type T x;`: index into [`Types::newtypes`].
     New(u32),
     Stack(Rc<Ty>, u32),
     Tuple(Rc<[Ty]>),
     List(Rc<Ty>),
-    /// Extern: index of the declaration, and the type arguments.
+    /// An extern object type: index of its declaration, and the type arguments.
     Extern(u32, Rc<[Ty]>),
     Parser(u32, Rc<[Ty]>),
     Control(u32, Rc<[Ty]>),
     Package(u32, Rc<[Ty]>),
-    /// A type parameter: of a declaration that is being checked, or to be inferred.
+    /// A type variable: a type parameter of a declaration that is being checked, or one that is to be inferred.
     Var(u32),
-    /// `_` as a type argument.
+    /// `_` as a type argument: any type.
     DontCare,
 }
 
@@ -49,7 +49,7 @@ impl Ty {
         matches!(self, Ty::Poison)
     }
 
-    /// The width of `bit<W>` or `int<W>`.
+    /// The width of `bit<W>` or `int<W>`; `None` for other types.
     pub(crate) fn width(&self) -> Option<u32> {
         match self {
             Ty::Bit(w) | Ty::Int(w) => Some(*w),
@@ -72,23 +72,23 @@ pub(crate) struct StructInfo {
     pub(crate) name: String,
     pub(crate) kind: StructKind,
     pub(crate) fields: Vec<(String, Ty)>,
-    /// Index of each field by name.
+    /// Index of each field, by field name.
     pub(crate) index: HashMap<String, u32>,
-    /// Minimum and maximum size in bits; a union's is that of its longest member.
+    /// Size of a value in bits: (minimum, maximum). A union has the sizes of its longest member.
     pub(crate) bits: (u64, u64),
-    /// Number of its scalars, plus one for itself.
+    /// Number of scalars in a value of the type, plus one for the type itself.
     pub(crate) leaves: u64,
-    /// Levels of structs, stacks and tuples in it, including itself.
+    /// Levels of structs, stacks and tuples in the type, including the type itself.
     pub(crate) depth: u32,
-    /// Whether all its fields are allowed in a header.
+    /// Whether all fields of the type are allowed in a header.
     pub(crate) plain: bool,
-    /// Index of the declaration and the type arguments.
+    /// Index of the generic declaration, and the type arguments.
     pub(crate) origin: (u32, Rc<[Ty]>),
-    /// Id in the IR; `None` for instances over type parameters.
+    /// Id of the type in the IR; `None` for a type that contains type variables.
     pub(crate) ir: Option<ir::TypeId>,
 }
 
-/// An enum with a representation.
+/// An enum with a representation, such as `enum bit<8> E`.
 #[derive(Debug)]
 pub(crate) struct SerEnumInfo {
     pub(crate) name: String,
@@ -96,7 +96,7 @@ pub(crate) struct SerEnumInfo {
     pub(crate) members: Vec<(String, BigUint)>,
 }
 
-/// All named types.
+/// All named types of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     pub(crate) structs: Vec<StructInfo>,
@@ -104,27 +104,27 @@ pub(crate) struct Types {
     pub(crate) ser_enums: Vec<SerEnumInfo>,
     /// One-field structs that represent the elements of `T[n]` in the IR if T is not a struct.
     pub(crate) elements: HashMap<Ty, ir::TypeId>,
-    /// New types: name and underlying type.
+    /// New types (`type T x;`): (name, underlying type).
     pub(crate) newtypes: Vec<(String, Ty)>,
-    /// Names of type variables.
+    /// Names of type variables, by number.
     pub(crate) vars: Vec<String>,
-    /// Names of extern, parser, control and package declarations.
+    /// Names of extern declarations, by index; the next fields: names of parsers, controls and packages.
     pub(crate) extern_names: Vec<String>,
     pub(crate) parser_names: Vec<String>,
     pub(crate) control_names: Vec<String>,
     pub(crate) package_names: Vec<String>,
-    /// Struct types of the IR.
+    /// Struct, header and union types that the IR contains so far.
     pub(crate) ir: Vec<ir::StructType>,
 }
 
 impl Types {
-    /// Creates a new type variable.
+    /// Creates a new type variable with this name.
     pub(crate) fn fresh(&mut self, name: &str) -> Ty {
         self.vars.push(name.to_owned());
         Ty::Var(self.vars.len() as u32 - 1)
     }
 
-    /// The type as a user would write it.
+    /// The type as a user would write it in P4.
     pub(crate) fn show(&self, ty: &Ty) -> String {
         let mut out = String::new();
         self.write(&mut out, ty);
@@ -185,7 +185,7 @@ impl Types {
         out.push('>');
     }
 
-    /// The name of a generic's instance: `S<bit<8>, T>`.
+    /// The name of a generic type with its type arguments: `S<bit<8>, T>`.
     pub(crate) fn instance_name(&self, base: &str, args: &[Ty]) -> String {
         let mut out = base.to_owned();
         if !args.is_empty() {
@@ -194,7 +194,7 @@ impl Types {
         out
     }
 
-    /// Replaces a chain of new types by the type at its end.
+    /// Replaces a new type by its underlying type, repeatedly, until the type is no new type.
     pub(crate) fn strip_new<'t>(&'t self, mut ty: &'t Ty) -> &'t Ty {
         while let Ty::New(i) = ty {
             ty = &self.newtypes[*i as usize].1;
@@ -202,7 +202,7 @@ impl Types {
         ty
     }
 
-    /// Lowers a type to its run-time type.
+    /// Lowers a type to its run-time type in the IR.
     pub(crate) fn ir(&self, ty: &Ty) -> ir::Type {
         match ty {
             Ty::Void | Ty::Poison | Ty::DontCare | Ty::MatchKind => ir::Type::Void,
@@ -238,7 +238,7 @@ impl Types {
         }
     }
 
-    /// The type under its name in the source.
+    /// The IR's description of a type under its name in the source.
     pub(crate) fn declared(&self, ty: &Ty) -> ir::Declared {
         match ty {
             Ty::New(i) => ir::Declared::New(*i),
@@ -250,12 +250,12 @@ impl Types {
         }
     }
 
-    /// The struct that represents an array's element of a type that is not a struct.
+    /// The one-field struct that represents an array's element in the IR; `None` if the element is a struct itself.
     pub(crate) fn element(&self, elem: &Ty) -> Option<ir::TypeId> {
         self.elements.get(elem).copied()
     }
 
-    /// Prepares the lowering of arrays of these elements.
+    /// Prepares the lowering of arrays with elements of type `elem`.
     pub(crate) fn array_of(&mut self, elem: &Ty) {
         let lowered = self.ir(elem);
         if matches!(lowered, ir::Type::Struct(_)) || self.elements.contains_key(elem) {
@@ -276,7 +276,7 @@ impl Types {
         self.elements.insert(elem.clone(), id);
     }
 
-    /// Minimum and maximum size of a value in bits; `None` if the type has no size.
+    /// Size of a value in bits, (minimum, maximum); `None` if the type has no size.
     pub(crate) fn bits(&self, ty: &Ty) -> Option<(u64, u64)> {
         Some(match ty {
             Ty::Bool => (1, 1),
@@ -326,7 +326,7 @@ impl Types {
             .is_some_and(|s| s.kind != StructKind::Struct)
     }
 
-    /// Whether a header may have a field of this type: the declaration determines its bits.
+    /// Whether a header may have a field of this type, because the type's declaration determines its bits.
     pub(crate) fn has_a_layout(&self, ty: &Ty) -> bool {
         match self.strip_new(ty) {
             Ty::Bit(_) | Ty::Int(_) | Ty::Varbit(_) | Ty::Bool | Ty::SerEnum(_) => true,
@@ -340,7 +340,7 @@ impl Types {
         }
     }
 
-    /// Whether the type mentions a type parameter. Named instances were checked when they were created.
+    /// Whether the type mentions a type variable. Named types were checked when they were created.
     pub(crate) fn has_vars(&self, ty: &Ty) -> bool {
         match ty {
             Ty::Var(_) | Ty::DontCare => true,
@@ -355,7 +355,7 @@ impl Types {
         }
     }
 
-    /// Number of scalars in a value.
+    /// Number of scalars in a value of the type.
     pub(crate) fn leaves(&self, ty: &Ty) -> u64 {
         match self.strip_new(ty) {
             Ty::Struct(i) => self.structs[*i as usize].leaves,
@@ -367,7 +367,7 @@ impl Types {
         }
     }
 
-    /// Nesting of structs, stacks, tuples and new types.
+    /// Nesting depth of structs, stacks, tuples and new types in the type.
     pub(crate) fn depth(&self, ty: &Ty) -> u32 {
         match ty {
             Ty::Struct(i) => self.structs[*i as usize].depth,
@@ -378,7 +378,7 @@ impl Types {
         }
     }
 
-    /// Number of nodes of the fully written type, counted up to just over `Limits::type_nodes`.
+    /// Number of names in the fully written type, counted up to just over `Limits::type_nodes`.
     pub(crate) fn nodes(&self, ty: &Ty) -> usize {
         match ty {
             Ty::Stack(elem, _) | Ty::List(elem) => 1 + self.nodes(elem),

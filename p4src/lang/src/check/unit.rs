@@ -1,4 +1,4 @@
-//! The unit that is being elaborated: one parser, control or function instance, with its variables and its current block.
+//! The unit that is being elaborated: a parser, control or function instance, with its variables and its current block.
 
 use super::Checker;
 use super::scope::Scope;
@@ -9,72 +9,72 @@ use crate::{ast, ir};
 use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// The kind of a unit.
+/// The kind of a unit: what is being elaborated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnitKind {
-    /// Top level: no statements run here.
+    /// The top level of the program, where no statements run.
     Top,
     Parser,
     Control(ir::ControlId),
     Function,
 }
 
-/// The body within the unit to which the statements belong.
+/// The body within a parser, control or function to which the statements belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Declarations: only constants and initializers.
+    /// Local declarations: only constants and initializers.
     Locals,
     Apply,
     Action,
     State,
-    /// A function, or the implementation of an abstract method.
+    /// The body of a function, or the implementation of an abstract method.
     Function,
 }
 
-/// The state of a unit's elaboration.
+/// The state of the elaboration of a parser, control or function.
 pub(crate) struct Unit<'a> {
     pub(crate) kind: UnitKind,
-    /// Fully qualified name.
+    /// Fully qualified name of the instance.
     pub(crate) name: String,
     pub(crate) vars: Vec<ir::Var>,
-    /// Whether each variable is a temporary, which is assigned once at its creation and can therefore be read later.
+    /// For each variable, whether it is a temporary, which is assigned once at its creation and can therefore be read later.
     pub(crate) is_temp: Vec<bool>,
     taken: HashMap<String, u32>,
     pub(crate) scopes: Vec<Scope<'a>>,
-    /// Declarations of the unit, including those after the current position.
+    /// Local declarations of the parser or control, including those after the current position.
     pub(crate) locals: &'a [ast::Decl],
-    /// The block to which statements are appended.
+    /// The block to which lowered statements are appended.
     pub(crate) block: ir::Block,
     pub(crate) actions: Vec<ir::Action>,
-    /// Parameter types of each action.
+    /// For each action, the types of its parameters.
     pub(crate) action_types: Vec<Rc<[Ty]>>,
     pub(crate) tables: Vec<ir::Table>,
-    /// Calls in each table's key, which run before each application.
+    /// For each table, the statements with the calls in its key, which run before each application.
     pub(crate) key_blocks: Vec<ir::Block>,
     pub(crate) value_sets: Vec<ir::ValueSet>,
-    /// Copies of top-level actions.
+    /// Actions that are copies of top-level actions, by the index of the top-level action.
     pub(crate) shared_actions: HashMap<u32, ir::ActionId>,
-    /// Instances of types applied by their name: `C.apply(…)`.
+    /// Names of the instances that were made for types applied by their name: `C.apply(…)`.
     pub(crate) direct_instances: HashSet<String>,
     pub(crate) body: Body,
-    /// Type of `return`'s value, and the variable that receives it.
+    /// Type of the value that `return` gives, and the variable that receives it; `None` where `return` gives no value.
     pub(crate) ret: Option<(Ty, Option<ir::VarId>)>,
     pub(crate) loops: u32,
-    /// Parser states by name.
+    /// Targets of parser transitions, by state name.
     pub(crate) states: HashMap<&'a str, ir::Target>,
-    /// Number of states that the source declares.
+    /// Number of parser states that the source declares.
     pub(crate) written_states: u32,
-    /// States made by the lowering, numbered after those.
+    /// Parser states that the lowering made, numbered after the declared states.
     pub(crate) more_states: Vec<ir::State>,
-    /// Text of the arguments bound in `actions`, of the table being checked.
+    /// For each action of the table being checked, the source text of the arguments bound in `actions`.
     pub(crate) bound_texts: Vec<Vec<String>>,
-    /// Top-level objects whose abstract methods are among the actions.
+    /// Top-level extern objects whose abstract methods have been copied to the control's actions.
     pub(crate) copied_methods: HashSet<ir::ExternId>,
-    /// The object that `this` denotes.
+    /// The extern object that `this` denotes; `None` outside of abstract methods.
     pub(crate) this: Option<This<'a>>,
 }
 
-/// The object whose abstract method is being implemented.
+/// The extern object whose abstract method is being implemented.
 #[derive(Clone)]
 pub(crate) struct This<'a> {
     pub(crate) object: ir::ExternId,
@@ -118,7 +118,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Creates a variable; if the name is taken, it gets a suffix after `$`, which source names cannot contain.
+    /// Creates a variable of the unit; if the name is taken, it gets a suffix after `$`, which source names cannot contain.
     pub(crate) fn var(&mut self, name: &str, ty: ir::Type, is_temp: bool) -> ir::VarId {
         let name = match self.taken.get_mut(name) {
             None => {
@@ -137,7 +137,7 @@ impl<'a> Unit<'a> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Runs `run` in a new unit and returns that unit.
+    /// Elaborates `run` in a new unit and returns that unit; the previous unit becomes current again.
     pub(crate) fn in_unit(&mut self, unit: Unit<'a>, run: impl FnOnce(&mut Self)) -> Unit<'a> {
         let outer = std::mem::replace(&mut self.unit, unit);
         run(self);
@@ -148,14 +148,14 @@ impl<'a> Checker<'a, '_> {
         self.unit.block.push(ir::Stmt { kind, span });
     }
 
-    /// Runs `run` and returns the statements that it appends, as a separate block.
+    /// Elaborates `run` and returns the statements that it appends, as a separate block.
     pub(crate) fn block_of(&mut self, run: impl FnOnce(&mut Self)) -> ir::Block {
         let outer = std::mem::take(&mut self.unit.block);
         run(self);
         std::mem::replace(&mut self.unit.block, outer)
     }
 
-    /// Runs `run` in a new body and scope, outside any loop, with its own return value.
+    /// Elaborates `run` in a new body and scope, outside any loop, with its own return value.
     pub(crate) fn with_body<R>(&mut self, kind: Body, run: impl FnOnce(&mut Self) -> R) -> R {
         let unit = &mut self.unit;
         let body = std::mem::replace(&mut unit.body, kind);
@@ -168,7 +168,7 @@ impl<'a> Checker<'a, '_> {
         done
     }
 
-    /// Adds an action to the unit and returns its id.
+    /// Adds an action, with its parameters' types, to the unit and returns its id.
     pub(crate) fn add_action(&mut self, action: ir::Action, types: Vec<Ty>) -> ir::ActionId {
         let id = ir::ActionId(self.unit.actions.len() as u32);
         self.unit.actions.push(action);
@@ -176,17 +176,17 @@ impl<'a> Checker<'a, '_> {
         id
     }
 
-    /// Creates a named variable: from the source, or for a loop.
+    /// Creates a variable with a name, from the source or for a loop.
     pub(crate) fn variable(&mut self, name: &str, ty: &Ty) -> LVal {
         self.new_place(name, ty, None)
     }
 
-    /// Creates a temporary.
+    /// Creates a temporary variable of the unit.
     pub(crate) fn temp(&mut self, ty: &Ty) -> LVal {
         self.new_place("$tmp", ty, Some("it is a temporary value"))
     }
 
-    /// Creates a variable; if it is read-only, it is a temporary.
+    /// Creates a variable of the unit; if it is read-only (`read_only`: the reason), it is a temporary.
     fn new_place(&mut self, name: &str, ty: &Ty, read_only: Option<&'static str>) -> LVal {
         let lowered = self.types.ir(ty);
         let var = self.unit.var(name, lowered.clone(), read_only.is_some());
@@ -201,19 +201,19 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// The fully qualified name of a declaration in this unit, with `@name` applied.
+    /// The fully qualified name of a declaration in this parser, control or function, with `@name` applied.
     pub(crate) fn full_name(&self, name: &str, annotations: &[crate::ast::Annotation]) -> String {
         join(&self.unit.name, &given_name(name, annotations))
     }
 }
 
-/// The string of a `@name("…")` annotation, else `name`.
+/// The string of the `@name("…")` annotation, or `name` if there is no such annotation.
 pub(crate) fn given_name(name: &str, annotations: &[crate::ast::Annotation]) -> String {
     let mut named = annotations.iter().filter(|a| a.name.name == "name");
     named.find_map(name_in).unwrap_or(name).to_owned()
 }
 
-/// The string in a `@name("…")` or `@name["…"]`.
+/// The string in a `@name("…")` or `@name["…"]` annotation; `None` if its body is no string.
 pub(crate) fn name_in(annotation: &crate::ast::Annotation) -> Option<&str> {
     use crate::ast::{AnnotationBody, Expr, ExprKind, Literal};
     match &annotation.body {
@@ -234,7 +234,7 @@ pub(crate) fn name_in(annotation: &crate::ast::Annotation) -> Option<&str> {
     }
 }
 
-/// Qualifies a child's name with its parent's; a name that starts with a dot is absolute.
+/// Qualifies a name with the name of the enclosing object; a name that starts with a dot is absolute.
 pub(crate) fn join(prefix: &str, name: &str) -> String {
     match name.strip_prefix('.') {
         Some(absolute) => absolute.to_owned(),

@@ -1,4 +1,4 @@
-//! The value of an expression before a destination gives it a type.
+//! The value of an expression during checking, before a destination gives it a type.
 
 use super::types::Ty;
 use crate::ast;
@@ -7,51 +7,51 @@ use crate::source::Span;
 use num_bigint::BigInt;
 use std::rc::Rc;
 
-/// The value of an expression.
+/// The value of an expression during checking.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Val<'a> {
-    /// A value whose error has been reported.
+    /// A value whose error has already been reported.
     #[default]
     Poison,
-    /// `int`, still without a width.
+    /// A compile-time number of type `int`, still without a width.
     Integer(BigInt),
-    /// A typed value; a constant if the expression is one.
+    /// A typed value that is no lvalue; a constant if the expression is constant.
     Expr(Ty, ir::Expr),
-    /// A value that has a place.
+    /// An lvalue, which can be read, and written unless it is read-only.
     Place(LVal),
-    /// `{ … }`
+    /// A list `{ … }`, still without a type.
     List(Rc<ListVal<'a>>),
-    /// `{#}`
+    /// The invalid header `{#}`.
     Invalid,
-    /// `_`
+    /// The don't-care `_`.
     DontCare,
-    /// `...`
+    /// The default initializer `...`.
     Ellipsis,
-    /// A type's name.
+    /// A type, given by its name.
     Type(Ty),
-    /// The name of a generic or instantiable type: `S`, `Register`, `MyIngress`.
+    /// The name of a generic or instantiable type without arguments: `S`, `Register`, `MyIngress`.
     Decl(DeclRef),
-    /// An extern instance.
+    /// An extern instance and its type.
     Extern(ir::ExternId, Ty),
-    /// A parameter of an extern type: `packet_in`.
+    /// A parameter whose type is an extern, such as `packet_in`: its variable and type.
     Object(ir::VarId, Ty),
-    /// A parser instance and its declaration.
+    /// A parser instance, and the index of its declaration.
     Parser(ir::ParserId, u32),
-    /// A control instance and its declaration.
+    /// A control instance, and the index of its declaration.
     Control(ir::ControlId, u32),
-    /// A package instance.
+    /// A package instance and its type.
     Package(Rc<ir::Package>, Ty),
-    /// A table of this control.
+    /// A table of the current control.
     Table(ir::TableId),
-    /// A value set of this parser.
+    /// A value set of the current parser, and the type of its members.
     ValueSet(ir::ValueSetId, Ty),
-    /// An action of this control.
+    /// An action of the current control, and its declaration.
     Action(ir::ActionId, &'a ast::Decl),
-    /// A top-level action: [`super::Checker::actions`].
+    /// A top-level action: index into [`super::Checker::actions`].
     GlobalAction(u32),
-    /// Functions that share a name: [`super::Checker::functions`].
+    /// Functions that share a name: indices into [`super::Checker::functions`].
     Functions(Rc<[u32]>),
-    /// `this`
+    /// The object `this` in an abstract method.
     This,
 }
 
@@ -65,15 +65,15 @@ pub(crate) enum DeclRef {
     Package(u32),
 }
 
-/// `{ … }` with untyped items.
+/// A list `{ … }` with items that have no type yet.
 #[derive(Debug, Clone)]
 pub(crate) struct ListVal<'a> {
     pub(crate) items: Vec<Item<'a>>,
-    /// Whether it ends in `...`.
+    /// Whether the list ends in `...`, which stands for default values.
     pub(crate) rest: bool,
 }
 
-/// An item of a list.
+/// An item of a list `{ … }`.
 #[derive(Debug, Clone)]
 pub(crate) struct Item<'a> {
     pub(crate) name: Option<&'a ast::Ident>,
@@ -81,12 +81,12 @@ pub(crate) struct Item<'a> {
     pub(crate) span: Span,
 }
 
-/// A place that can be read, and written unless it is read-only.
+/// An lvalue during checking: it can be read, and written unless it is read-only.
 #[derive(Debug, Clone)]
 pub(crate) struct LVal {
     pub(crate) ty: Ty,
     pub(crate) lv: ir::LValue,
-    /// The reason why it must not be written; `None` if it may be.
+    /// The reason why the lvalue must not be written; `None` if it may be written.
     pub(crate) read_only: Option<&'static str>,
 }
 
@@ -104,7 +104,7 @@ impl LVal {
 }
 
 impl Val<'_> {
-    /// A description of the value's kind, for a message.
+    /// Describes the value's kind for a message, such as "a table".
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Val::Poison => "nothing",

@@ -1,33 +1,33 @@
-//! The role of a token whose kind alone is ambiguous: `<`, `>` and `:` have several uses.
+//! Determines the role of each token whose kind alone is ambiguous: `<`, `>` and `:` have several uses.
 
 use crate::lexer::{Tok, Token};
 
-/// The role of a token.
+/// The syntactic role of a token, which determines the space around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The token's kind determines its use.
+    /// No special role: the token's kind determines its use.
     Plain,
-    /// `<` before a width.
+    /// The `<` before the width of `bit<W>`.
     OpensWidth,
-    /// `>` after a width.
+    /// The `>` after the width of `bit<W>`.
     ClosesWidth,
     /// The first `>` of `>>` between two operands.
     ShiftStart,
     /// The second `>` of `>>` between two operands.
     ShiftEnd,
-    /// `+` or `-` of `e[i +: w]`, directly before the colon.
+    /// The `+` or `-` in `e[i +: w]`, directly before the colon.
     PartStart,
     /// The colon of `e[i +: w]`.
     PartEnd,
-    /// `:` after a key, a label or a keyset.
+    /// The `:` after a table key, a label or a keyset.
     Label,
-    /// `:` of `c ? a : b`.
+    /// The `:` of the conditional `c ? a : b`.
     Otherwise,
-    /// A token in an annotation's parentheses, or the closing parenthesis: the formatter keeps this text as written.
+    /// A token in an annotation's parentheses, or the closing parenthesis: the formatter keeps the text before it as written.
     Verbatim,
 }
 
-/// Computes one role per token.
+/// Computes the role of each token.
 pub(super) fn roles(tokens: &[Token]) -> Vec<Role> {
     let mut roles = vec![Role::Plain; tokens.len()];
     widths(tokens, &mut roles);
@@ -37,7 +37,7 @@ pub(super) fn roles(tokens: &[Token]) -> Vec<Role> {
     roles
 }
 
-/// Marks the brackets of `bit<W>`, `int<W>` and similar types. A `>` inside a width has to be in parentheses.
+/// Marks the angle brackets of `bit<W>`, `int<W>` and similar types. A `>` inside a width has to be in parentheses.
 fn widths(tokens: &[Token], roles: &mut [Role]) {
     // The `<` of the open width, and the number of parentheses open in it.
     let mut open: Option<(usize, u32)> = None;
@@ -60,7 +60,7 @@ fn widths(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Two adjacent `>` close two type argument lists if two are open; adjacent `>` and `>=` form `>>=`.
+/// Marks shift operators. Two adjacent `>` close two type argument lists if two are open; adjacent `>` and `>=` form `>>=`.
 fn shifts(tokens: &[Token], roles: &mut [Role]) {
     for n in 1..tokens.len().saturating_sub(2) {
         let (first, second) = (tokens[n], tokens[n + 1]);
@@ -86,7 +86,7 @@ fn shifts(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Whether two `<` are open before the first of two `>`, followed only by tokens that can stand in a type argument list.
+/// Whether two `<` are open in the tokens `before` the first of two `>`, followed only by tokens of type argument lists.
 fn closes_two(before: &[Token], roles: &[Role]) -> bool {
     let mut open = 2;
     // Number of open parentheses and square brackets to skip; the tokens in them do not matter.
@@ -109,7 +109,7 @@ fn closes_two(before: &[Token], roles: &[Role]) -> bool {
     false
 }
 
-/// Maximum number of tokens in a type argument list; a longer one is taken for a shift, which bounds the backward search.
+/// Maximum number of tokens in a type argument list; a longer list is taken for a shift, which bounds the backward search.
 const LONGEST: usize = 1000;
 
 fn colons(tokens: &[Token], roles: &mut [Role]) {
@@ -147,7 +147,7 @@ fn colons(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Marks the body of `@name(…)`. A structured annotation, `@name[…]`, holds expressions and is formatted.
+/// Marks the body of `@name(…)` as verbatim. A structured annotation, `@name[…]`, holds expressions and is formatted.
 fn annotations(tokens: &[Token], roles: &mut [Role]) {
     // Number of parentheses open in an annotation.
     let mut depth = 0;

@@ -1,4 +1,4 @@
-//! Builds nodes and edges from the IR.
+//! Builds the nodes and edges of the program graph from the IR.
 
 use super::{Cluster, Edge, Node, Shape};
 use crate::ir::{
@@ -6,7 +6,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The clusters of all parsers and controls of the program.
+/// The clusters of the program graph: one for each parser and control.
 pub(super) fn clusters(program: &Program) -> Vec<Cluster> {
     let parsers = program.parsers.iter().enumerate();
     let parsers = parsers.map(|(n, parser)| of_parser(program, parser, n));
@@ -113,7 +113,7 @@ fn of_control(program: &Program, control: &Control, n: usize) -> Cluster {
     }
 }
 
-/// Nodes that still need an outgoing edge, each with the label for that edge.
+/// Graph nodes that still need an outgoing edge: (index of the node, label of that edge).
 type Ends = Vec<(usize, String)>;
 
 struct Flow<'p> {
@@ -231,7 +231,7 @@ impl Flow<'_> {
         id
     }
 
-    /// The first line of a statement's source.
+    /// The source of a statement up to its first `{`, cut to 80 characters: the label of its node.
     fn heading(&self, span: Span) -> String {
         let text = self.program.source.slice(span);
         let end = text.find('{').unwrap_or(text.len());
@@ -239,7 +239,7 @@ impl Flow<'_> {
     }
 }
 
-/// Whether a block contains a statement that the graph shows.
+/// Whether a block contains a statement that the program graph shows.
 fn tells(block: &[Stmt]) -> bool {
     block.iter().any(|stmt| match &stmt.kind {
         StmtKind::If(arms, otherwise) => {

@@ -1,4 +1,4 @@
-//! Prints a graph in DOT, the input language of Graphviz.
+//! Prints the program graph in DOT, the input language of Graphviz.
 
 use super::{Cluster, Shape};
 use crate::source::visible;

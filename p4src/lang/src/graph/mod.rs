@@ -8,37 +8,37 @@ mod dot;
 
 use crate::ir::Program;
 
-/// One node.
+/// A node of the program graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Node {
-    /// Identifier, unique in the graph.
+    /// Identifier of the node, unique in the graph.
     id: String,
     shape: Shape,
-    /// Lines of the label.
+    /// Lines of the node's label.
     label: Vec<String>,
 }
 
-/// The kind of a node, which determines its shape.
+/// The kind of a graph node, which determines its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
-    /// Start and end of a control.
+    /// Start of a control; `End` is its end.
     Start,
     End,
-    /// A parser's state.
+    /// A state of a parser.
     State,
     Accept,
     Reject,
-    /// `if`, `switch` or a loop.
+    /// A branch: `if`, `switch` or a loop.
     Condition,
     Table,
-    /// The application of a control.
+    /// A control's `apply` of another control.
     Control,
     /// A call of a method of an extern object.
     Extern,
     Exit,
 }
 
-/// An edge between nodes of one cluster, by index.
+/// An edge between two nodes of one cluster, given by their indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Edge {
     from: usize,
@@ -46,7 +46,7 @@ struct Edge {
     label: String,
 }
 
-/// A parser or control.
+/// A parser or control with its nodes and edges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cluster {
     id: String,
@@ -55,7 +55,7 @@ struct Cluster {
     edges: Vec<Edge>,
 }
 
-/// The parsers and controls of a program in DOT, one cluster each.
+/// The program graph in DOT, with one cluster for each parser and control.
 pub fn dot(program: &Program) -> String {
     dot::print(&build::clusters(program))
 }

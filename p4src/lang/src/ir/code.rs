@@ -1,4 +1,4 @@
-//! Statements, lvalues, expressions.
+//! Statements, lvalues and expressions of the checked program (IR).
 
 pub use crate::ast::BinOp;
 
@@ -10,163 +10,164 @@ pub type Block = Vec<Stmt>;
 /// A statement.
 #[derive(Debug, Clone)]
 pub struct Stmt {
-    /// Kind of statement.
+    /// Kind of the statement, with its operands.
     pub kind: StmtKind,
-    /// Source span.
+    /// Source span of the statement.
     pub span: Span,
 }
 
 /// The kind of a statement.
 #[derive(Debug, Clone)]
 pub enum StmtKind {
-    /// Copies a value, for a header with its validity. Both sides have the same type.
+    /// Assignment: copies a value; a header is copied with its validity. Both sides have the same type.
     Assign(LValue, Expr),
-    /// Makes the value undefined: headers invalid, all else 0 (for a local declared without initializer, or an `out` parameter).
+    /// Makes a variable undefined: headers invalid, all else 0 (for a local without initializer, or an `out` parameter).
     Reset(LValue),
-    /// `if`: runs the first arm whose condition holds, else the block. The arms of a chain of `else if`s form a flat list,
-    /// because the chain can be as long as the source.
+    /// `if`: runs the first arm whose condition holds; if none does, the block (`else`). The arms of a chain of `else if`s form
+    /// a flat list, because the chain can be as long as the source.
     If(Vec<Arm>, Block),
-    /// Runs the block of the first label equal to the value, else the default block.
+    /// `switch`: runs the block of the first label that equals the value; if no label does, the default block.
     Switch {
-        /// A `bit`, `int`, enum or error value; for `switch (t.apply().action_run)` a temporary with the index into the table's
-        /// actions (as `Type::Bit(32)`).
+        /// The compared `bit`, `int`, enum or error value. For `switch (t.apply().action_run)` it is a temporary with the index
+        /// into the table's actions (as `Type::Bit(32)`).
         value: Expr,
-        /// Labels (constants) and their blocks; fall-through is expanded.
+        /// Cases: (constant labels, block that runs if the value equals one of them); fall-through is expanded.
         cases: Vec<(Vec<Const>, Block)>,
-        /// Block of `default`; empty if there is none.
+        /// Block of `default`; empty if the switch has none.
         default: Block,
     },
     /// Loops while the condition holds; runs `cond_stmts` before each test, `update` after each body, also after `continue`.
     Loop {
-        /// Hoisted calls of the condition.
+        /// Statements with the calls that the condition contains; run before each test of the condition.
         cond_stmts: Block,
-        /// Condition.
+        /// The loop runs while this condition holds.
         cond: Expr,
-        /// Body.
+        /// Body of the loop.
         body: Block,
-        /// Update.
+        /// Statements that run after each iteration, also after `continue`.
         update: Block,
     },
-    /// `@atomic { … }` and plain blocks with annotations.
+    /// A block with annotations, such as `@atomic { … }`.
     Atomic(Block, Vec<Annotation>),
-    /// Leaves the innermost loop.
+    /// `break`: leaves the innermost loop.
     Break,
-    /// Continues with the next iteration of the innermost loop.
+    /// `continue`: starts the next iteration of the innermost loop.
     Continue,
     /// Returns from the action, function, or control.
     Return,
-    /// Ends the whole processing of this pipeline (P4_16 12.5).
+    /// `exit`: ends the whole processing of this pipeline (P4_16 12.5).
     Exit,
-    /// Applies a table.
+    /// `t.apply()`: applies a table of this control.
     ApplyTable {
-        /// The table, in this control.
+        /// The applied table.
         table: TableId,
-        /// Receives whether an entry matched.
+        /// Boolean variable that receives whether an entry matched; `None` if the program does not use it.
         hit: Option<VarId>,
-        /// Receives the index (into the table's actions) of the action that ran.
+        /// Variable that receives the index, in the table's actions, of the action that ran; `None` if the program does not use
+        /// it.
         action_run: Option<VarId>,
     },
-    /// Calls an action of this control.
+    /// Calls an action of this control with these arguments.
     CallAction(ActionId, Args),
-    /// Applies a control.
+    /// Applies another control with these arguments.
     ApplyControl(ControlId, Args),
-    /// Applies a parser.
+    /// Applies another parser with these arguments.
     ApplyParser(ParserId, Args),
-    /// Calls a function.
+    /// Calls a function with these arguments.
     CallFunction(FunctionId, Args),
     /// Calls a method of an extern object.
     CallMethod {
-        /// The extern object.
+        /// The extern object whose method is called.
         object: ExternId,
-        /// The method; overloads differ in the number of arguments.
+        /// The called method; overloads differ in the number of arguments.
         method: Method,
-        /// Type arguments, given or inferred.
+        /// Type arguments of the call, as written or inferred.
         type_args: Vec<Type>,
-        /// Arguments.
+        /// Arguments of the call.
         args: Vec<Arg>,
         /// Destination of the result; `None` if the method returns nothing or the program discards the result.
         result: Option<LValue>,
-        /// Type of the result.
+        /// Type of the method's result.
         returns: Type,
     },
     /// Calls an extern function (`mark_to_drop`, `hash`, …).
     CallExtern {
-        /// The function.
+        /// The called extern function.
         function: ExternFunction,
-        /// Type arguments, given or inferred.
+        /// Type arguments of the call, as written or inferred.
         type_args: Vec<Type>,
-        /// Arguments.
+        /// Arguments of the call.
         args: Vec<Arg>,
         /// Destination of the result; `None` if the function returns nothing or the program discards the result.
         result: Option<LValue>,
-        /// Type of the result.
+        /// Type of the function's result.
         returns: Type,
     },
-    /// `pkt.extract(h)`; with two arguments, also the varbit field's length in bits. For an extraction into a stack's `next`, the
-    /// path ends in [`Access::Next`].
+    /// `pkt.extract(h)`: extracts a header; with two arguments, the second is the varbit field's length in bits. For an
+    /// extraction into a stack's `next`, the path ends in [`Access::Next`].
     Extract {
-        /// The `packet_in`.
+        /// The `packet_in` parameter from which the header is extracted.
         packet: VarId,
-        /// Header (or union member).
+        /// The header (or union member) that is extracted.
         header: LValue,
-        /// Length of the varbit field, bits.
+        /// Length of the header's varbit field in bits; `None` if the call gives no length.
         varbit_bits: Option<Expr>,
     },
-    /// `pkt.advance(bits)`, and `extract<T>(_)`.
+    /// `pkt.advance(bits)`, and `extract<T>(_)`: skips bits of the packet.
     Advance {
-        /// The `packet_in`.
+        /// The `packet_in` parameter whose position advances.
         packet: VarId,
-        /// Number of bits.
+        /// Number of bits to skip.
         bits: Expr,
     },
-    /// `dst = pkt.lookahead<T>()`
+    /// `dst = pkt.lookahead<T>()`: reads bits of the packet without consuming them.
     Lookahead {
-        /// The `packet_in`.
+        /// The `packet_in` parameter that is read.
         packet: VarId,
-        /// Destination; its type is T.
+        /// Destination of the bits that are read; its type is T.
         dst: LValue,
     },
-    /// `dst = pkt.length()`, bytes, `bit<32>`.
+    /// `dst = pkt.length()`: the packet's length in bytes, as `bit<32>`.
     PacketLength {
-        /// The `packet_in`.
+        /// The `packet_in` parameter of the packet.
         packet: VarId,
-        /// Destination.
+        /// Destination of the length.
         dst: LValue,
     },
-    /// `pkt.emit(x)`: header, stack, union, or struct of those.
+    /// `pkt.emit(x)`: appends a header, stack, union, or struct of those to the packet.
     Emit {
-        /// The `packet_out`.
+        /// The `packet_out` parameter to which the value is appended.
         packet: VarId,
         /// The emitted value.
         value: LValue,
     },
-    /// `verify(cond, error)`
+    /// `verify(cond, error)`: the parser rejects with the error if the condition is false.
     Verify(Expr, Expr),
-    /// `h.setValid()`
+    /// `h.setValid()`: makes the header valid.
     SetValid(LValue),
-    /// `h.setInvalid()`
+    /// `h.setInvalid()`: makes the header invalid.
     SetInvalid(LValue),
-    /// `stack.push_front(n)`
+    /// `stack.push_front(n)`: shifts the elements of a header stack up by n.
     Push(LValue, u32),
-    /// `stack.pop_front(n)`
+    /// `stack.pop_front(n)`: shifts the elements of a header stack down by n.
     Pop(LValue, u32),
 }
 
-/// An arm of an `if`.
+/// An arm of an `if` statement: a condition and its block.
 #[derive(Debug, Clone)]
 pub struct Arm {
-    /// Hoisted calls of the condition; run if no earlier arm was taken. Those of the first arm precede the `if`.
+    /// Statements with the calls in the condition, run if no earlier arm was taken. Those of the first arm precede the `if`.
     pub before: Block,
-    /// Condition.
+    /// Condition under which the arm is taken.
     pub cond: Expr,
     /// Block that runs if the condition holds.
     pub then: Block,
-    /// From this arm's `if` to the end of the chain.
+    /// Source span from this arm's `if` to the end of the chain of `else if`s.
     pub span: Span,
 }
 
 impl StmtKind {
-    /// Builds `if (cond) { then } else { otherwise }`.
+    /// Builds the statement `if (cond) { then } else { otherwise }`.
     pub fn branch(cond: Expr, then: Block, otherwise: Block, span: Span) -> StmtKind {
         let arm = Arm {
             before: Vec::new(),
@@ -178,27 +179,27 @@ impl StmtKind {
     }
 }
 
-/// An argument.
+/// An argument of a call.
 #[derive(Debug, Clone)]
 pub enum Arg {
-    /// Passed by value.
+    /// An `in` argument, passed by value.
     In(Expr),
-    /// Copied out at the end of the call; undefined at the start.
+    /// An `out` argument: undefined at the start of the call, copied out at its end.
     Out(LValue),
-    /// Copied in at the start and out at the end.
+    /// An `inout` argument: copied in at the start of the call and out at its end.
     InOut(LValue),
-    /// Copied in and out; `value` saves the argument's value because calls in a later argument may change it.
+    /// An `inout` argument whose value is saved before the call, because calls in a later argument may change it.
     InOutSaved {
-        /// Temporary that is copied in.
+        /// Saved value that is copied in.
         value: Expr,
-        /// Destination of the copy-out.
+        /// Lvalue to which the value is copied out.
         to: LValue,
     },
-    /// An extern object: a `packet_in`/`packet_out` parameter of the calling unit.
+    /// An extern object that is a `packet_in` or `packet_out` parameter of the caller.
     Object(VarId),
-    /// An extern instance.
+    /// An extern object that is an instance.
     Extern(ExternId),
-    /// `out` argument that the caller discards (`_`).
+    /// An `out` argument that the caller discards (`_`).
     Ignore,
 }
 
@@ -206,17 +207,17 @@ pub enum Arg {
 #[derive(Debug, Clone, Default)]
 pub struct Args {
     list: Vec<Arg>,
-    /// For named arguments in another order than the parameters: position of each argument in the call. Else empty.
+    /// For named arguments in another order than the parameters: the position of each argument in the call, from 0. Else empty.
     written: Vec<u32>,
 }
 
 impl Args {
-    /// `written` holds the position in the call of each of the first arguments.
+    /// Creates arguments in the parameters' order; `written` holds the position in the call of each of the first arguments.
     pub fn in_order(list: Vec<Arg>, written: Vec<u32>) -> Args {
         Args { list, written }
     }
 
-    /// Adds an argument that is copied out after all others.
+    /// Appends an argument that is copied out after all other arguments.
     pub fn push(&mut self, arg: Arg) {
         let last = self.list.len() as u32;
         if !self.written.is_empty() {
@@ -233,7 +234,7 @@ impl Args {
         order
     }
 
-    /// Returns the arguments without the order of the call.
+    /// Returns the arguments in the parameters' order.
     pub fn into_list(self) -> Vec<Arg> {
         self.list
     }
@@ -262,82 +263,83 @@ impl<'a> IntoIterator for &'a Args {
     }
 }
 
-/// An lvalue: a variable and a path into it.
+/// An lvalue: a variable, and a path to the part of it that is read or written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LValue {
-    /// Variable.
+    /// The variable.
     pub var: VarId,
-    /// Path.
+    /// Steps from the variable to the part; empty for the whole variable.
     pub path: Vec<Access>,
     /// Type of the part that the path selects.
     pub ty: Type,
 }
 
-/// A step of a path.
+/// A step of an lvalue's path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Access {
-    /// Field by index.
+    /// A field of a struct, header or union, by its index.
     Field(u32),
-    /// Element of a stack; if the index is out of range, reads are undefined (0) and writes have no effect.
+    /// An element of a stack, by its index; if the index is out of range, reads are undefined (0) and writes have no effect.
     Index(Box<Expr>),
-    /// `stack.next`: the element at `nextIndex`. An extract advances the index; past the end: error `StackOutOfBounds`.
+    /// `stack.next`: the element at `nextIndex`. An extract advances that index; past the end it fails with `StackOutOfBounds`.
     Next,
-    /// `stack.last`
+    /// `stack.last`: the last extracted element of a header stack.
     Last,
-    /// Bits `hi ..= lo`; only as the last step.
+    /// Bits `hi ..= lo` of the value, as (hi, lo); only the last step of a path.
     Slice(u32, u32),
 }
 
-/// A pure expression.
+/// An expression without side effects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr {
-    /// Kind of expression.
+    /// Kind of the expression, with its operands.
     pub kind: ExprKind,
-    /// Type.
+    /// Type of the expression's value.
     pub ty: Type,
 }
 
 /// The kind of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
-    /// Constant.
+    /// A compile-time constant.
     Const(Const),
     /// Reads an lvalue. The target defines the values of an invalid header's fields.
     Read(LValue),
-    /// `h.isValid()`
+    /// `h.isValid()`: whether a header is valid.
     IsValid(LValue),
-    /// `stack.lastIndex` (`bit<32>`)
+    /// `stack.lastIndex` as `bit<32>`: the index of the last extracted element of a header stack.
     LastIndex(LValue),
-    /// `op e`
+    /// A unary operation, `op e`.
     Unary(UnOp, Box<Expr>),
-    /// Both operands have the result's type, except in comparisons (result `bool`) and shifts (right operand of any width).
+    /// A binary operation, `a op b`. Both operands have the result's type, except in comparisons (result `bool`) and shifts
+    /// (right operand of any width).
     Binary(BinOp, Box<Expr>, Box<Expr>),
     /// Cast between `bit`, `int` and `bool`; widths change as in P4_16 8.11.
     Cast(Box<Expr>),
-    /// Bits `hi ..= lo` of a value.
+    /// A slice: bits `hi ..= lo` of a value, as (value, hi, lo).
     Slice(Box<Expr>, u32, u32),
-    /// `a ++ b`
+    /// A concatenation of bit strings, `a ++ b`.
     Concat(Box<Expr>, Box<Expr>),
-    /// `c ? a : b`; both branches are pure.
+    /// A conditional expression, `c ? a : b`, as (c, a, b); both branches are free of side effects.
     Mux(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// List, tuple or struct value, fields in order. Its type is `Tuple` or `Struct`; a header value is valid.
+    /// A list, tuple or struct value, with its fields in order. Its type is `Tuple` or `Struct`; a header value is valid.
     Tuple(Vec<Expr>),
-    /// The invalid header `{#}`.
+    /// The invalid header, `{#}`.
     InvalidHeader,
 }
 
 /// Unary operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnOp {
-    /// `!` on bool
+    /// Logical negation, `!` on `bool`.
     Not,
-    /// `~`
+    /// Bitwise complement, `~`.
     BitNot,
-    /// `-`, modulo 2^W
+    /// Negation, `-`, modulo 2^W.
     Neg,
 }
 
-/// Like [`visit`], with mutable statements.
+/// Visits all statements of a block, outer ones first, and lets `see` change them.
 pub fn visit_mut(block: &mut [Stmt], see: &mut impl FnMut(&mut Stmt)) {
     for stmt in block {
         see(stmt);
@@ -371,7 +373,7 @@ pub fn visit_mut(block: &mut [Stmt], see: &mut impl FnMut(&mut Stmt)) {
     }
 }
 
-/// Visits all statements of a block, outer ones first.
+/// Visits all statements of a block and of the blocks inside it, outer ones first.
 pub fn visit<'p>(block: &'p [Stmt], see: &mut impl FnMut(&'p Stmt)) {
     for stmt in block {
         see(stmt);

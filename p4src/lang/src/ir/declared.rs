@@ -5,46 +5,46 @@ use super::{Annotation, Type};
 use crate::ast::Literal;
 use num_bigint::BigUint;
 
-/// A type as declared.
+/// A type under the name that the source gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
     /// A type that its run-time type describes fully; a struct's fields have their own declared types.
     Plain(Type),
-    /// `type T x;`: index into [`super::Program::new_types`].
+    /// A new type (`type T x;`): index into [`super::Program::new_types`].
     New(u32),
-    /// `enum bit<8> E { … }`: index into [`super::Program::ser_enums`].
+    /// An enum with a representation (`enum bit<8> E { … }`): index into [`super::Program::ser_enums`].
     SerEnum(u32),
-    /// `tuple<…>`
+    /// A tuple, `tuple<…>`, with the types of its elements.
     Tuple(Vec<Declared>),
 }
 
-/// `type under name;`
+/// A new type, declared by `type under name;`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewType {
-    /// Name.
+    /// Name of the new type.
     pub name: String,
-    /// The underlying type.
+    /// The underlying type of the new type.
     pub under: Declared,
-    /// Annotations.
+    /// Annotations of the declaration.
     pub annotations: Vec<Annotation>,
 }
 
-/// An enum with a representation.
+/// An enum with a representation, such as `enum bit<8> E { … }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SerEnum {
-    /// Name.
+    /// Name of the enum.
     pub name: String,
-    /// `bit<W>` or `int<W>`.
+    /// Type that represents the enum's values: `bit<W>` or `int<W>`.
     pub repr: Type,
-    /// Members and their values.
+    /// Members of the enum: (name, value).
     pub members: Vec<(String, BigUint)>,
 }
 
 /// The body of a structured annotation, with its expressions evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Structured {
-    /// `@name[a, b]`
+    /// A list of values: `@name[a, b]`
     List(Vec<Literal>),
-    /// `@name[k=a, l=b]`
+    /// Pairs of key and value: `@name[k=a, l=b]`
     Map(Vec<(String, Literal)>),
 }

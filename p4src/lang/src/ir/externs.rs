@@ -1,7 +1,7 @@
-//! The architectures' names of extern objects, methods and functions. No other file contains these names.
+//! Names of extern objects, methods and functions in PSA, v1model and TNA. No other file contains these names.
 //!
-//! The lowering resolves the names, so targets match on variants and not on text. A name that is not listed here belongs to
-//! a user's own architecture: the IR keeps it, and targets give it no meaning.
+//! The lowering resolves the names, so targets match on variants and not on text. A name that is not listed here belongs to a
+//! user's own architecture: the IR keeps it, and targets give it no meaning.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ macro_rules! names {
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum $what {
             $(#[doc = concat!("`", $name, "`" $(, ", `", $other, "`")*)] $variant,)*
-            /// A name from a user's own architecture.
+            /// A name that no listed architecture declares: from a user's own architecture.
             Other(String),
         }
 
         impl $what {
-            /// Looks up a name.
+            /// Returns the variant for a name in the program; `Other` if the name is not listed.
             pub fn named(name: &str) -> $what {
                 match name {
                     $($name $(| $other)* => $what::$variant,)*
@@ -24,7 +24,7 @@ macro_rules! names {
                 }
             }
 
-            /// The name; where architectures differ, the first one listed.
+            /// The name in the program; if architectures use different names, the first listed.
             pub fn name(&self) -> &str {
                 match self {
                     $($what::$variant => $name,)*
@@ -44,8 +44,8 @@ macro_rules! names {
 macro_rules! externs {
     ($($variant:ident = $name:literal $(| $other:literal)* { $($method:ident),* },)*) => {
         names! {
-            /// The type of an extern object, as PSA, v1model and TNA declare it. Types that differ only in their number of
-            /// results share a variant.
+            /// The type of an extern object of PSA, v1model or TNA. Types that differ only in their number of results share a
+            /// variant.
             ExternKind { $($variant = $name $(| $other)*,)* }
         }
 
@@ -183,7 +183,7 @@ impl Method {
 }
 
 names! {
-    /// An extern function.
+    /// An extern function of PSA, v1model or TNA.
     ExternFunction {
         // PSA and v1model.
         Assert = "assert",

@@ -1,4 +1,4 @@
-//! Annotations that P4Info evaluates: names, ids, scopes, descriptions.
+//! Reads the annotations that P4Info evaluates: names, ids, scopes, descriptions.
 
 use super::{ActionScope, StructuredAnnotation};
 use crate::ir;
@@ -8,7 +8,7 @@ pub(crate) fn is_hidden(annotations: &[ir::Annotation]) -> bool {
     annotations.iter().any(|a| a.name == "hidden")
 }
 
-/// The integer in the body of the annotation `name`.
+/// The integer in the body of the annotation `name`; `None` if there is none.
 pub(super) fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32> {
     let annotation = annotations.iter().find(|a| a.name == name)?;
     match annotation.literals.first()? {
@@ -17,10 +17,10 @@ pub(super) fn integer(annotations: &[ir::Annotation], name: &str) -> Option<u32>
     }
 }
 
-/// Annotations that have their own fields in P4Info.
+/// Names of annotations that have their own fields in P4Info.
 const SAID: [&str; 4] = ["name", "id", "brief", "description"];
 
-/// Structured annotations, without those that have their own fields in P4Info.
+/// Structured annotations (`@name[…]`), without those that have their own fields in P4Info.
 pub(super) fn structured(annotations: &[ir::Annotation]) -> Vec<StructuredAnnotation> {
     annotations
         .iter()
@@ -49,7 +49,7 @@ pub(super) fn annotation_texts(annotations: &[ir::Annotation]) -> Vec<String> {
         .collect()
 }
 
-/// The string of a `@name("…")` annotation, else `name`.
+/// The string of the `@name("…")` annotation, or `name` if there is no such annotation.
 pub(super) fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
     let given = annotations.iter().find(|a| a.name == "name");
     match given.and_then(|a| a.literals.first()) {
@@ -58,13 +58,13 @@ pub(super) fn given_name(name: &str, annotations: &[ir::Annotation]) -> String {
     }
 }
 
-/// Ids of an action's parameters.
+/// P4Info ids of an action's parameters, in order.
 pub(super) fn param_ids<'p>(params: impl Iterator<Item = &'p ir::Param>) -> Vec<u32> {
     let given: Vec<_> = params.map(|p| integer(&p.annotations, "id")).collect();
     field_ids(&given)
 }
 
-/// Returns the ids that are given by `@id`, and numbers from 1, skipping those ids, for everything else.
+/// Computes ids of fields or parameters: the id given by `@id`, and for the others numbers from 1 that no `@id` takes.
 pub(super) fn field_ids(given: &[Option<u32>]) -> Vec<u32> {
     let mut taken: BTreeSet<u32> = given.iter().flatten().copied().collect();
     let mut next = 1u32;

@@ -16,7 +16,7 @@ use crate::ids::{Names, Prefix};
 use crate::ir::{self, Type};
 use crate::source::Span;
 
-/// Size of a table without a `size` property.
+/// Size in P4Info of a table without a `size` property.
 const DEFAULT_TABLE_SIZE: i64 = 1024;
 
 /// Builds the P4Info of a program. Errors in `@id` annotations go to the sink.
@@ -89,7 +89,7 @@ impl Collector<'_, '_> {
     }
 }
 
-/// The name in `@controller_header("packet_in")`.
+/// The header name in `@controller_header("packet_in")`; `None` without such an annotation.
 fn controller_header(ty: &ir::StructType) -> Option<&str> {
     let annotation = ty
         .annotations
@@ -238,7 +238,7 @@ impl Builder<'_> {
         });
     }
 
-    /// Arguments of the default action, each in as many bytes as its type needs.
+    /// Arguments of the default action: (parameter id, value in as many bytes as its type needs).
     fn default_args(&self, control: &ir::Control, table: &ir::Table) -> Vec<(u32, Vec<u8>)> {
         let action = table.default_action.action.and_then(|index| {
             control
@@ -268,7 +268,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// Whether the table has `psa_idle_timeout = NOTIFY_CONTROL` or, in v1model, `support_timeout = true`.
+    /// Whether the switch reports idle entries: `psa_idle_timeout = NOTIFY_CONTROL`, or v1model's `support_timeout`.
     fn idle_timeout(&self, table: &ir::Table) -> bool {
         table
             .properties
@@ -359,7 +359,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The fields as the control plane sees them; the fields of a struct in a header are named `s.f`.
+    /// The fields of a header as the control plane sees them; the fields of a struct `s` in the header are named `s.f`.
     fn flat_fields<'t>(
         &'t self,
         ty: &'t ir::StructType,

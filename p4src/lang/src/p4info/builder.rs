@@ -1,4 +1,4 @@
-//! The state of a P4Info under construction, shared by all its parts.
+//! The state of a P4Info under construction, shared by the modules that build its sections.
 
 use super::Preamble;
 use super::annotations::{annotation_texts, structured};
@@ -13,7 +13,7 @@ pub(super) struct Builder<'p> {
 }
 
 impl Builder<'_> {
-    /// The id, name and annotations of an object.
+    /// The id, name, alias and annotations of an object.
     pub(super) fn preamble(
         &self,
         prefix: Prefix,
@@ -32,7 +32,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Width in bits of a value in P4Runtime messages.
+    /// Width in bits of a value of this type in P4Runtime messages.
     pub(super) fn width(&self, ty: &Type) -> u32 {
         match ty {
             Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => *w,

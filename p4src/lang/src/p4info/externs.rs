@@ -1,4 +1,4 @@
-//! Extern objects of PSA, v1model and TNA in P4Info.
+//! Adds the extern objects of PSA, v1model and TNA to the P4Info.
 
 use super::builder::Builder;
 use super::typing::type_name;
@@ -6,7 +6,7 @@ use super::*;
 use crate::ids::Prefix;
 use crate::ir::{self, Const, ExternFunction, ExternId, ExternKind, StmtKind, Type, visit};
 
-/// The P4Info kind of an extern object; `None` if the control plane does not see it.
+/// The P4Info kind of an extern object; `None` if P4Info does not list such objects.
 pub(super) fn prefix(kind: &ExternKind) -> Option<Prefix> {
     Some(match kind {
         ExternKind::Counter => Prefix::Counter,
@@ -26,7 +26,7 @@ pub(super) struct DigestSource {
     pub(super) ty: Type,
 }
 
-/// The digests of v1model's `digest<T>(…)`: called like a function, named after T.
+/// The digests of v1model's function `digest<T>(…)`, which has no object: each is named after T.
 pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<DigestSource> {
     let mut found = Vec::new();
     if program.arch != ir::Arch::V1model {
@@ -58,14 +58,14 @@ pub(super) fn digest_calls(program: &ir::Program, control: &ir::Control) -> Vec<
     found
 }
 
-/// The parts of a table other than its key and actions.
+/// Ids of the objects that belong to a table: its action profile, and its direct counters and meters.
 #[derive(Default)]
 pub(super) struct Resources {
     pub(super) implementation: u32,
     pub(super) direct: Vec<u32>,
 }
 
-/// Properties that name extern objects, in the order in which P4Info lists them.
+/// Table properties that name an action profile, in the order in which P4Info lists them.
 const IMPLEMENTATION: [&str; 2] = ["psa_implementation", "implementation"];
 const DIRECT: [&str; 4] = [
     "psa_direct_counter",
@@ -75,7 +75,7 @@ const DIRECT: [&str; 4] = [
 ];
 
 impl Builder<'_> {
-    /// Returns the ids of a table's resources, and adds the direct ones to the P4Info.
+    /// Returns the ids of a table's extern objects, and adds its direct counters and meters to the P4Info.
     pub(super) fn table_resources(
         &self,
         control: &ir::Control,
@@ -136,7 +136,7 @@ impl Builder<'_> {
         found
     }
 
-    /// Adds direct counters and meters on Tofino, where they belong to the table whose actions call them.
+    /// Adds a table's direct counters and meters on Tofino, where they belong to the table whose actions call them.
     fn add_called_by_actions<'s>(
         &'s self,
         control: &ir::Control,
@@ -234,7 +234,7 @@ impl Builder<'_> {
         self.data_type(instance.declared_args.first()?, &mut info.types)
     }
 
-    /// The name of the index's type, which is the last type argument where the architecture has one.
+    /// The name of the type of an extern's index, from its last type argument; `None` if P4Info names no such type.
     fn index_type(&self, instance: &ir::ExternInstance, info: &mut P4Info) -> Option<String> {
         let position = match prefix(&instance.kind)? {
             Prefix::Register => 1,
@@ -304,7 +304,7 @@ impl Builder<'_> {
         });
     }
 
-    /// The scalars of a register's or digest's element, and its struct's name. Fields of inner structs are named `a.b`.
+    /// The scalars of a register's or digest's element, and the name of its struct. Fields of inner structs are named `a.b`.
     fn element(&self, ty: &Type) -> (Vec<ElementField>, Option<String>) {
         let mut fields = Vec::new();
         self.flatten(ty, "", &mut fields);
@@ -341,7 +341,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The unit in the constructor's `type` argument.
+    /// The unit (bytes, packets or both) in the `type` argument of a counter's or meter's constructor.
     fn unit(&self, instance: &ir::ExternInstance) -> Option<Unit> {
         let Const::Enum(id, member) = argument(instance, "type")? else {
             return None;
@@ -387,7 +387,7 @@ fn argument<'i>(instance: &'i ir::ExternInstance, name: &str) -> Option<&'i Cons
     args.find(|(n, _)| n == name).map(|(_, value)| value)
 }
 
-/// Number of cells or members.
+/// Number of cells of an extern array, or of members of an action profile, from its constructor arguments.
 fn size(instance: &ir::ExternInstance) -> i64 {
     let value = ["size", "n_counters", "n_meters"]
         .iter()

@@ -1,10 +1,10 @@
-//! The program's own description: `@pkginfo`, `@platform_property`, `@brief` and `@description`.
+//! Builds the program's description from `@pkginfo`, `@platform_property`, `@brief` and `@description`.
 
 use super::{Package, Platform};
 use crate::ast::Literal;
 use crate::ir::{Annotation, Structured};
 
-/// Builds the description from the annotations of `main`.
+/// Builds the program's description from the annotations of the package instance `main`.
 pub(super) fn package(annotations: &[Annotation]) -> Package {
     let pkginfo = pairs(annotations, "pkginfo");
     let platform = pairs(annotations, "platform_property");
@@ -35,7 +35,7 @@ pub(super) fn package(annotations: &[Annotation]) -> Package {
     }
 }
 
-/// The texts of `@brief` and `@description`.
+/// The texts of `@brief` and `@description`; each is empty without such an annotation.
 pub(super) fn documentation(annotations: &[Annotation]) -> (String, String) {
     let said = |name: &str| {
         let annotation = annotations.iter().find(|a| a.name == name);
@@ -51,7 +51,7 @@ fn find(pairs: &[(String, String)], key: &str) -> Option<String> {
     pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.clone())
 }
 
-/// The pairs of `@name(k = v, …)` or `@name[k = v, …]`, strings without their quotes.
+/// The pairs (key, value) of `@name(k = v, …)` or `@name[k = v, …]`; string values are without their quotes.
 fn pairs(annotations: &[Annotation], name: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for annotation in annotations.iter().filter(|a| a.name == name) {

@@ -1,4 +1,4 @@
-//! `@p4runtime_translation`: the type that replaces a new type in the control plane (P4Runtime 1.4, section 6.4.9).
+//! Reads `@p4runtime_translation`: the control plane uses another type in place of a new type (P4Runtime 1.4, section 6.4.9).
 
 use super::types::SdnType;
 use crate::ast::Literal;
@@ -8,19 +8,19 @@ use crate::limits::LIMITS;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-/// Name of the annotation.
+/// Name of the annotation for a type that the control plane replaces.
 pub(crate) const TRANSLATION: &str = "p4runtime_translation";
 
-/// The error in a translation.
+/// The error in a `@p4runtime_translation` annotation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// The body is not a URI and a type.
+    /// The annotation's body is not a URI and a type.
     Form,
-    /// The width is missing or out of range.
+    /// The bit width in the annotation is missing or out of range.
     Width,
 }
 
-/// The URI and the control plane's type, from `("uri", bit<32>)`, `("uri", 32)` or `("uri", string)`.
+/// Parses `("uri", bit<32>)`, `("uri", 32)` or `("uri", string)`: (URI, type that the control plane uses).
 pub(crate) fn translated(annotation: &Annotation) -> Result<(&str, SdnType), Mistake> {
     if let [Literal::Str(uri), Literal::Int(width)] = annotation.literals.as_slice() {
         return Ok((uri, bits(width)?));

@@ -9,7 +9,7 @@ use crate::ir::{Annotation, Declared, Type};
 use num_bigint::BigUint;
 
 impl Builder<'_> {
-    /// Returns the type, and adds every type that it names to `info`.
+    /// Returns a declared type's P4Info type and adds the types that it names to `info`; `None` if P4Info cannot describe it.
     pub(super) fn data_type(&self, ty: &Declared, info: &mut TypeInfo) -> Option<DataType> {
         Some(match ty {
             Declared::New(index) => DataType::NewType(self.new_type(*index, info)?),
@@ -88,7 +88,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A header's fields; the fields of a struct in it are named `s.f`.
+    /// Adds a header's fields to `members`; the fields of a struct `s` in the header are named `s.f`.
     fn flat_members(
         &self,
         ty: &crate::ir::StructType,
@@ -118,7 +118,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Adds a new type and returns its name.
+    /// Adds a new type (`type T x;`) to `info` and returns its name.
     fn new_type(&self, index: u32, info: &mut TypeInfo) -> Option<String> {
         let declared = self.program.new_types.get(index as usize)?;
         let meaning = match translation(&declared.annotations) {
@@ -150,7 +150,7 @@ impl Builder<'_> {
         ty
     }
 
-    /// The name under which a control plane finds the type of a value in `info`, if it needs it.
+    /// The name in `info` of the type of a value; `None` if its width alone describes the type for a control plane.
     pub(super) fn type_name(&self, ty: &Declared, info: &mut TypeInfo) -> Option<String> {
         match ty {
             Declared::New(index) => self.new_type(*index, info),
@@ -196,7 +196,7 @@ fn translation(annotations: &[Annotation]) -> Option<(&str, SdnType)> {
     translated(annotation).ok()
 }
 
-/// A value's bytes, in big-endian order, padded to the width.
+/// The bytes of a value in big-endian order, padded to a width in bits.
 pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
     let bytes = value.to_bytes_be();
     let want = width.div_ceil(8) as usize;
@@ -205,8 +205,7 @@ pub(super) fn padded(value: &BigUint, width: u32) -> Vec<u8> {
     out
 }
 
-/// A struct's name in the control plane: `@name`, else its own name. A specialization is named as in p4c: `S<bit<8>>` is
-/// `S_bit8`.
+/// A struct's name in P4Info: from `@name`, else its own name. A specialization is named as in p4c: `S<bit<8>>` is `S_bit8`.
 pub(super) fn type_name(ty: &crate::ir::StructType) -> String {
     let name = given_name(&ty.name, &ty.annotations);
     match name.split_once('<') {

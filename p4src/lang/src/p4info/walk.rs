@@ -1,10 +1,10 @@
-//! Selects the blocks, tables and actions of a program that P4Info contains, and their order.
+//! Selects the parsers, controls, tables, actions and externs that a program's P4Info contains, and their order.
 
 use super::annotations::is_hidden;
 use crate::ir::{self, ControlId, ExternId, PackageArg, ParserId, Stmt, StmtKind, visit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks of a program in the order of P4Info.
+/// Parsers, controls and externs of a program, in the order of P4Info.
 pub(super) struct Blocks<'p> {
     pub(super) parsers: Vec<ParserId>,
     pub(super) controls: Vec<Visible<'p>>,
@@ -14,21 +14,20 @@ pub(super) struct Blocks<'p> {
 /// The control plane's view of a control and of the controls that it instantiates: p4c describes a program after it has inlined
 /// those controls into the package's, each at the declaration of its instance.
 pub(super) struct Visible<'p> {
-    /// Applied tables, with the control that holds them.
+    /// Tables that the controls apply, each with the control that declares it.
     pub(super) tables: Vec<(&'p ir::Control, &'p ir::Table)>,
-    /// Actions that those tables offer or that the controls call: shared ones first, in order of their first use, then the
-    /// controls' own.
+    /// Actions that the tables offer or the controls call: first shared actions by first use, then the controls' own actions.
     pub(super) actions: Vec<VisibleAction<'p>>,
-    /// The controls themselves.
+    /// The control and the controls that it instantiates.
     pub(super) controls: Vec<&'p ir::Control>,
 }
 
 pub(super) enum VisibleAction<'p> {
     /// An action that a table offers; the control plane supplies its parameters.
     Offered(&'p ir::Action),
-    /// An action that is only called.
+    /// An action that control bodies call but no table offers.
     Called(&'p ir::Action),
-    /// `NoAction` as the default action of a table that does not list it.
+    /// `NoAction` as the default action of a table whose action list does not contain it.
     Implied,
 }
 
@@ -55,7 +54,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// The arguments of the package.
+/// The parsers and controls that the package `main` receives as arguments.
 #[derive(Default)]
 struct Roots {
     parsers: Vec<ParserId>,
@@ -75,17 +74,17 @@ impl Roots {
     }
 }
 
-/// Collects the contents of one control of the package.
+/// Collects the tables, actions and externs of the package's controls, one control at a time.
 struct Walk<'p> {
     program: &'p ir::Program,
     seen: BTreeSet<ControlId>,
-    /// Externs by owner.
+    /// Indices of extern instances, by the control that owns them (`None`: top level).
     owned: BTreeMap<Option<ControlId>, Vec<ExternId>>,
     controls: Vec<&'p ir::Control>,
     tables: Vec<(&'p ir::Control, &'p ir::Table)>,
-    /// The controls' own actions, in order.
+    /// Actions that the controls declare, in source order.
     own: Vec<&'p ir::Action>,
-    /// Actions that the controls use but do not declare.
+    /// Actions that the controls call but do not declare.
     called: Vec<&'p ir::Action>,
 }
 
@@ -175,7 +174,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Returns everything collected since the last call.
+    /// Returns the control plane's view of the controls visited since the last call; `None` if no control was visited.
     fn visible(&mut self) -> Option<Visible<'p>> {
         let controls = std::mem::take(&mut self.controls);
         let tables = std::mem::take(&mut self.tables);
@@ -224,7 +223,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Indices of the tables that a control applies; the control plane sees no others.
+/// Indices of the tables that a control applies; the control plane sees no other tables.
 pub(crate) fn applied_tables(control: &ir::Control) -> BTreeSet<usize> {
     let mut applied = BTreeSet::new();
     let mut see = |stmt: &Stmt| {
@@ -239,7 +238,7 @@ pub(crate) fn applied_tables(control: &ir::Control) -> BTreeSet<usize> {
     applied
 }
 
-/// Whether this control declares the action; other actions are shared.
+/// Whether the control itself declares the action; other actions are copies of top-level ones.
 fn is_own(control: &ir::Control, action: &ir::Action) -> bool {
     control.span.start <= action.span.start && action.span.end <= control.span.end
 }
@@ -252,7 +251,7 @@ pub(super) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 
 pub(super) const NO_ACTION: &str = "NoAction";
 
-/// Index of `NoAction` in a table's actions.
+/// Index of `NoAction` in a table's action list; `None` if the table does not list it.
 pub(super) fn listed_no_action(control: &ir::Control, table: &ir::Table) -> Option<usize> {
     table.actions.iter().position(|offered| {
         let action = control.actions.get(offered.action.index());
@@ -260,7 +259,7 @@ pub(super) fn listed_no_action(control: &ir::Control, table: &ir::Table) -> Opti
     })
 }
 
-/// Whether a table's default action is a `NoAction` that it does not list.
+/// Whether a table's default action is a `NoAction` that is missing in the table's action list.
 pub(super) fn implies_no_action(control: &ir::Control, table: &ir::Table) -> bool {
     table.default_action.action.is_none() && listed_no_action(control, table).is_none()
 }

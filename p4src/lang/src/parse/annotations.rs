@@ -1,4 +1,4 @@
-//! Parses annotations.
+//! Parses annotations: `@name`, `@name(tokens)`, `@name[structured]` and `@pragma`.
 
 use super::{Parsed, Parser};
 use crate::ast::{Annotation, AnnotationBody, Ident, Literal};
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses `@pragma name tokens` up to the end of the line: the older form of `@name(tokens)`.
+    /// Parses `@pragma name tokens` up to the end of the line, which is the older form of `@name(tokens)`.
     fn pragma(&mut self, start: Span) -> Parsed<Annotation> {
         let from = self.last_span().end as usize;
         let line_end = self.text[from..]
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses `( tokens )`: any tokens with balanced parentheses.
+    /// Parses an unstructured annotation body, `( tokens )`: any tokens with balanced parentheses.
     fn unstructured(&mut self) -> Parsed<AnnotationBody> {
         let open = self.bump();
         let first = self.at;
@@ -108,13 +108,13 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The text of the tokens with a space between each two, as in p4c's P4Info.
+    /// The text of the tokens with one space between two tokens, as in p4c's P4Info.
     fn folded(&self, tokens: std::ops::Range<usize>) -> String {
         let texts = self.tokens[tokens].iter().map(|t| self.slice(t.span));
         texts.collect::<Vec<_>>().join(" ")
     }
 
-    /// The literals, if the tokens are only literals, commas, and `++` between strings.
+    /// The literals among the tokens; `None` if there are tokens other than literals, commas, and `++` between strings.
     fn literals(&self, tokens: std::ops::Range<usize>) -> Option<Vec<Literal>> {
         let mut literals = Vec::new();
         let mut negative = false;
@@ -150,7 +150,7 @@ impl Parser<'_, '_> {
         (!negative && !joined).then_some(literals)
     }
 
-    /// Parses `[ e, … ]` or `[ k = e, … ]`.
+    /// Parses a structured annotation body, `[ e, … ]` or `[ k = e, … ]`.
     fn structured(&mut self) -> Parsed<AnnotationBody> {
         self.bump();
         let mut list = Vec::new();

@@ -9,7 +9,7 @@ use crate::lexer::Tok;
 use crate::source::Span;
 
 impl Parser<'_, '_> {
-    /// Parses the whole source.
+    /// Parses the whole source into its top-level declarations.
     pub(super) fn program(&mut self) -> Program {
         let mut decls = Vec::new();
         while self.kind() != Tok::Eof && !self.sink.is_full() {
@@ -79,7 +79,7 @@ impl Parser<'_, '_> {
         ))
     }
 
-    /// Whether `type` here begins `type T name;`. It may also be the name of a type.
+    /// Whether the word `type` here begins `type T name;`; `type` may also be the name of a type.
     fn at_new_type(&self) -> bool {
         self.skip_type(self.at + 1)
             .is_some_and(|end| self.tokens.get(end).is_some_and(|t| t.kind == Tok::Ident))
@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
         Ok(DeclKind::Const { ty, name, init })
     }
 
-    /// Parses `T x;`, `T x = e;`, `T(args) x;` or `T(args) x = { … };`.
+    /// Parses a variable (`T x;`, `T x = e;`) or an instance (`T(args) x;`, `T(args) x = { … };`).
     pub(super) fn variable_or_instance(&mut self) -> Parsed<DeclKind> {
         let ty = self.ty()?;
         if self.kind() == Tok::LParen {
@@ -141,7 +141,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses an item in an instance's block: a method's implementation or an instance.
+    /// Parses a declaration in an instance's block: the implementation of an abstract method, or an instance.
     fn object_decl(&mut self) -> Parsed<Decl> {
         let start = self.span();
         let annotations = self.annotations()?;
@@ -217,7 +217,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses `R f<T>(params)`, then `rest` in the scope of its type parameters and parameters.
+    /// Parses a prototype `R f<T>(params)`, then `rest`, which sees its type parameters and parameters.
     fn scoped_function<T>(
         &mut self,
         rest: impl FnOnce(&mut Self, FunctionProto) -> Parsed<T>,
@@ -349,7 +349,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Parses `( params )` and declares their names as objects in the current scope.
+    /// Parses `( params )` and declares the parameters' names as objects in the current scope.
     pub(super) fn params(&mut self) -> Parsed<Vec<Param>> {
         self.expect(Tok::LParen, "before the parameters")?;
         let mut params = Vec::new();
@@ -398,7 +398,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Whether two words differ by at most two edits and are long enough for a suggestion.
+/// Whether two words differ by at most two edits and are long enough to suggest one for the other.
 fn distance_is_small(a: &str, b: &str) -> bool {
     b.len() >= 4 && a.len().abs_diff(b.len()) <= 2 && strsim::levenshtein(a, b) <= 2
 }

@@ -25,7 +25,7 @@ fn precedence(op: BinOp) -> u8 {
 }
 
 impl Parser<'_, '_> {
-    /// Parses any expression.
+    /// Parses an expression of any form.
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
         let outer = std::mem::replace(&mut self.in_angles, false);
         let expr = self.conditional_expr();
@@ -33,7 +33,7 @@ impl Parser<'_, '_> {
         expr
     }
 
-    /// Parses an expression that ends at a `>` outside brackets.
+    /// Parses an expression that ends at a `>` outside brackets, such as a type's width.
     pub(super) fn expr_in_angles(&mut self) -> Parsed<Expr> {
         let outer = std::mem::replace(&mut self.in_angles, true);
         let expr = self.conditional_expr();
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses left-associative binary operators of precedence `min` or higher.
+    /// Parses a chain of left-associative binary operators of precedence `min` or higher.
     fn binary(&mut self, min: u8) -> Parsed<Expr> {
         let first = self.unary()?;
         let mut rest = Vec::new();
@@ -87,7 +87,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The binary operator at the current token, and its number of tokens.
+    /// The binary operator at the current token, and its number of tokens (`>>` has two); `None` if there is none.
     fn binary_operator(&self) -> Option<(BinOp, usize)> {
         let op = match self.kind() {
             Tok::Gt | Tok::Ge if self.in_angles => return None,
@@ -124,7 +124,7 @@ impl Parser<'_, '_> {
         Some((op, 1))
     }
 
-    /// Whether the next token follows this one without a space.
+    /// Whether no space separates the current token from the next.
     pub(super) fn touches_next(&self) -> bool {
         self.tokens
             .get(self.at + 1)
@@ -213,7 +213,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Builds `N<args>` before a `.`.
+    /// Builds the generic type `N<args>` in front of a member access `.m`.
     fn specialized(&self, base: Expr, args: Vec<Type>) -> ExprKind {
         let span = self.since(base.span);
         match base.kind {
@@ -232,7 +232,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Parses the name after a dot: `apply` and similar words are plain names, and so are reserved words after `error.`.
+    /// Parses the member name after a dot: `apply` and similar words are plain names, and so are reserved words after `error.`.
     fn member_name(&mut self) -> Parsed<crate::ast::Ident> {
         self.name("a member's name after `.`")
     }
@@ -272,7 +272,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses `( args )`.
+    /// Parses the arguments of a call, `( args )`.
     pub(super) fn args(&mut self) -> Parsed<Vec<Arg>> {
         self.expect(Tok::LParen, "before the arguments")?;
         self.list(Tok::RParen, "after the arguments")

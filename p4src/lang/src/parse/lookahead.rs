@@ -1,4 +1,4 @@
-//! Lookahead without building a tree: whether the tokens form a type or a declaration. Every lookahead is bounded, so
+//! Looks ahead without building a tree, to find whether the tokens form a type or a declaration. Every lookahead is bounded, so
 //! hostile input takes linear time.
 
 use super::Parser;
@@ -8,16 +8,16 @@ use crate::lexer::Tok;
 /// Maximum nesting of type arguments in a lookahead.
 const MAX_LOOK_DEPTH: u32 = 16;
 
-/// Maximum number of tokens of a width in a lookahead.
+/// Maximum number of tokens in the width of a type in a lookahead.
 const MAX_LOOK_WIDTH: usize = 64;
 
 impl Parser<'_, '_> {
-    /// Index after the type that starts at `at`; `None` if there is none, also for a name that is declared as something else.
+    /// Index of the token after the type at `at`; `None` if there is no type, as for a name that is declared as something else.
     pub(super) fn skip_type(&self, at: usize) -> Option<usize> {
         self.skip_type_at(at, 0)
     }
 
-    /// Index after `< types >` at `at`.
+    /// Index of the token after the type arguments `< types >` at `at`; `None` if there are none.
     pub(super) fn skip_type_args(&self, at: usize) -> Option<usize> {
         self.skip_type_args_at(at, 0)
     }
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
         Some(at)
     }
 
-    /// Index of the `>` that ends the width at `at`.
+    /// Index of the `>` that ends the type's width at `at`; `None` if there is none.
     fn skip_width(&self, mut at: usize) -> Option<usize> {
         for _ in 0..MAX_LOOK_WIDTH {
             at = match self.tok(at) {
@@ -121,7 +121,7 @@ impl Parser<'_, '_> {
         matches!(self.tok(at), Tok::Ident | Tok::DontCare)
     }
 
-    /// Like `skip_type` from the current token, but a name need not be a type: `x y` is always taken for a declaration.
+    /// Index after a type at the current token, where any name counts as a type: `x y` is always taken for a declaration.
     fn skip_type_shape(&self) -> Option<usize> {
         let at = self.at;
         let name = at + usize::from(self.tok(at) == Tok::Dot);
@@ -138,7 +138,7 @@ impl Parser<'_, '_> {
         Some(at)
     }
 
-    /// Whether the `(` here begins a cast: `(T) e`.
+    /// Whether the `(` at the current token begins a cast: `(T) e`.
     pub(super) fn at_cast(&self) -> bool {
         let Some(close) = self.partner(self.at) else {
             return false;
@@ -176,7 +176,7 @@ impl Parser<'_, '_> {
         operand_follows || matches!(next, Tok::LParen | Tok::Minus | Tok::Plus | Tok::Dot)
     }
 
-    /// Whether the tokens from `at` up to `end` (exclusive) are `x` or `.x`.
+    /// Whether the tokens from `at` up to `end` (exclusive) are a single name, `x` or `.x`.
     fn is_plain_name(&self, at: usize, end: usize) -> bool {
         match end - at {
             1 => self.tok(at) == Tok::Ident,
@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether the `<` here begins the type arguments of a call, or of a type before a member access.
+    /// Whether the `<` at the current token begins the type arguments of a call, or of a type before a member access.
     pub(super) fn at_type_args(&self, callee_is_type: bool) -> bool {
         match self.skip_type_args(self.at).map(|end| self.tok(end)) {
             Some(Tok::LParen) => true,

@@ -25,7 +25,7 @@ use crate::limits::LIMITS;
 use crate::source::Span;
 use scope::{Meaning, Scopes};
 
-/// Parses a preprocessed text. After errors, the tree holds everything that could be parsed.
+/// Parses a preprocessed text. After errors, the syntax tree holds all declarations that could be parsed.
 pub fn parse(text: &str, sink: &mut Sink) -> Program {
     let tokens = lex(text, sink);
     let partners = partners(&tokens);
@@ -53,23 +53,23 @@ type Parsed<T> = Result<T, Failed>;
 struct Parser<'a, 's> {
     text: &'a str,
     tokens: Vec<Token>,
-    /// For each opening bracket the index of its closing bracket, or `u32::MAX`.
+    /// For each opening bracket, by its token index, the token index of its closing bracket; `u32::MAX` if there is none.
     partners: Vec<u32>,
     at: usize,
     depth: u32,
-    /// The deepest level so far of the current construct: a following `.m` or `[i]` wraps it and adds a level.
+    /// The deepest nesting level so far of the current construct: a following `.m` or `[i]` wraps it and adds a level.
     deepest: u32,
-    /// Number of those levels that are statements.
+    /// Number of the current nesting levels that are statements.
     statements: u32,
-    /// Whether a limit was reached; no further errors are reported.
+    /// Whether the nesting limit was reached; the parser then reports no further errors.
     stopped: bool,
-    /// Whether the parser is inside `<…>`, where `>` is a closing bracket and no comparison.
+    /// Whether the parser is inside `<…>`, where `>` is a closing bracket and not a comparison.
     in_angles: bool,
     scopes: Scopes<'a>,
     sink: &'s mut Sink,
 }
 
-/// Pairs `(`, `[`, `{`. A closing bracket of another kind also closes the unclosed brackets inside its own pair.
+/// Pairs the brackets `(`, `[`, `{`. A closing bracket also closes the unclosed brackets inside its own pair.
 fn partners(tokens: &[Token]) -> Vec<u32> {
     let mut partners = vec![u32::MAX; tokens.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -109,7 +109,7 @@ impl<'a> Parser<'a, '_> {
         self.tokens[self.at].kind
     }
 
-    /// The kind of the `n`th token after the current one.
+    /// The kind of the `n`th token after the current token; 0 is the current token.
     fn nth(&self, n: usize) -> Tok {
         self.tokens.get(self.at + n).map_or(Tok::Eof, |t| t.kind)
     }
@@ -118,7 +118,7 @@ impl<'a> Parser<'a, '_> {
         self.tokens[self.at].span
     }
 
-    /// Span of the previous token.
+    /// Span of the token before the current one.
     fn last_span(&self) -> Span {
         self.at
             .checked_sub(1)
@@ -175,7 +175,7 @@ impl<'a> Parser<'a, '_> {
         ))
     }
 
-    /// The current token, as an error message names it.
+    /// Describes the current token for an error message.
     fn found(&self) -> String {
         let token = self.token();
         match token.kind {
@@ -215,7 +215,7 @@ impl<'a> Parser<'a, '_> {
         Failed
     }
 
-    /// Runs `parse` one level deeper.
+    /// Runs `parse` one nesting level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.deepen()?;
         let result = parse(self);
@@ -233,7 +233,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// Adds a level: everything parsed since `deepest` was set becomes a part of a new construct.
+    /// Adds a nesting level: everything parsed since `deepest` was set becomes a part of a new construct.
     fn wrap(&mut self) -> Parsed<()> {
         if self.deepest >= LIMITS.nesting {
             return Err(self.too_deep());
@@ -265,7 +265,7 @@ impl<'a> Parser<'a, '_> {
         failed
     }
 
-    /// Parses a name. Words that are reserved only in some contexts are names too.
+    /// Parses a name, which may be a word that is reserved only in other contexts; `what` describes the name in the error.
     fn name(&mut self, what: &str) -> Parsed<Ident> {
         if self.kind() == Tok::Ident {
             let span = self.bump().span;
@@ -296,7 +296,7 @@ impl<'a> Parser<'a, '_> {
         self.scopes.declare(text, Meaning::Object);
     }
 
-    /// Runs `parse` in a new scope.
+    /// Runs `parse` in a new scope of names.
     fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.scopes.push();
         let result = parse(self);
@@ -304,7 +304,7 @@ impl<'a> Parser<'a, '_> {
         result
     }
 
-    /// Parses the items of `{ … }` up to the closing brace and skips failed items. The caller has consumed the brace at `open`.
+    /// Parses the items of a list up to its `}`, and skips items with errors. The caller has consumed the `{` at `open`.
     fn items<T>(
         &mut self,
         open: Span,
@@ -343,7 +343,7 @@ impl<'a> Parser<'a, '_> {
         )
     }
 
-    /// Resumes after an error in an item that began at `before`: after the next `;` or `{ … }`, or before the `}` of the list.
+    /// Skips tokens after an error in an item that began at `before`: to after the next `;` or `{ … }`, or to the list's `}`.
     fn resync(&mut self, before: usize) {
         if self.at > before && self.tokens[self.at - 1].kind == Tok::RBrace {
             return;
@@ -373,13 +373,13 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Whether the current token is the first on its line.
+    /// Whether the current token is the first token on its line.
     fn starts_line(&self) -> bool {
         let between = self.last_span().end as usize..self.span().start as usize;
         self.text.get(between).is_some_and(|gap| gap.contains('\n'))
     }
 
-    /// Skips to after the bracket that closes this one; if none closes it, skips only this one.
+    /// Skips to after the bracket that closes the current one; if none closes it, skips only the current token.
     fn skip_brackets(&mut self) {
         match self.partners[self.at] {
             u32::MAX => {

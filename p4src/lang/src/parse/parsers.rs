@@ -1,4 +1,4 @@
-//! Parses parsers and controls.
+//! Parses the declarations of parsers and controls.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -9,7 +9,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::Tok;
 use crate::source::Span;
 
-/// The common start of a parser and a control declaration.
+/// The common start of the declarations of parsers and controls: name, type parameters and parameters.
 struct Head {
     name: Ident,
     type_params: Vec<Ident>,

@@ -5,17 +5,17 @@ use hashbrown::HashMap;
 /// The meaning of a name: a type, or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Type, extern, parser, control, package, type parameter.
+    /// A type: built-in or declared type, extern, parser, control, package, or type parameter.
     Type,
-    /// Variable, constant, instance, function, action, table.
+    /// Not a type: variable, constant, instance, function, action, or table.
     Object,
 }
 
-/// Declared names, with the innermost meaning last.
+/// The names declared so far, each with its meanings in the open scopes, the innermost last.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     names: HashMap<&'a str, Vec<Meaning>>,
-    /// Names in order of declaration; `None` opens a scope.
+    /// Names in order of declaration, to remove them when their scope ends; `None` marks the start of a scope.
     undo: Vec<Option<&'a str>>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Scopes<'a> {
         self.undo.push(Some(name));
     }
 
-    /// The meaning of a name; `None` if it is not declared.
+    /// The innermost meaning of a name; `None` if the name is not declared.
     pub(super) fn meaning(&self, name: &str) -> Option<Meaning> {
         self.names.get(name)?.last().copied()
     }

@@ -1,4 +1,4 @@
-//! Parses statements.
+//! Parses statements: blocks, assignments, calls, `if`, `switch` and loops.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -10,7 +10,7 @@ use crate::lexer::Tok;
 use crate::source::Span;
 
 impl Parser<'_, '_> {
-    /// Parses `{ … }` in a new scope.
+    /// Parses a block `{ … }` in a new scope; `what` describes it in errors.
     pub(super) fn block(&mut self, annotations: Vec<Annotation>, what: &str) -> Parsed<Block> {
         let start = self.span();
         let open = self.expect(Tok::LBrace, &format!("before {what}"))?.span;
@@ -148,7 +148,7 @@ impl Parser<'_, '_> {
         self.fail(diagnostic)
     }
 
-    /// The assignment operator at the current token, and its number of tokens.
+    /// The assignment operator here: (operator, or `None` for plain `=`; its number of tokens); `None` if there is none.
     fn assignment_operator(&self) -> Option<(Option<BinOp>, usize)> {
         let op = match self.kind() {
             Tok::Assign => return Some((None, 1)),
@@ -171,7 +171,7 @@ impl Parser<'_, '_> {
         Some((Some(op), 1))
     }
 
-    /// Parses an `if` and all `else if`s after it.
+    /// Parses an `if` statement with all its `else if`s.
     fn conditional(&mut self) -> Parsed<StmtKind> {
         let mut arms = Vec::new();
         let mut otherwise = None;
@@ -192,7 +192,7 @@ impl Parser<'_, '_> {
         Ok(StmtKind::If { arms, otherwise })
     }
 
-    /// Parses `if (cond) then`.
+    /// Parses one arm of an `if` statement: `if (cond) then`.
     fn arm(&mut self) -> Parsed<IfArm> {
         let start = self.span();
         self.bump();
@@ -263,7 +263,7 @@ impl Parser<'_, '_> {
         parsed
     }
 
-    /// Parses the text between the parentheses, and the body.
+    /// Parses the parentheses of a `for` loop, and its body.
     fn for_header(&mut self, annotations: Vec<Annotation>) -> Parsed<StmtKind> {
         self.scoped(|p| {
             let start = p.span();
@@ -353,7 +353,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses comma-separated statements without semicolons.
+    /// Parses the comma-separated statements of a `for` loop's parentheses, which have no semicolons.
     fn for_statements(&mut self, end: Tok) -> Parsed<Vec<Stmt>> {
         let mut stmts = Vec::new();
         while self.kind() != end {

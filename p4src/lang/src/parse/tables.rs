@@ -1,4 +1,4 @@
-//! Parses tables.
+//! Parses tables: keys, actions, entries and other properties.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         Ok(TableAction { annotations, expr })
     }
 
-    /// Parses `a`, `.a` or `a(args)`.
+    /// Parses a reference to an action: `a`, `.a` or `a(args)`.
     fn action_reference(&mut self) -> Parsed<Expr> {
         if !matches!(self.kind(), Tok::Ident | Tok::Dot) {
             return Err(self.unexpected("an action's name"));
@@ -128,7 +128,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Parses `k`, or `(k, k, …)`, which is flattened.
+    /// Parses one keyset, or a tuple of keysets `(k, k, …)`, which is flattened.
     pub(super) fn keysets(&mut self) -> Parsed<Vec<Keyset>> {
         if self.kind() != Tok::LParen || !self.parenthesis_before_colon() {
             return Ok(vec![self.keyset()?]);
@@ -145,7 +145,7 @@ impl Parser<'_, '_> {
         Ok(keys)
     }
 
-    /// Whether the parenthesis here closes just before a `:` and therefore holds a tuple of keysets.
+    /// Whether the parenthesis at the current token closes just before a `:` and therefore holds a tuple of keysets.
     fn parenthesis_before_colon(&self) -> bool {
         let close = self.partners[self.at] as usize;
         self.tokens

@@ -6,11 +6,11 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::lexer::Tok;
 use crate::source::Span;
 
-/// Maximum number of array sizes after a name.
+/// Maximum number of array sizes after a declared name, as in `T x[2][3]`.
 const MAX_SIZES_BEHIND: usize = 8;
 
 impl Parser<'_, '_> {
-    /// Whether this token can begin a type.
+    /// Whether the current token can begin a type.
     pub(super) fn at_type(&self) -> bool {
         matches!(
             self.kind(),
@@ -28,7 +28,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// Parses a type, including header stacks.
+    /// Parses a type, including header stacks `T[n]`.
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         let start = self.span();
         let outer = std::mem::replace(&mut self.deepest, self.depth);
@@ -49,7 +49,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// The type of a declared name. As in C and p4c, an array's size may follow the name; this gives a warning.
+    /// The type of a declared name with array sizes after the name, as in C and p4c: `T x[2]`; a size there gives a warning.
     pub(super) fn sized_behind(&mut self, mut ty: Type, name: &Ident) -> Parsed<Type> {
         let mut sizes = Vec::new();
         let start = self.span();
@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// Parses a type without a following `[n]`.
+    /// Parses a type without an array size `[n]` after it.
     pub(super) fn unindexed_type(&mut self) -> Parsed<Type> {
         let start = self.span();
         let kind = match self.kind() {
@@ -161,7 +161,7 @@ impl Parser<'_, '_> {
         Ok(ty)
     }
 
-    /// Parses `<w>`. The grammar requires parentheses around all but literals; like p4c, this parser accepts any expression.
+    /// Parses a type's width, `<w>`. The grammar requires parentheses around all but literals; this parser, like p4c, does not.
     fn width(&mut self) -> Parsed<Option<crate::ast::Expr>> {
         if !self.eat(Tok::Lt) {
             return Ok(None);
@@ -171,7 +171,7 @@ impl Parser<'_, '_> {
         Ok(Some(width))
     }
 
-    /// Parses `< types >`; `_` is allowed.
+    /// Parses type arguments, `< types >`, where `_` is allowed.
     pub(super) fn type_args(&mut self) -> Parsed<Vec<Type>> {
         self.expect(Tok::Lt, "before the type arguments")?;
         let mut args = Vec::new();
@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
         Ok(args)
     }
 
-    /// Parses `<A, B>`, or nothing. Declares the names as types in the current scope.
+    /// Parses type parameters, `<A, B>`, if there are any, and declares them as types in the current scope.
     pub(super) fn type_params(&mut self) -> Parsed<Vec<Ident>> {
         let mut params = Vec::new();
         if !self.eat(Tok::Lt) {

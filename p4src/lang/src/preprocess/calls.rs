@@ -1,4 +1,4 @@
-//! Replaces macro calls in a file and records the positions that map the replacements back to the source.
+//! Replaces macro calls in a source file, and records the positions that map each replacement back to its call.
 
 use super::macros::CallSite;
 use super::tokens::{self, Kind, Token};
@@ -86,7 +86,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Keeps the cursor's line as the user wrote it, for error messages: the output has the replacement.
+    /// Keeps the current line as the user wrote it, for error messages: the output contains the macro's replacement instead.
     fn keep_written(&mut self, cursor: &Cursor<'_>) {
         let index = self.map.lines.len().saturating_sub(1) as u32;
         // Copied once per line, so that many calls on a long line cost no more than its length.
@@ -109,7 +109,7 @@ impl Preprocessor<'_, '_> {
         });
     }
 
-    /// Consumes `( … )` from the file, across line ends too. Returns false and consumes nothing if no `(` follows.
+    /// Consumes a macro call's `( … )` from the file, across line ends too. Without a `(`, returns false and consumes nothing.
     fn gather_arguments(&mut self, cursor: &mut Cursor<'_>, input: &mut Vec<Token>) -> bool {
         let rest = cursor.rest();
         let mut at = 0;

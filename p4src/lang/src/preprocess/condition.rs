@@ -1,8 +1,8 @@
-//! The integer expressions of `#if`: 64-bit signed with wrap-around, as in C's preprocessor.
+//! Evaluates the integer expressions of `#if`: 64-bit signed with wrap-around, as in C's preprocessor.
 
 use crate::limits::LIMITS;
 
-/// Evaluates an expression in which macros and `defined` have been replaced; remaining names are 0.
+/// Evaluates an `#if` expression in which macros and `defined` have been replaced; remaining names are 0.
 pub(super) fn evaluate(text: &str) -> Result<i64, String> {
     let mut parser = Parser {
         rest: text.trim(),
@@ -24,7 +24,7 @@ struct Parser<'a> {
     depth: u32,
 }
 
-/// Binary operators and their precedence; an operator precedes any other that is its prefix.
+/// Binary operators and their precedence; an operator precedes any other operator that is its prefix.
 const OPERATORS: &[(&str, u8)] = &[
     ("||", 1),
     ("&&", 2),
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// Parses and evaluates `c ? a : b`. `live`: the value is used, so a division by zero in it is an error.
+    /// Parses and evaluates `c ? a : b`. `live`: the result is used, so a division by zero in the expression is an error.
     fn conditional(&mut self, live: bool) -> Result<i64, String> {
         self.depth += 1;
         if self.depth > LIMITS.condition_depth {

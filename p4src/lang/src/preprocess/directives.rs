@@ -1,4 +1,4 @@
-//! Preprocessor directives.
+//! Handles preprocessor directives: `#include`, `#define`, conditionals, `#line`, `#error`.
 
 use super::condition;
 use super::loader::{self, BUILTIN_DIR};
@@ -10,31 +10,31 @@ use crate::limits::LIMITS;
 use crate::source::Span;
 use crate::spelling::unescape;
 
-/// The reason why an include fails.
+/// The reason why an `#include` fails.
 enum NotFound {
-    /// The file's path, and the reason why it cannot be read.
+    /// A file that exists but cannot be read: (path, reason).
     Unreadable(String, String),
-    /// No file was found; the paths that were tried.
+    /// No file was found at any of these paths.
     Nowhere(Vec<String>),
 }
 
-/// An open `#if`.
+/// An open `#if`, `#ifdef` or `#ifndef`, whose `#endif` has not been read yet.
 pub(super) struct Conditional {
-    /// The directive as written: `if`, `ifdef`, `ifndef`.
+    /// Name of the opening directive: `if`, `ifdef`, `ifndef`.
     pub(super) directive: String,
-    /// Its first line, as written.
+    /// First line of the opening directive, as written.
     pub(super) shown: String,
-    /// The position of that line in the output: its line number, and an empty span at its start.
+    /// Position of the opening directive in the output: (line number from 0, empty span at the start of that line).
     pub(super) place: (u32, Span),
-    /// Whether the current branch is read.
+    /// Whether the text of the current branch is read; if not, it is skipped.
     pub(super) live: bool,
-    /// Whether a branch has been or is being read, or none may be read.
+    /// Whether a branch has been read or is being read, or no branch may be read.
     done: bool,
     seen_else: bool,
 }
 
 impl Preprocessor<'_, '_> {
-    /// Handles a directive's line; `lead` is the number of bytes before the `#`.
+    /// Handles the directive at the cursor; `lead` is the number of bytes before its `#`.
     pub(super) fn directive(&mut self, cursor: &mut Cursor<'_>, lead: usize) {
         let raw = logical_line(cursor.rest());
         let shown = cursor.written_line().trim_end();
@@ -105,7 +105,7 @@ impl Preprocessor<'_, '_> {
         self.end_directive(cursor, raw);
     }
 
-    /// Writes empty lines in place of the directive's lines.
+    /// Writes empty lines to the output in place of the directive's lines.
     fn end_directive(&mut self, cursor: &mut Cursor<'_>, raw: &str) {
         if raw.ends_with('\n') {
             self.blank_lines(cursor, raw);
@@ -115,7 +115,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Handles a conditional; returns whether the directive was one.
+    /// Handles `#if`, `#ifdef`, `#ifndef`, `#elif`, `#else` and `#endif`; returns whether `word` is one of these directives.
     fn conditional(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -302,7 +302,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// The name, and whether it is in quotes. If the text is neither `"…"` nor `<…>`, its macros are expanded.
+    /// The file name in an `#include`, and whether it is in quotes. Macros in a text other than `"…"` or `<…>` are expanded.
     fn include_target(&mut self, cursor: &Cursor<'_>, args: &str) -> Option<(String, bool)> {
         if let Some(target) = quoted(args) {
             return Some(target);
@@ -316,7 +316,7 @@ impl Preprocessor<'_, '_> {
         quoted(tokens::render(&expanded).trim())
     }
 
-    /// Finds an included file and returns its path and text.
+    /// Finds an included file and returns (path, text).
     fn find(&self, name: &str, in_quotes: bool) -> Result<(String, String), NotFound> {
         let mut tried = Vec::new();
         let mut folders: Vec<String> = Vec::new();
@@ -353,7 +353,7 @@ impl Preprocessor<'_, '_> {
     }
 }
 
-/// A path, cut to at most 200 characters.
+/// A path for an error message, cut to at most 200 characters.
 fn shortened(path: &str) -> String {
     const LENGTH: usize = 200;
     match path.char_indices().nth(LENGTH) {
@@ -377,7 +377,7 @@ fn quoted(args: &str) -> Option<(String, bool)> {
     (closed && !name.is_empty()).then(|| (name.to_owned(), in_quotes))
 }
 
-/// The line at the start of `text`, with the lines that a backslash or a comment joins to it, and its line end.
+/// The line at the start of `text`, with its line end, and with the lines that a backslash or a comment joins to it.
 pub(crate) fn logical_line(text: &str) -> &str {
     let mut at = 0;
     while at < text.len() {
@@ -390,7 +390,7 @@ pub(crate) fn logical_line(text: &str) -> &str {
     &text[..at]
 }
 
-/// A logical line as one physical line: continuations and comments become spaces.
+/// A line and the lines joined to it as one physical line: backslashes with line ends, and comments, become spaces.
 fn joined(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;

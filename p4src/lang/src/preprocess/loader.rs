@@ -1,21 +1,20 @@
-//! Loaders of source files.
+//! Loads source files: from memory, from the compiler's built-in files, or by a caller's [`Loader`].
 
 use std::collections::BTreeMap;
 
-/// Loads source files. Paths are `/`-separated and normalized.
+/// Loads P4 source files. Paths are `/`-separated and normalized.
 pub trait Loader {
-    /// The file's text; `None` if there is no file of this name, or it cannot be read.
+    /// The text of the file; `None` if there is no file of this name, or it cannot be read.
     fn load(&self, path: &str) -> Option<String>;
 
-    /// The reason why a file that [`Self::load`] did not return exists but cannot be read: `it is a folder`. `None` if it does
-    /// not exist.
+    /// The reason why a file that [`Self::load`] did not return cannot be read (`it is a folder`); `None` if it does not exist.
     fn why_not(&self, path: &str) -> Option<String> {
         let _ = path;
         None
     }
 }
 
-/// Decodes a file's bytes to text; the error says what the bytes are instead.
+/// Decodes a source file's bytes to text; the error says what the bytes are instead of text.
 pub fn source_text(bytes: Vec<u8>) -> Result<String, String> {
     let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     if utf16 {
@@ -47,7 +46,7 @@ impl<F: Fn(&str) -> Option<String>> Loader for F {
     }
 }
 
-/// Files in memory.
+/// Source files in memory, by path.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     files: BTreeMap<String, String>,
@@ -59,14 +58,14 @@ impl Files {
         Files::default()
     }
 
-    /// Adds a file and returns the set.
+    /// Adds a file to the set and returns the set.
     #[must_use]
     pub fn with(mut self, path: &str, text: impl Into<String>) -> Files {
         self.insert(path, text);
         self
     }
 
-    /// Adds a file.
+    /// Adds a file to the set.
     pub fn insert(&mut self, path: &str, text: impl Into<String>) {
         self.files.insert(normalised(path), text.into());
     }
@@ -78,10 +77,10 @@ impl Loader for Files {
     }
 }
 
-/// Prefix of the names of built-in files, in positions and messages.
+/// Prefix of the names of the compiler's built-in files, in positions and messages.
 pub const BUILTIN_DIR: &str = "<built-in>";
 
-/// The declaration files that come with the compiler, by their name in `#include <…>`.
+/// The text of a declaration file that comes with the compiler, by its name in `#include <…>`; `None` if there is none.
 pub fn builtin(name: &str) -> Option<&'static str> {
     Some(match name {
         "core.p4" => include_str!("../../../include/core.p4"),

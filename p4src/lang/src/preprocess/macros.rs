@@ -1,16 +1,16 @@
-//! Macro definitions and their expansion, by Prosser's algorithm (on which the C standard's text is based): a token carries the
-//! set of macros from whose expansion it came, and none of them expands it again.
+//! Macro definitions and their expansion, by Prosser's algorithm (on which the C standard's text is based): each token
+//! carries the set of macros from whose expansion it came, and no macro of this set expands the token again.
 
 use super::tokens::{HideSet, Kind, Token, render, tokens};
 use crate::limits::LIMITS;
 use hashbrown::HashMap;
 use std::rc::Rc;
 
-/// A macro definition.
+/// A macro definition (`#define`).
 #[derive(Debug, Clone)]
 pub(super) struct Macro {
     id: u32,
-    /// Parameters; `None` for an object-like macro.
+    /// Names of the macro's parameters; `None` for an object-like macro, which takes no arguments.
     params: Option<Vec<Rc<str>>>,
     variadic: bool,
     body: Rc<[Token]>,
@@ -28,18 +28,18 @@ impl Macro {
     }
 }
 
-/// The macro definitions currently in force.
+/// The macros that are defined at the current position of the source.
 #[derive(Debug, Default)]
 pub(super) struct Macros {
     table: HashMap<Rc<str>, Macro>,
     next_id: u32,
-    /// Total bytes of final expansions.
+    /// Total bytes of the final replacements of all macro calls so far.
     output: usize,
-    /// Total bytes processed by expansions: a token counts each time that it is replaced or passed as an argument.
+    /// Total bytes that macro expansion has processed: a token counts each time that it is replaced or passed as an argument.
     work: usize,
 }
 
-/// Position of a macro call, for `__FILE__` and `__LINE__`.
+/// Source position of a macro call, for `__FILE__` and `__LINE__`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallSite<'a> {
     pub(super) file: &'a str,
@@ -48,16 +48,16 @@ pub(super) struct CallSite<'a> {
 
 const VA_ARGS: &str = "__VA_ARGS__";
 
-/// The result of a definition.
+/// The result of a `#define`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Defined {
     New,
-    /// It replaces a definition with another body.
+    /// The definition replaces an earlier definition with another body.
     Changed,
 }
 
 impl Macros {
-    /// Handles `#define`; `text` is everything after the word.
+    /// Handles `#define`; `text` is everything after the word `define`.
     pub(super) fn define(&mut self, text: &str) -> Result<Defined, String> {
         let text = text.trim_start();
         let tokens = tokens(text);
@@ -107,12 +107,12 @@ impl Macros {
         self.table.contains_key(name) || is_builtin(name)
     }
 
-    /// The macro with this name, if there is one.
+    /// The definition of the macro with this name; `None` if no such macro is defined.
     pub(super) fn called(&self, name: &str) -> Option<&Macro> {
         self.table.get(name)
     }
 
-    /// Whether `token` at the end of an expansion is a macro that still needs its arguments.
+    /// Whether `token` at the end of an expansion names a macro that still needs its arguments.
     pub(super) fn awaits_arguments(&self, token: &Token) -> bool {
         token.kind == Kind::Ident
             && self
@@ -121,7 +121,7 @@ impl Macros {
                 .is_some_and(|m| m.is_function() && token.hide.binary_search(&m.id).is_err())
     }
 
-    /// Replaces all macros in `input`.
+    /// Replaces all macro calls in `input`.
     pub(super) fn expand(
         &mut self,
         input: Vec<Token>,
@@ -136,7 +136,7 @@ impl Macros {
         Ok(tokens)
     }
 
-    /// Whether the total size of expansions exceeds a limit.
+    /// Whether macro expansion has exceeded one of its two limits: bytes written, or bytes processed.
     pub(super) fn exhausted(&self) -> bool {
         self.output > LIMITS.expansion_bytes || self.work > LIMITS.expansion_work
     }
@@ -219,7 +219,7 @@ impl Macros {
         Ok(())
     }
 
-    /// The macro's body with its arguments inserted; applies `#` and `##`.
+    /// The macro's body with the arguments inserted in place of parameters; applies `#` and `##`.
     fn substitute(
         &mut self,
         called: &Macro,
@@ -300,7 +300,7 @@ impl Macros {
     }
 }
 
-/// Appends tokens; with `paste` the tokens at the seam become one text, which is tokenized again.
+/// Appends the tokens `piece` to `out`; with `paste`, the tokens at the seam become one text, which is tokenized again.
 fn join(out: &mut Vec<Token>, mut piece: Vec<Token>, paste: bool) {
     if paste && !piece.is_empty() && !out.is_empty() {
         let right = piece.remove(0);
@@ -326,7 +326,7 @@ fn next_is_paste(body: &[Token]) -> bool {
     starts_paste(&body[blank..])
 }
 
-/// Parses `a, b, ...)`: parameter names, whether it is variadic, and the number of tokens with the parenthesis.
+/// Parses `a, b, ...)`: (parameter names, whether the macro is variadic, number of tokens with the parenthesis).
 fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
     let mut params: Vec<Rc<str>> = Vec::new();
     let mut variadic = false;
@@ -361,7 +361,7 @@ fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
     Err("expected macro parameters, separated by commas, and `)`".to_owned())
 }
 
-/// The arguments of a call, taken from the end of `pending`, and the hide set of its `)`. `None`: no parenthesis follows.
+/// The arguments of a macro call, and the hide set of its closing parenthesis.
 type Arguments = (Vec<Vec<Token>>, HideSet);
 
 fn take_arguments(pending: &mut Vec<Token>, name: &str) -> Result<Option<Arguments>, String> {
@@ -403,7 +403,7 @@ fn trim(arg: &mut Vec<Token>) {
     arg.drain(..blank);
 }
 
-/// Checks that there is one argument per parameter; the error is a message.
+/// Checks that a call has one argument per parameter, and joins variadic arguments to one; the error is a message.
 fn bind(called: &Macro, mut args: Vec<Vec<Token>>, name: &str) -> Result<Vec<Vec<Token>>, String> {
     let Some(params) = &called.params else {
         return Ok(args);

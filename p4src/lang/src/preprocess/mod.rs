@@ -27,10 +27,10 @@ use splice::Spliced;
 use std::collections::BTreeSet;
 use tokens::Kind;
 
-/// Options of the caller.
+/// Options of the preprocessor, given by the compiler's caller.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Macros: name and body (`("N", "8")`), as with `-DN=8`; a name may have parameters.
+    /// Macros defined before the first line: (name, body), as `("N", "8")` for `-DN=8`; the name may have parameters.
     pub defines: Vec<(String, String)>,
     /// Include folders, searched in this order, after the including file's own folder and before the built-in files.
     pub include_dirs: Vec<String>,
@@ -59,7 +59,7 @@ pub fn preprocess(
     read(loader, path, options, driver, sink).0
 }
 
-/// Reads the source once; also returns whether the source uses a macro that a driver defines.
+/// Reads the source once; returns the source map, and whether the source names a macro that a compiler driver defines.
 fn read(
     loader: &dyn Loader,
     path: &str,
@@ -117,36 +117,36 @@ fn read(
 struct Preprocessor<'o, 's> {
     loader: &'o dyn Loader,
     options: &'o Options,
-    /// Whether a file of the program names a macro that a driver defines.
+    /// Whether a file of the program names a macro that a compiler driver defines.
     asks_target: bool,
     macros: Macros,
-    /// Index of each file's name in the map.
+    /// Index of each file name in the source map's `files`.
     file_numbers: HashMap<String, u32>,
-    /// Files with `#pragma once`.
+    /// Names of the files that contain `#pragma once` and have been read.
     once: BTreeSet<String>,
     includes: u32,
     bytes_read: usize,
-    /// Paths of the open files.
+    /// Paths of the files that are being read, the innermost include last.
     stack: Vec<String>,
     map: SourceMap,
     sink: &'s mut Sink,
-    /// Whether a limit was reached.
+    /// Whether a limit was reached, so that reading stops.
     stopped: bool,
 }
 
-/// The read position in one file.
+/// The read position in one source file.
 struct Cursor<'t> {
-    /// The text of `spliced`.
+    /// The file's text with joined lines, which is also in `spliced`.
     text: &'t str,
     spliced: &'t Spliced<'t>,
-    /// Number of its joints that have been passed.
+    /// Number of line joints of `spliced` that the cursor has passed.
     joints: usize,
     at: usize,
-    /// Line number, which `#line` may set.
+    /// Line number in the file, from 1, which `#line` may set.
     line: u32,
     file: u32,
     conditionals: Vec<Conditional>,
-    /// Byte up to which `column` has counted, and the column there.
+    /// The position up to which `column` has counted: (byte, column there).
     counted: (usize, u32),
 }
 
@@ -159,22 +159,22 @@ impl<'t> Cursor<'t> {
         self.conditionals.last().is_none_or(|c| c.live)
     }
 
-    /// The next joint, if it is before `end`.
+    /// Byte at which the next line joint is; `None` if it is not before `end`.
     fn joint_before(&self, end: usize) -> Option<usize> {
         self.spliced.joint(self.joints).filter(|at| *at < end)
     }
 
-    /// Number of joints up to the cursor; a joint exactly at the cursor counts once it is passed.
+    /// Number of line joints up to the cursor; a joint exactly at the cursor counts once the cursor has passed it.
     fn joints_here(&self) -> usize {
         self.joints.max(self.spliced.joints_before(self.at))
     }
 
-    /// The line of the file in which the cursor is.
+    /// The line of the file that contains the cursor, as written.
     fn written_line(&self) -> &'t str {
         self.spliced.line(self.at, self.joints_here())
     }
 
-    /// Column of the cursor, which must not be before its position at an earlier call in the same line.
+    /// Column of the cursor in its line, from 1. Calls in the same line must come in the order of their positions.
     fn column(&mut self) -> u32 {
         let (from, column) = self.counted;
         let last_joint = self.joints_here().checked_sub(1);
@@ -207,7 +207,7 @@ impl Preprocessor<'_, '_> {
         fits
     }
 
-    /// Reads one file, from its first line; ends at the start of an output line.
+    /// Reads one file from its first line; afterwards the output is at the start of a line.
     fn file(&mut self, path: &str, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         self.asks_target |= !path.starts_with(BUILTIN_DIR) && target::asks(text);
@@ -241,7 +241,7 @@ impl Preprocessor<'_, '_> {
         self.stack.pop();
     }
 
-    /// Reads one input line, and the further lines into which its comments or macro calls extend.
+    /// Reads one line of the file, and the further lines into which its comments or macro calls extend.
     fn line(&mut self, cursor: &mut Cursor<'_>) {
         self.pass_joints(cursor);
         let lead = leading_blank(cursor.rest());
@@ -283,7 +283,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Warns of a `//` comment that a backslash extends to the next line: it is rarely intended.
+    /// Warns of a `//` comment that a backslash extends to the next line, which is rarely intended.
     fn warn_of_continued(&mut self, comment: Span) {
         let message = "this comment ends in a backslash, so the next line belongs to it";
         self.sink.push(
@@ -292,7 +292,7 @@ impl Preprocessor<'_, '_> {
         );
     }
 
-    /// Copies text at the cursor unchanged.
+    /// Copies `text`, which begins at the cursor, to the output unchanged.
     fn copy(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         let behind_expansion = self
             .map
@@ -326,7 +326,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Writes only the line ends in `text`, which begins at the cursor.
+    /// Writes only the line ends in `text`, which begins at the cursor, to the output.
     fn blank_lines(&mut self, cursor: &mut Cursor<'_>, text: &str) {
         for _ in text.matches('\n') {
             self.newline(cursor);
@@ -337,14 +337,14 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Passes the joints at the cursor.
+    /// Moves past the line joints at the cursor.
     fn pass_joints(&mut self, cursor: &mut Cursor<'_>) {
         while cursor.joint_before(cursor.at + 1).is_some() {
             self.join_line(cursor);
         }
     }
 
-    /// Continues with the next input line in the same output line, and adds an entry for it to the line map.
+    /// Continues the output line with the next line of the file, and adds an element for that line to the line map.
     fn join_line(&mut self, cursor: &mut Cursor<'_>) {
         if let Some(joint) = cursor.spliced.joint(cursor.joints) {
             let index = self.map.lines.len().saturating_sub(1) as u32;
@@ -379,7 +379,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Maps the output line that begins here to the cursor's line.
+    /// Maps the output line that begins here to the cursor's line in its file.
     fn mark_line(&mut self, cursor: &Cursor<'_>) {
         let entry = (self.map.text.len() as u32, cursor.file, cursor.line);
         match self.map.lines.last_mut() {
@@ -398,7 +398,7 @@ impl Preprocessor<'_, '_> {
         number
     }
 
-    /// Reports an error; `shown` is written to the output on a separate line, for the span to refer to.
+    /// Reports an error; `shown` is written to the output on a line of its own, so that the error's span can refer to it.
     fn fault(&mut self, code: Code, shown: &str, message: impl Into<String>) {
         self.fault_hint(code, shown, message, None);
     }
@@ -416,14 +416,14 @@ impl Preprocessor<'_, '_> {
         self.sink.push(diagnostic);
     }
 
-    /// Writes faulty text to the output.
+    /// Writes faulty text to the output and returns its span, for an error message.
     fn show(&mut self, text: &str) -> Span {
         let start = self.map.text.len() as u32;
         self.push(text);
         Span::new(start, self.map.text.len() as u32)
     }
 
-    /// Writes a directive as a comment; messages show the directive as written.
+    /// Writes a directive to the output as a comment, and returns its span; messages show the directive as written.
     fn show_comment(&mut self, directive: &str) -> Span {
         let written = directive.trim_start();
         let span = self.show(&format!("// {written}"));

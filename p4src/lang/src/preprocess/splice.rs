@@ -4,22 +4,22 @@
 use crate::spelling::continuation;
 use std::borrow::Cow;
 
-/// A file's text with continued lines joined.
+/// A source file's text in which lines that a backslash continues are joined.
 pub(super) struct Spliced<'t> {
     /// The text without the continuing backslashes and their line ends.
     pub(super) text: Cow<'t, str>,
-    /// The text as it is in the file.
+    /// The text as it is in the source file.
     written: &'t str,
-    /// The joints in order.
+    /// The joints between lines, in order.
     joints: Vec<Joint>,
 }
 
-/// A position at which two lines were joined.
+/// A position at which two lines of the file were joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Joint {
-    /// Start of the second line in the joined text.
+    /// Byte at which the second line starts in the joined text.
     at: usize,
-    /// Start of the second line in the file.
+    /// Byte at which the second line starts in the file.
     written_at: usize,
 }
 
@@ -53,18 +53,17 @@ impl<'t> Spliced<'t> {
         }
     }
 
-    /// The start of the `n`th line that was joined to its predecessor.
+    /// Byte in the joined text at which joint `n` is, counted from 0; `None` if there are fewer joints.
     pub(super) fn joint(&self, n: usize) -> Option<usize> {
         self.joints.get(n).map(|joint| joint.at)
     }
 
-    /// Number of joints before a byte.
+    /// Number of line joints before byte `at` of the joined text.
     pub(super) fn joints_before(&self, at: usize) -> usize {
         self.joints.partition_point(|joint| joint.at < at)
     }
 
-    /// The line of the file, without its end, that holds byte `at` of the joined text; `joints` is the number of joints passed
-    /// before it.
+    /// The file's line, without its end, that holds byte `at` of the joined text; `joints`: number of joints passed before it.
     pub(super) fn line(&self, at: usize, joints: usize) -> &'t str {
         let at = match joints.checked_sub(1).and_then(|n| self.joints.get(n)) {
             Some(joint) => joint.written_at + at.saturating_sub(joint.at),

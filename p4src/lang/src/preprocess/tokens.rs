@@ -1,4 +1,4 @@
-//! Preprocessing tokens: coarser than P4's tokens; they include white space and comments.
+//! Preprocessing tokens: coarser than P4's tokens, and with white space and comments among them.
 
 use std::rc::Rc;
 
@@ -7,26 +7,26 @@ use crate::spelling::{continuation, line_comment};
 /// Kinds of preprocessing tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A name or reserved word.
+    /// A name or a reserved word.
     Ident,
     /// A token that starts with a digit.
     Number,
-    /// `"…"` or `'…'`, closed or ended by the end of the line.
+    /// A string or character literal, `"…"` or `'…'`, closed or ended by the end of the line.
     Str,
-    /// White space within a line, continued lines, block comments without a line end.
+    /// White space within a line, a backslash that continues the line, or a block comment without a line end.
     Space,
-    /// A block comment over several lines.
+    /// A block comment that extends over several lines.
     LongComment,
-    /// `// …`, with the lines that a backslash joins to it.
+    /// A `//` comment, with the lines that a backslash joins to it.
     LineComment,
     /// The end of a line.
     Newline,
-    /// One other character.
+    /// Any other single character.
     Punct,
 }
 
-/// The token at the start of `text`, which is not empty, as (kind, length). A backslash at a line's end occurs only where lines
-/// have not been joined, and counts as white space.
+/// The token at the start of `text`, which is not empty, as (kind, length in bytes). A backslash at a line's end occurs only
+/// where lines have not been joined, and counts as white space.
 pub(super) fn first(text: &str) -> (Kind, usize) {
     if let Some(length) = continuation(text) {
         return (Kind::LongComment, length);
@@ -61,7 +61,7 @@ pub(super) fn first(text: &str) -> (Kind, usize) {
     }
 }
 
-/// Length of a string literal; an unclosed literal ends at the end of its line.
+/// Length in bytes of a string literal; an unclosed literal ends at the end of its line.
 fn string(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = bytes.get(at) {
@@ -81,7 +81,7 @@ fn string(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The macros from whose expansion a token came, sorted.
+/// Sorted ids of the macros from whose expansion a token came; these macros do not expand it again.
 pub(super) type HideSet = Rc<[u32]>;
 
 /// A token during macro expansion.
@@ -90,7 +90,7 @@ pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) text: Rc<str>,
     pub(super) hide: HideSet,
-    /// Whether it directly followed its predecessor in the source, so that no space may be inserted.
+    /// Whether the token directly followed its predecessor in the source, so that no space may be inserted.
     pub(super) joined: bool,
 }
 
@@ -116,7 +116,7 @@ impl Token {
     }
 }
 
-/// Splits text into tokens; each run of white space and comments becomes one space, and is dropped at both ends.
+/// Splits text into preprocessing tokens; each run of white space and comments becomes one space, and is dropped at both ends.
 pub(super) fn tokens(mut text: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut blank = false;
@@ -137,7 +137,7 @@ pub(super) fn tokens(mut text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The text of tokens, with a space between two tokens that were apart and would otherwise merge.
+/// The text of the tokens, with a space between two tokens that were apart and would otherwise merge.
 pub(super) fn render(tokens: &[Token]) -> String {
     let mut text = String::new();
     for token in tokens {

@@ -1,15 +1,15 @@
-/// The match kind of a key field: core.p4's match kinds, and those that the architectures add.
+/// The match kind of a table's key field: the kinds of core.p4, and those that PSA and v1model add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchKind {
-    /// The field equals the value.
+    /// Exact match: the field equals the value.
     Exact,
-    /// Longest prefix match.
+    /// Longest prefix match (LPM).
     Lpm,
-    /// Match against value and mask.
+    /// Ternary match: value and mask.
     Ternary,
-    /// Match against lower and upper bound.
+    /// Range match: lower and upper bound, both inclusive.
     Range,
-    /// The field equals the value, or the entry omits it.
+    /// Optional match: the field equals the value, or the entry omits the field.
     Optional,
 }
 
@@ -22,13 +22,13 @@ impl MatchKind {
         Self::Optional,
     ];
 
-    /// Returns the kind with this P4 name.
+    /// Returns the match kind with this P4 name; `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The P4 name.
+    /// The match kind's name in P4.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl MatchKind {
         }
     }
 
-    /// Whether entries may overlap and therefore need a priority.
+    /// Whether entries of a table with such a key field may overlap and therefore need a priority.
     #[must_use]
     pub fn wants_priority(self) -> bool {
         matches!(self, Self::Ternary | Self::Range | Self::Optional)

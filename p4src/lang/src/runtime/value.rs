@@ -13,12 +13,12 @@ use std::ops::BitAnd;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Value(Limbs);
 
-/// Words of 64 bits, the least significant first. Each number has exactly one form, so comparison and hashing can be derived.
+/// The value's 64-bit words, the least significant first. Each number has one form, so comparison and hashing are derived.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Limbs {
-    /// Below 2¹²⁸.
+    /// A value below 2¹²⁸.
     Two([u64; 2]),
-    /// All others; the last word is not 0.
+    /// A value of 2¹²⁸ or more; the last word is not 0.
     Many(Box<[u64]>),
 }
 
@@ -54,7 +54,7 @@ impl Value {
         Value(Limbs::Many(limbs.into()))
     }
 
-    /// A mask of the `len` most significant bits of `width`, or of all bits if `len` is larger.
+    /// A mask of `width` bits whose `len` most significant bits are set; all bits are set if `len` is larger than `width`.
     #[must_use]
     pub fn prefix(width: u32, len: u32) -> Value {
         let host = width.saturating_sub(len);
@@ -67,7 +67,7 @@ impl Value {
         if len == 0 { Value::ZERO } else { mask }
     }
 
-    /// The words of 64 bits, the least significant first: at least two, and no more than the number needs.
+    /// The value's words of 64 bits, the least significant first: two words, or as many as the number needs.
     #[must_use]
     #[inline]
     pub fn limbs(&self) -> &[u64] {
@@ -84,14 +84,14 @@ impl Value {
         }
     }
 
-    /// The word `i`; words beyond [`limbs`](Self::limbs) are 0.
+    /// The 64-bit word `i` of the value, the least significant first; words beyond [`limbs`](Self::limbs) are 0.
     #[must_use]
     #[inline]
     pub fn limb(&self, i: usize) -> u64 {
         self.limbs().get(i).copied().unwrap_or(0)
     }
 
-    /// Converts to `u128`, if the value fits.
+    /// Converts to `u128`; `None` if the value does not fit.
     #[must_use]
     pub fn to_u128(&self) -> Option<u128> {
         match self.0 {
@@ -100,7 +100,7 @@ impl Value {
         }
     }
 
-    /// Converts to a Rust integer, if the value fits.
+    /// Converts to a Rust integer; `None` if the value does not fit.
     #[must_use]
     pub fn to<T: TryFrom<u128>>(&self) -> Option<T> {
         T::try_from(self.to_u128()?).ok()
@@ -112,7 +112,7 @@ impl Value {
         *self == Value::ZERO
     }
 
-    /// Number of bits up to the most significant set bit.
+    /// Number of bits up to the most significant set bit; 0 for the value 0.
     #[must_use]
     pub fn bits(&self) -> u32 {
         match &self.0 {
@@ -138,7 +138,7 @@ impl Value {
         self.limbs().iter().map(|limb| limb.count_ones()).sum()
     }
 
-    /// Whether every set bit is also set in `mask`.
+    /// Whether every set bit of the value is also set in `mask`.
     #[must_use]
     pub fn is_within(&self, mask: &Value) -> bool {
         let mut limbs = self.limbs().iter().enumerate();
@@ -160,7 +160,7 @@ impl Value {
         }
     }
 
-    /// Creates a value from big-endian bytes; no bytes mean 0.
+    /// Creates a value from big-endian bytes; an empty slice means 0.
     #[must_use]
     pub fn from_be_bytes(bytes: &[u8]) -> Value {
         let (mut more, low) = bytes.split_at(bytes.len().saturating_sub(16));
@@ -181,7 +181,7 @@ impl Value {
         Value::from_limbs(&limbs)
     }
 
-    /// Parses digits without a sign or radix prefix; `None` if one of them is not a digit of `radix`.
+    /// Parses digits without a sign or radix prefix; `None` if a character is not a digit of `radix`.
     ///
     /// Takes time quadratic in the number of digits: a caller with untrusted input has to limit it first.
     #[must_use]
@@ -200,7 +200,7 @@ impl Value {
         }
     }
 
-    /// Converts to `BigUint` for printing, which is rare and never on a packet's path.
+    /// Converts to `BigUint` for printing, which is rare and never happens while packets are processed.
     fn big(&self) -> BigUint {
         BigUint::from_bytes_be(&self.to_be_bytes())
     }

@@ -1,8 +1,8 @@
-//! Properties of expressions and types.
+//! Properties of expressions and types that the resource analysis needs: width, constancy, kind of operator.
 
 use crate::ir::{BinOp, Expr, ExprKind, Type, UnOp};
 
-/// Number of bits of a value; 0 for a type without a fixed width.
+/// Number of bits of a value of the type; 0 for a type without a fixed width.
 pub(super) fn width(ty: &Type) -> u64 {
     match ty {
         Type::Bit(w) | Type::Int(w) | Type::Varbit(w) => u64::from(*w),
@@ -13,7 +13,7 @@ pub(super) fn width(ty: &Type) -> u64 {
     }
 }
 
-/// Whether an expression has the same value in every packet.
+/// Whether an expression has the same value for every packet.
 pub(super) fn is_const(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Const(_) => true,

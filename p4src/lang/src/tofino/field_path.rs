@@ -1,22 +1,22 @@
-//! Fields, identified by their storage after all controls are expanded into their callers.
+//! Identifies header and metadata fields by their storage, after all controls are expanded into their callers.
 
 use crate::ir::{Access, Const, ExprKind, LValue, VarId};
 
-/// The owner of a variable: a control's number, or a function's, counted after all controls.
+/// The owner of a variable: a control's index, or a function's index counted after all controls.
 pub(super) type Unit = u32;
 
-/// A step into a value.
+/// A step from a value to a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     Field(u32),
     Index(u64),
-    /// An element whose index depends on the packet.
+    /// An element of a stack whose index depends on the packet.
     Some,
-    /// A header's validity.
+    /// The validity of a header.
     Valid,
 }
 
-/// A field, header or struct. In sorted order, the parts of a place follow it.
+/// A variable or a part of it, such as a header or field. In sorted order, the parts of a value follow the value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FieldPath {
     pub root: (Unit, VarId),
@@ -31,7 +31,7 @@ impl FieldPath {
         }
     }
 
-    /// The place at the end of a path from here. A slice counts as its whole field.
+    /// The part that a path leads to from here. A slice counts as its whole field.
     pub fn follow(mut self, path: &[Access]) -> FieldPath {
         for access in path {
             self.path.push(match access {
@@ -59,7 +59,7 @@ impl FieldPath {
     }
 }
 
-/// The places that an expression reads, in order.
+/// Calls `visit` for each variable or field that an expression reads, in order.
 pub(super) fn reads<'e>(e: &'e crate::ir::Expr, visit: &mut impl FnMut(&'e LValue)) {
     match &e.kind {
         ExprKind::Const(_) | ExprKind::InvalidHeader => {}

@@ -28,16 +28,16 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The timing of a value.
+/// The timing of a value: the stage at whose end it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Val {
-    /// The stage at whose end it is known.
+    /// The stage at whose end the value is known; 0 for the parser's output.
     pub at: u32,
-    /// Index of the operation that takes that stage.
+    /// Index (in [`Flow::ops`]) of the operation that takes this stage; `None` if no operation does.
     pub by: Option<usize>,
-    /// Whether it comes directly from a hash unit.
+    /// Whether the value comes directly from a hash unit.
     hash: bool,
-    /// Whether it is action data of a table's entry: writing it to a field takes the table's stage.
+    /// Whether the value is action data of a table entry: writing it to a field takes the table's stage.
     data: bool,
 }
 
@@ -52,48 +52,48 @@ impl Val {
     }
 }
 
-/// An object that occupies one stage.
+/// An object that occupies one stage of the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Node {
     Table(ControlId, TableId),
     Register(ExternId),
     Statistics(ExternId),
-    /// An instruction or a write.
+    /// An ALU instruction, or a write to a field.
     Alu,
 }
 
-/// An operation that takes a stage.
+/// An operation that takes a stage of the pipe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Op {
     pub node: Node,
     pub stage: u32,
-    /// Index of the operation that it depends on.
+    /// Index of the operation whose result this operation needs; `None` if it needs none.
     pub after: Option<usize>,
     pub span: Span,
 }
 
-/// The result of a walk.
+/// The result of the walk through a control: operations, stages and uses of values.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     pub ops: Vec<Op>,
-    /// Earliest stage of every object that occupies one, and the span of its first use.
+    /// Earliest stage of each object that occupies a stage, and the span of its first use.
     pub nodes: BTreeMap<Node, (u32, Span)>,
-    /// Second uses of a register on one path: the register, the span, the first use's span.
+    /// Second uses of a register on one path: (register, span of the second use, span of the first use).
     pub twice: Vec<(ExternId, Span, Span)>,
-    /// Registers executed in a table's action: they need no logical table of their own.
+    /// Registers that a table's action executes: they need no logical table of their own.
     pub in_tables: BTreeSet<ExternId>,
-    /// Fields on the exact crossbar with their bits, and fields of ternary keys.
+    /// Fields on the exact crossbar: their bits, and the span of the first use.
     pub exact: BTreeMap<FieldPath, (u64, Span)>,
     pub ternary: BTreeMap<FieldPath, (u64, Span)>,
-    /// Output bits of hashes: per hash, and per distinct index of a register or counter.
+    /// Output bits of hashes: one element per hash, and one per distinct index of a register or counter.
     pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
-    /// Uses of a place's value: the place it is copied to (`None` if it takes effect directly), and the place read.
+    /// Uses of values: (field to which the value is copied, field that is read); `None` if the value takes effect directly.
     pub uses: Vec<(Option<FieldPath>, FieldPath)>,
-    /// Indices into `uses` of those that only bring a value to a table's key.
+    /// Indices of those elements of `uses` that only bring a value to a table's key.
     pub key_uses: BTreeSet<usize>,
-    /// The destinations of each hash, and the hashed fields with their bits.
+    /// For each hash, the fields that receive its results, and the hashed fields with their bits.
     pub hashed: BTreeMap<ExternId, Hashed>,
-    /// Header fields of more than 16 bits that an ALU computes.
+    /// Header fields of more than 16 bits that an ALU computes, with the span of the first computation.
     pub words: BTreeMap<FieldPath, Span>,
 }
 
@@ -105,8 +105,7 @@ pub(super) struct Hashed {
 }
 
 impl Flow {
-    /// Whether hash distribution has to carry a hash: a match uses the hash where it is computed, and an unread hash is not
-    /// computed at all.
+    /// Whether hash distribution carries a hash: a match uses it where it is computed, and an unread hash is not computed.
     pub fn is_distributed(&self, hash: ExternId) -> bool {
         let moved = self.places_used(|n| !self.key_uses.contains(&n));
         let read = |result: &FieldPath| moved.iter().any(|l| l.holds(result) || result.holds(l));
@@ -117,12 +116,12 @@ impl Flow {
         self.ops.iter().map(|op| op.stage).max().unwrap_or(0)
     }
 
-    /// The places whose values take effect, directly or through other places.
+    /// The fields whose values take effect, directly or through copies to other fields.
     pub fn live(&self) -> BTreeSet<FieldPath> {
         self.places_used(|_| true)
     }
 
-    /// The places whose values take effect, following only the uses that `counts` accepts.
+    /// The fields whose values take effect, following only the elements of `uses` that `counts` accepts.
     fn places_used(&self, counts: impl Fn(usize) -> bool) -> BTreeSet<FieldPath> {
         let mut live = BTreeSet::new();
         loop {
@@ -142,7 +141,7 @@ impl Flow {
         }
     }
 
-    /// The operations on the longest dependency chain, in order.
+    /// The operations on the longest dependency chain, from the first stage to the last.
     pub fn critical_path(&self) -> Vec<Op> {
         let mut path = Vec::new();
         let mut at = (0..self.ops.len()).max_by_key(|&i| (self.ops[i].stage, usize::MAX - i));
@@ -155,7 +154,7 @@ impl Flow {
     }
 }
 
-/// Walks a control and everything that it calls.
+/// Walks through a control and everything that it calls, and computes when each value is known.
 pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
     let mut floors = BTreeMap::new();
     // A register that is called at two places is in the stage of the later call, which delays the earlier one. Repeat until the
@@ -185,15 +184,15 @@ pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
     flow
 }
 
-/// Maximum number of walks until the stages are stable.
+/// Maximum number of walks through a control until the stages of its objects are stable.
 const MAX_ROUNDS: usize = 5;
 
-/// The context of the walk at a statement.
+/// The context of the statement that the walk has reached.
 #[derive(Clone, Copy)]
 struct Cx {
     unit: Unit,
     control: Option<ControlId>,
-    /// When the conditions of this statement are known.
+    /// The timing of the conditions around this statement.
     ctl: Val,
     /// The stage of the table whose action contains the statement.
     table: Option<u32>,
@@ -201,13 +200,13 @@ struct Cx {
     in_hash: bool,
 }
 
-/// The consumer of a value.
+/// The consumer of a value, which determines the cost of computing it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Alu,
-    /// Key, condition or hash.
+    /// A table key, a condition or a hash.
     Match,
-    /// The index of a register.
+    /// The index of a register or counter.
     Index,
 }
 
@@ -344,7 +343,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Binds a callee's parameters to the caller's places, both written and only read ones.
+    /// Binds a callee's parameters to the caller's fields, both those that it writes and those that it only reads.
     fn bind(&mut self, cx: Cx, unit: Unit, params: impl Iterator<Item = VarId>, args: &[Arg]) {
         for (var, arg) in params.zip(args) {
             self.alias.remove(&(unit, var));

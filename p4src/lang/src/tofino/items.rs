@@ -1,4 +1,4 @@
-//! The individual resources: the amount used, and the source line that uses most of it.
+//! Computes the use of each resource of a pipe, and the source line that uses most of it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir::{ExternId, Package, PackageArg, Program};
 use crate::source::{Location, Span};
 
-/// Costs with their spans.
+/// Amounts of one resource, with the source spans that use them.
 #[derive(Default)]
 struct Costs(Vec<(u64, Span)>);
 
@@ -25,7 +25,7 @@ impl Costs {
         self.0.iter().map(|(amount, _)| amount).sum()
     }
 
-    /// The line with the largest sum; the first one if there are several.
+    /// The source line that uses most of the resource: (position, amount, span); the first one if several use as much.
     fn most(&self, program: &Program) -> Option<(Location, u64, Span)> {
         let mut lines: BTreeMap<(String, u32), (u64, Span)> = BTreeMap::new();
         for (amount, span) in &self.0 {
@@ -49,12 +49,12 @@ impl Costs {
     }
 }
 
-/// Amounts of a resource to be placed, each with the earliest stage at which it can be.
+/// Amounts of a resource, each with the earliest stage in which it can be placed: (stage, amount).
 #[derive(Default)]
 struct Packing(Vec<(u32, u64)>);
 
 impl Packing {
-    /// Number of stages for all amounts if each stage holds `per_stage`: an amount cannot be in a stage before its earliest one.
+    /// Number of stages that all amounts need if each stage holds `per_stage`, and no amount comes before its earliest stage.
     fn stages(&self, per_stage: u64) -> u64 {
         let mut least: Vec<u32> = self.0.iter().map(|(stage, _)| *stage).collect();
         least.sort_unstable();
@@ -113,7 +113,7 @@ pub(super) fn dependency_item(
     }
 }
 
-/// Tables, memories and ALUs; the number of stages that they need, alone and with their dependencies.
+/// Adds the use of tables, memories and ALUs; returns their number of stages: (alone, with dependencies).
 pub(super) fn memory_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
@@ -207,7 +207,7 @@ pub(super) fn memory_items(
     stages
 }
 
-/// Crossbars and hash distribution. A field that several stages match on counts once.
+/// Adds the use of crossbars and hash distribution. A field that several stages match on counts once.
 pub(super) fn bus_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
@@ -253,7 +253,7 @@ pub(super) fn bus_items(
     ));
 }
 
-/// Parsers and PHV containers.
+/// Adds the use of parsers and PHV containers.
 pub(super) fn packet_items(
     program: &Program,
     package: &Package,

@@ -1,62 +1,62 @@
-//! Resources of one pipe of each chip. Sources: the public open bf-p4c and the vendor's public architecture papers.
+//! Resources of one pipe of each Tofino chip. Sources: the public open bf-p4c and the vendor's public architecture papers.
 
-/// A chip.
+/// A Tofino chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chip {
-    /// 12 stages.
+    /// Tofino, with 12 stages per pipe.
     Tofino,
-    /// 20 stages.
+    /// Tofino 2, with 20 stages per pipe.
     Tofino2,
 }
 
-/// The limits of one pipe. Ingress and egress share everything except the parsers.
+/// The resources of one pipe. Ingress and egress share everything except the parsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChipLimits {
     /// Name of the chip on the command line.
     pub name: &'static str,
-    /// Match-action stages.
+    /// Number of match-action stages.
     pub stages: u64,
-    /// Logical tables per stage.
+    /// Number of logical tables per stage.
     pub tables: u64,
-    /// Maximum number of ternary tables among them.
+    /// Maximum number of ternary tables among the logical tables of a stage.
     pub ternary_tables: u64,
-    /// SRAM blocks of 1024 × 128 bits per stage.
+    /// Number of SRAM blocks (1024 × 128 bits) per stage.
     pub sram: u64,
-    /// TCAM blocks of 512 × 44 bits per stage.
+    /// Number of TCAM blocks (512 × 44 bits) per stage.
     pub tcam: u64,
-    /// Map RAMs per stage.
+    /// Number of map RAMs per stage.
     pub map_ram: u64,
-    /// Stateful or meter ALUs per stage.
+    /// Number of stateful or meter ALUs per stage.
     pub stateful_alus: u64,
-    /// Statistics ALUs per stage.
+    /// Number of statistics ALUs per stage.
     pub statistics_alus: u64,
-    /// Bytes of the exact crossbar per stage.
+    /// Bytes that the exact crossbar of a stage carries.
     pub exact_crossbar: u64,
-    /// Bytes of the ternary crossbar per stage.
+    /// Bytes that the ternary crossbar of a stage carries.
     pub ternary_crossbar: u64,
-    /// 16-bit units of hash distribution per stage.
+    /// Number of 16-bit units of hash distribution per stage.
     pub hash_distribution: u64,
-    /// Bits of all PHV containers, including tagalong and similar ones.
+    /// Bits of all PHV containers of a pipe, including tagalong and similar containers.
     pub phv_bits: u64,
-    /// PHV containers of 32 bits that ALUs can write.
+    /// Number of 32-bit PHV containers that ALUs can write.
     pub phv_words: u64,
-    /// TCAM rows of each parser.
+    /// Number of TCAM rows of each parser.
     pub parser_rows: u64,
     /// Bits that one parser row matches on.
     pub parser_match_bits: u64,
-    /// Bytes that one parser row extracts; unknown for Tofino 2.
+    /// Bytes that one parser row extracts; `None` for Tofino 2, where the number is unknown.
     pub parser_extract_bytes: Option<u64>,
-    /// Comparators of a stateful ALU.
+    /// Number of comparators of a stateful ALU.
     pub comparators: usize,
-    /// Output values of a stateful ALU.
+    /// Number of output values of a stateful ALU.
     pub outputs: usize,
-    /// Bits of a register's cell; a pair counts both its words.
+    /// Maximum bits of a register cell; a pair counts both its words.
     pub cell_bits: u32,
-    /// Words of a packet that are inputs of a stateful ALU.
+    /// Number of packet words that a stateful ALU takes as inputs.
     pub inputs: usize,
 }
 
-/// Rows of an SRAM or TCAM block, and bits per row.
+/// Number of rows of an SRAM block. The next constants: bits per SRAM row, TCAM rows, bits per TCAM row.
 pub(super) const SRAM_ROWS: u64 = 1024;
 pub(super) const SRAM_BITS: u64 = 128;
 pub(super) const TCAM_ROWS: u64 = 512;
@@ -65,11 +65,11 @@ pub(super) const TCAM_BITS: u64 = 44;
 pub(super) const REGISTER_ACTIONS: usize = 4;
 /// Maximum number of constants outside −8 ..= 7 in a stateful ALU.
 pub(super) const LARGE_CONSTANTS: usize = 4;
-/// Maximum number of instructions of a stateful ALU for one word.
+/// Maximum number of instructions of a stateful ALU that update one word.
 pub(super) const UPDATES_OF_A_WORD: usize = 2;
 
 impl Chip {
-    /// The chip's limits.
+    /// The resources of one pipe of this chip.
     pub fn limits(self) -> ChipLimits {
         let tofino = ChipLimits {
             name: "tofino",

@@ -1,11 +1,11 @@
-//! Use of SRAM, TCAM and map RAM.
+//! Estimates the SRAM, TCAM and map RAM that tables and extern objects use.
 
 use super::expr::width;
 use super::limits::{SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 use super::salu;
 use crate::ir::{Const, ExternInstance, ExternKind, Program, Table, Type, VarId};
 
-/// Number of blocks of each kind.
+/// Number of memory blocks of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Blocks {
     pub sram: u64,
@@ -13,13 +13,13 @@ pub(super) struct Blocks {
     pub map_ram: u64,
 }
 
-/// Entries of a table without a size.
+/// Number of entries of a table without a `size` property.
 const DEFAULT_SIZE: u64 = 512;
 /// Key bits that an exact table need not store, because the row (of 1024) implies them.
 const GHOST_BITS: u64 = 10;
-/// Version bits of an entry in an exact table.
+/// Bits of version per entry in an exact table.
 const VERSION_BITS: u64 = 4;
-/// Maximum bits of action data stored with an entry.
+/// Maximum bits of action data that an entry stores; further action data takes separate memory blocks.
 const IMMEDIATE_BITS: u64 = 32;
 
 /// The memory blocks of a table.
@@ -77,7 +77,7 @@ pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks 
     }
 }
 
-/// Whether a table uses an algorithm instead of TCAM: the compiler chooses how its entries are distributed.
+/// Whether a table's entries are found by an algorithm (ALPM or ATCAM) instead of TCAM; the compiler chooses their layout.
 pub(super) fn is_algorithmic(program: &Program, table: &Table) -> bool {
     let asked = |name: &str| name.starts_with("alpm") || name.starts_with("atcam");
     table.annotations.iter().any(|a| asked(&a.name))
@@ -86,7 +86,7 @@ pub(super) fn is_algorithmic(program: &Program, table: &Table) -> bool {
         })
 }
 
-/// Whether one of a table's properties is an object of the given kind.
+/// Whether a property of the table names an extern object of the given kind.
 fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&ExternKind) -> bool) -> bool {
     let objects = table
         .properties
@@ -98,7 +98,7 @@ fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&ExternKind) ->
     objects.into_iter().any(|e| is_kind(&e.kind))
 }
 
-/// Bits of the largest action data, counting only the selected parameters.
+/// Bits of the largest action data of a table, counting only the selected parameters.
 pub(super) fn action_data(
     program: &Program,
     control: usize,
@@ -124,7 +124,7 @@ pub(super) fn action_data(
     table.actions.iter().filter_map(bits).max().unwrap_or(0)
 }
 
-/// Blocks for entries of `bits` bits, with several entries per row or several rows per entry.
+/// SRAM blocks for entries of `bits` bits, with several entries per row or several rows per entry.
 fn sram_blocks(entries: u64, bits: u64) -> u64 {
     entries
         .saturating_mul(bits.max(1))
@@ -132,8 +132,8 @@ fn sram_blocks(entries: u64, bits: u64) -> u64 {
         .max(1)
 }
 
-/// Blocks of a register, counter or meter: those of its cells and a spare one (for a write and a read in one clock), each with
-/// a map RAM. The NGA prototype's 33 registers of 16,384 words take 165 of the 167 map RAMs that bf-p4c reports.
+/// Memory blocks of a register, counter or meter: those of its cells and a spare one (for a write and a read in one clock),
+/// each with a map RAM. The NGA prototype's 33 registers of 16,384 words take 165 of the 167 map RAMs that bf-p4c reports.
 pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
     let size = instance.args.iter().find_map(|(_, arg)| match arg {
         Const::Bits { value, .. } => u64::try_from(value).ok(),

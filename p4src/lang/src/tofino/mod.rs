@@ -22,49 +22,49 @@ use crate::source::{Location, Span};
 use flow::{Flow, Node};
 use items::{bus_items, dependency_item, memory_items, packet_items};
 
-/// The resources that a program needs.
+/// The resources that a program needs, compared with those of a chip.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Limits of the chip.
+    /// Resources of one pipe of the chip.
     pub limits: ChipLimits,
-    /// Resources per pipe.
+    /// The use of resources, one element per pipe of the program.
     pub pipes: Vec<Pipe>,
-    /// Errors for what is certainly illegal, warnings for what may be.
+    /// Errors for constructs that are certainly illegal, warnings for constructs that may be.
     pub faults: Vec<Diagnostic>,
 }
 
 /// The resources that one pipe needs.
 #[derive(Debug, Clone)]
 pub struct Pipe {
-    /// Name of the pipeline instance.
+    /// Name of the pipeline instance in the program.
     pub name: String,
-    /// Resources, always in the same order.
+    /// Resources with their use, always in the same order.
     pub items: Vec<Item>,
-    /// Number of stages that the resources alone need: the maximum over resources of used divided by available per stage.
+    /// Number of stages that the resources alone need: the maximum over all resources of amount used / amount per stage.
     pub stages_by_resources: u64,
-    /// Number of stages with dependencies: nothing is placed before the stage at which its inputs are known.
+    /// Number of stages needed with dependencies: nothing is placed before the stage at which its inputs are known.
     pub stages: u64,
-    /// Number of passes of a packet: needed stages (and stateful ALUs) divided by those of the chip.
+    /// Number of passes that a packet needs: needed stages (and stateful ALUs) divided by those of the chip.
     pub passes: u64,
-    /// The longest dependency chain: stage, object and position of each step.
+    /// The longest dependency chain: (stage, object, source position) of each step.
     pub critical_path: Vec<(u32, String, Location)>,
 }
 
-/// The use of one resource.
+/// The use of one resource of a pipe, such as SRAM blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Name.
+    /// Name of the resource.
     pub name: &'static str,
-    /// Lower bound of the amount used.
+    /// Lower bound of the amount that the program uses.
     pub used: u64,
-    /// Amount that the pipe has; `None` if unknown.
+    /// Amount that the pipe has; `None` if it is unknown.
     pub available: Option<u64>,
-    /// The source line that uses most, and its amount.
+    /// The source line that uses most of the resource, and the amount that it uses; `None` if no line uses any.
     pub most: Option<(Location, u64)>,
 }
 
 impl Item {
-    /// Used divided by available.
+    /// Used amount divided by available amount; `None` if the latter is unknown or 0.
     pub fn share(&self) -> Option<f64> {
         self.available
             .filter(|a| *a > 0)
@@ -72,18 +72,18 @@ impl Item {
     }
 }
 
-/// The reason why there is no report.
+/// The reason why there is no resource report for a program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotTofino {
-    /// The program is for another architecture.
+    /// The program is for another architecture than TNA.
     #[error("the program is not for Tofino: it includes neither tna.p4 nor t2na.p4")]
     Architecture,
-    /// `main` contains no `Pipeline`.
+    /// The package instance `main` contains no `Pipeline`.
     #[error("`main` has no pipeline with an ingress control")]
     NoPipe,
 }
 
-/// Computes the resources that a program needs.
+/// Computes the resources of the chip that a program needs.
 pub fn analyse(program: &Program, chip: Chip) -> Result<Report, NotTofino> {
     if !matches!(program.arch, Arch::Tna | Arch::T2na) {
         return Err(NotTofino::Architecture);
@@ -188,7 +188,7 @@ fn described(program: &Program, flow: &Flow) -> Vec<(u32, String, Location)> {
         .collect()
 }
 
-/// Names in [`Pipe::items`] that may exceed their limit: a compiler can split, overlay or spread these resources.
+/// Names of resources in [`Pipe::items`] whose use may exceed the limit: a compiler can split, overlay or spread them.
 const SOFT: [&str; 3] = [
     "parser bytes per state, ingress",
     "parser bytes per state, egress",
@@ -222,7 +222,7 @@ fn over(
     ));
 }
 
-/// A span that starts at this position.
+/// A statement's or table's span that starts at this source position; an empty span if there is none.
 fn span_of(program: &Program, flows: &[(&'static str, Flow)], at: &Location) -> Span {
     let ops = flows.iter().flat_map(|(_, f)| {
         f.ops

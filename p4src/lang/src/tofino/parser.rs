@@ -1,4 +1,4 @@
-//! Rows of a parser, and the packet bits that it has to keep.
+//! Counts the TCAM rows that a parser needs, and the packet bits that it has to keep.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::source::Span;
 /// The resources that a parser needs.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// TCAM rows: per state one for each case, and more if it selects on more bits or extracts more bytes than a row can. A state
-    /// with a direct transition can be merged with its neighbors; it takes one row for each full row of extracted bytes.
+    /// TCAM rows by state: one for each case, and more if the state selects or extracts more than a row can. A state with a
+    /// direct transition can be merged with its neighbors; it takes one row for each full row of extracted bytes.
     pub rows: Vec<(u64, Span)>,
-    /// The largest number of bytes that one state extracts.
+    /// The largest number of bytes that one state extracts, with the state's span.
     pub widest: (u64, Span),
-    /// Header bits on the path that extracts most; these are live at the same time.
+    /// Header bits by `extract` call, on the path that extracts most; all are kept at the same time.
     pub bits: Vec<(u64, Span)>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn parser(program: &Program, id: ParserId, limits: &ChipLimits) -> Pa
     parsed
 }
 
-/// Maximum nesting of parsers in parsers.
+/// Maximum nesting of parsers that apply parsers.
 const MAX_DEPTH: usize = 16;
 
 type Bits = Vec<(u64, Span)>;
@@ -44,7 +44,7 @@ struct Walk<'p, 'o> {
     program: &'p Program,
     limits: &'o ChipLimits,
     parsed: &'o mut Parsed,
-    /// The heaviest path from each state; `None` while it is being computed (a loop adds nothing).
+    /// Bits on the path that extracts most from each state; `None` while they are computed (a loop adds nothing).
     best: BTreeMap<(ParserId, StateId), Option<Bits>>,
     depth: usize,
 }

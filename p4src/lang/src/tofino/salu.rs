@@ -1,4 +1,4 @@
-//! The capabilities of a stateful ALU: the rules for a RegisterAction.
+//! Checks RegisterActions against the capabilities of a stateful ALU.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(super) fn register_of(program: &Program, object: ExternId) -> Option<ExternI
     })
 }
 
-/// Bodies of the abstract methods.
+/// The actions that hold the bodies of a RegisterAction's abstract methods.
 fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Action> {
     // Copies in other controls are identical.
     let Some(first) = instance.methods.first() else {
@@ -37,7 +37,7 @@ fn bodies<'p>(program: &'p Program, instance: &'p ExternInstance) -> Vec<&'p Act
         .collect()
 }
 
-/// The packet's fields that a RegisterAction reads.
+/// The packet fields that a RegisterAction reads.
 pub(super) fn inputs(program: &Program, object: ExternId) -> Vec<LValue> {
     let Some(instance) = program.externs.get(object.index()) else {
         return Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn inputs(program: &Program, object: ExternId) -> Vec<LValue> {
     found
 }
 
-/// Bits of a cell, and of each of its words; `None` if a register cannot have this type.
+/// Bits of a register cell, and of each of its words; `None` if a register cannot have this type.
 pub(super) fn cell(program: &Program, ty: &Type) -> Option<(u32, u32)> {
     match ty {
         Type::Bit(w) | Type::Int(w) => Some((*w, *w)),
@@ -73,7 +73,7 @@ pub(super) fn cell(program: &Program, ty: &Type) -> Option<(u32, u32)> {
     }
 }
 
-/// The operations in a method's body.
+/// The operations in the body of a RegisterAction's method.
 #[derive(Default)]
 struct Look {
     memory: Vec<VarId>,
@@ -82,12 +82,12 @@ struct Look {
     inputs: Vec<LValue>,
     comparisons: Vec<(Expr, Span)>,
     constants: BTreeSet<num_bigint::BigInt>,
-    /// Assignments to memory: word, value, span.
+    /// Assignments to the register cell: (word, value, span).
     updates: Vec<(Vec<Access>, Expr, Span)>,
     outputs: Vec<(Expr, Span)>,
-    /// The first operator that no stateful ALU supports.
+    /// The first operator that no stateful ALU supports, with its span.
     foreign: Option<(&'static str, Span)>,
-    /// A word that is computed from a value that this body has just computed.
+    /// Span of a word's update with a value that the same body has just computed.
     again: Option<Span>,
     branches: bool,
 }
@@ -249,7 +249,7 @@ impl Look {
     }
 }
 
-/// Errors in all RegisterActions of a register that the pipe uses.
+/// Errors in all RegisterActions that the pipe uses of a register.
 pub(super) fn check(program: &Program, register: ExternId, limits: &ChipLimits) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     let Some(instance) = program.externs.get(register.index()) else {

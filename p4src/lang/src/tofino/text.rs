@@ -1,4 +1,4 @@
-//! The report as text for people.
+//! Formats the resource report as text for people.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Calls: actions, units, and functions and methods of the architecture.
+//! Follows calls in the validity analysis: of actions, parsers, controls, functions, and methods of the architecture.
 
 use super::state::{State, VarPart};
 use super::{Frame, Unit, Walk};
@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 use std::collections::BTreeMap;
 
 impl<'p> Walk<'p> {
-    /// Runs an action. `data`: the arguments from the table's entry, if they are known.
+    /// Analyzes the run of an action. `data`: the arguments from the table entry; `None` if they are not known.
     pub(super) fn action(
         &mut self,
         frame: Frame<'p>,
@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Evaluates an argument for a parameter; returns the caller's place if the parameter is an alias of it.
+    /// Evaluates an argument. Returns the caller's variable or part if the parameter is an alias of it, else `None`.
     pub(super) fn pass(
         &mut self,
         frame: Frame<'p>,
@@ -134,7 +134,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// The number that represents a scalar constant in facts.
+/// The number that represents a scalar constant in facts; `None` if the constant is no scalar.
 pub(super) fn value(constant: &Const) -> Option<BigUint> {
     match constant {
         Const::Bits { value, .. } => Some(value.clone()),

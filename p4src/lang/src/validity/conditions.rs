@@ -1,4 +1,4 @@
-//! Reads in expressions, and the facts that follow from conditions.
+//! Analyzes the reads in expressions, and the facts that follow from conditions.
 
 use super::calls::value;
 use super::state::State;
@@ -8,7 +8,7 @@ use crate::ir::{Access, BinOp, Const, Expr, ExprKind, LValue, Type, UnOp};
 use num_bigint::BigUint;
 
 impl<'p> Walk<'p> {
-    /// Records the reads in an expression.
+    /// Records the reads of header fields and variables in an expression.
     pub(super) fn read(&mut self, frame: Frame<'p>, e: &Expr, state: &mut State) {
         match &e.kind {
             ExprKind::Read(lvalue) => self.read_place(frame, lvalue, state),
@@ -86,7 +86,7 @@ impl<'p> Walk<'p> {
         name
     }
 
-    /// Splits the paths by a condition into those where it is true and false. A bit is a condition too: true if it is 1.
+    /// Splits the paths by a condition: (paths where it is true, where it is false). A bit is a condition too: true if it is 1.
     pub(super) fn condition(
         &mut self,
         frame: Frame<'p>,
@@ -157,7 +157,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Splits the paths by whether an expression equals a constant; `None`: the constant is not known.
+    /// Splits the paths by a comparison: (paths where `e` equals the constant, others). `None`: the constant is not known.
     pub(super) fn equal(
         &mut self,
         frame: Frame<'p>,

@@ -1,4 +1,4 @@
-//! The walk's knowledge at a point, and operations on it.
+//! The analysis's knowledge at a program point (paths and their facts), and operations on it.
 
 use super::MAX_FACTS;
 use super::Walk;
@@ -7,11 +7,11 @@ use super::state::{Kind, State, Value, VarPart};
 use super::statements::MAX_ROUNDS;
 use num_bigint::BigUint;
 
-/// Maximum number of nodes in a set of paths before it is widened.
+/// Maximum number of decision diagram nodes in a set of paths before the set is widened.
 const MAX_SIZE: usize = 8_000;
 
 impl Walk<'_> {
-    /// The union of two states' paths.
+    /// The union of the paths of two states.
     pub(super) fn join(&mut self, mut a: State, b: State) -> State {
         if b.is_unreachable() {
             return a;
@@ -28,7 +28,8 @@ impl Walk<'_> {
         a
     }
 
-    /// Adds paths to those that enter a loop; returns whether any is new. After some rounds it drops the relations between facts.
+    /// Adds paths to those that enter a loop; returns whether the entering state changed. After `MAX_ROUNDS` rounds it drops
+    /// the relations between facts, so that the state becomes stable.
     pub(super) fn enters(&mut self, head: &mut State, more: State, rounds: u32) -> bool {
         let before = (head.paths, head.set.len());
         *head = self.join(std::mem::take(head), more);
@@ -58,12 +59,12 @@ impl Walk<'_> {
         state.paths = self.diagrams.unrelated(state.paths);
     }
 
-    /// Ends the walk at this position.
+    /// Ends the analysis at the current statement.
     pub(super) fn stop(&mut self) {
         self.stopped.get_or_insert((self.unit, self.span));
     }
 
-    /// The fact that a header is valid.
+    /// Number of the fact that a header is valid.
     pub(super) fn fact(&mut self, header: &VarPart) -> u32 {
         if self.is_first {
             self.facts.meet(header, Kind::Header);
@@ -76,7 +77,7 @@ impl Walk<'_> {
         fact
     }
 
-    /// Splits the paths into those on which a fact holds, and the others.
+    /// Splits the paths: (paths on which a fact holds, paths on which it does not).
     pub(super) fn split(&mut self, state: State, fact: u32) -> (State, State) {
         if self.is_first {
             return (state.clone(), state);
@@ -86,21 +87,21 @@ impl Walk<'_> {
         (state.on(yes), state.on(no))
     }
 
-    /// Sets a fact to true or false.
+    /// Sets a fact to true or false on all paths.
     pub(super) fn hold(&mut self, state: &mut State, fact: u32, holds: bool) {
         if !self.is_first {
             state.paths = self.diagrams.set(state.paths, fact, holds);
         }
     }
 
-    /// Sets a fact to the state of another fact.
+    /// Sets the fact `to` to the value of the fact `from` on each path.
     pub(super) fn hold_as(&mut self, state: &mut State, to: u32, from: u32) {
         if !self.is_first {
             state.paths = self.diagrams.copy(state.paths, to, from);
         }
     }
 
-    /// Whether a fact holds on some path, and on all paths.
+    /// Whether a fact holds: (on some path, on all paths).
     pub(super) fn known(&mut self, state: &State, fact: u32) -> (bool, bool) {
         if self.is_first {
             return (true, false);
@@ -109,7 +110,7 @@ impl Walk<'_> {
         (yes != Paths::NONE, yes == state.paths)
     }
 
-    /// Forgets the values that satisfy a predicate.
+    /// Forgets what is known about the values that satisfy a predicate.
     pub(super) fn forget_where(&mut self, state: &mut State, is: impl Fn(&Value) -> bool) {
         for value in self.facts.all_values().filter(|value| is(value)) {
             for (_, fact) in &value.equals {
@@ -118,7 +119,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Forgets the values of a place and its parts.
+    /// Forgets what is known about the values of a variable or part, and of the fields in it.
     pub(super) fn forget_in(&mut self, place: &VarPart, state: &mut State) {
         for (_, value) in self.facts.values_in(place) {
             for (_, fact) in &value.equals {
@@ -127,7 +128,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Sets the value of a place to a constant.
+    /// Sets the value of a variable or part to a constant.
     pub(super) fn set_value(&mut self, place: &VarPart, constant: &BigUint, state: &mut State) {
         if self.is_first {
             self.facts.set(place, constant);
@@ -137,7 +138,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Copies the values of a place and its parts to another place, as far as they are followed there.
+    /// Copies the known values of a variable or part and its fields to another one, as far as facts describe them there.
     pub(super) fn copy_values(&mut self, to: &VarPart, from: &VarPart, state: &mut State) {
         if self.is_first {
             self.facts.copy(to, from);
@@ -156,7 +157,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Splits the paths into those on which a place's value equals the constant, and the others.
+    /// Splits the paths: (paths on which the variable or part `place` equals the constant, other paths).
     pub(super) fn split_value(
         &mut self,
         place: &VarPart,

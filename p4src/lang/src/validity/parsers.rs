@@ -1,4 +1,4 @@
-//! Parsers: the walk visits each state after all states that lead to it, except through loops.
+//! Analyzes parsers: it visits each parser state after all states that lead to it, except through loops.
 
 use super::calls::value;
 use super::state::State;
@@ -7,7 +7,7 @@ use crate::ir::{Expr, ExprKind, Keyset, Parser, ParserId, Target, Transition};
 use std::collections::BTreeSet;
 
 impl<'p> Walk<'p> {
-    /// The state at the end of a parser that accepts.
+    /// The analysis state after a parser accepts a packet.
     pub(super) fn parser(&mut self, frame: Frame<'p>, id: ParserId, state: State) -> State {
         let parser = &self.program.parsers[id.index()];
         let state = self.block(frame, &parser.init, state);
@@ -58,7 +58,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Splits the paths by whether a case matches.
+    /// Splits the paths by a `select` case or table entry: (paths on which its keysets match, other paths).
     pub(super) fn case(
         &mut self,
         frame: Frame<'p>,
@@ -84,7 +84,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Each state's position in a reverse postorder of the graph.
+/// For each parser state, its position in a reverse postorder of the transition graph.
 fn positions(parser: &Parser) -> Vec<usize> {
     let targets = |at: usize| -> Vec<Target> {
         match parser.states.get(at).map(|state| &state.transition) {

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 pub(super) struct Paths(u32);
 
 impl Paths {
-    /// No path: unreachable.
+    /// The empty set of paths: the program point is unreachable.
     pub const NONE: Paths = Paths(0);
-    /// Every path: nothing is known.
+    /// The set of all paths: nothing is known.
     pub const ALL: Paths = Paths(1);
 }
 
-/// A decision: the sets where the fact is false, and where it is true.
+/// A decision node: the set of paths where the fact is false, and the set where it is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Node {
     /// Fact numbers increase from a diagram's root to its leaves.
@@ -26,7 +26,7 @@ struct Node {
     yes: Paths,
 }
 
-/// All sets of one walk. Nodes are shared and never freed.
+/// All sets of paths of one analysis. Nodes are shared and never freed.
 pub(super) struct Diagrams {
     nodes: Vec<Node>,
     numbers: HashMap<Node, Paths>,
@@ -34,11 +34,11 @@ pub(super) struct Diagrams {
     chosen: HashMap<(Paths, Paths, Paths), Paths>,
 }
 
-/// Maximum number of cached results; at this number the cache is cleared.
+/// Maximum number of cached results; when the cache reaches it, it is cleared.
 const MAX_REMEMBERED: usize = 1 << 18;
 
 impl Diagrams {
-    /// Creates the two sets without decisions.
+    /// Creates the diagrams with the two sets that need no decision: no path and every path.
     pub fn new() -> Diagrams {
         let leaf = |paths| Node {
             fact: u32::MAX,
@@ -52,7 +52,7 @@ impl Diagrams {
         }
     }
 
-    /// Number of nodes created.
+    /// Number of decision nodes created so far.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -74,7 +74,7 @@ impl Diagrams {
         number
     }
 
-    /// The paths on which all these facts have the given values; `facts` is in ascending order.
+    /// The paths on which all facts in `facts` have the given values; `facts` is in ascending order.
     pub fn cube(&mut self, facts: &BTreeMap<u32, bool>) -> Paths {
         facts
             .iter()
@@ -85,7 +85,7 @@ impl Diagrams {
             })
     }
 
-    /// The set `yes` on the paths of `of`, and `no` on all other paths.
+    /// The set of paths that equals `yes` on the paths of `of`, and `no` on all other paths.
     fn choose(&mut self, of: Paths, yes: Paths, no: Paths) -> Paths {
         match (of, yes, no) {
             (Paths::ALL, ..) => return yes,
@@ -117,18 +117,18 @@ impl Diagrams {
         result
     }
 
-    /// The union of two sets.
+    /// The union of two sets of paths.
     pub fn join(&mut self, a: Paths, b: Paths) -> Paths {
         self.choose(a, Paths::ALL, b)
     }
 
-    /// The paths on which a fact is true, or false.
+    /// The paths of the set on which a fact is true (`holds`) or false.
     pub fn where_is(&mut self, paths: Paths, fact: u32, holds: bool) -> Paths {
         let literal = self.cube(&BTreeMap::from([(fact, holds)]));
         self.choose(literal, paths, Paths::NONE)
     }
 
-    /// The set in which the fact may be true or false on each path.
+    /// The set of paths after the fact becomes unknown: on each path it may be true or false.
     pub fn forget(&mut self, paths: Paths, fact: u32) -> Paths {
         self.quantify(paths, fact, &mut HashMap::new())
     }
@@ -151,13 +151,13 @@ impl Diagrams {
         result
     }
 
-    /// The set after a fact is set to true or false on each path.
+    /// The set of paths after a fact is set to true or false on each path.
     pub fn set(&mut self, paths: Paths, fact: u32, holds: bool) -> Paths {
         let forgotten = self.forget(paths, fact);
         self.where_is(forgotten, fact, holds)
     }
 
-    /// The set after the fact `to` is set to the value of the fact `from`.
+    /// The set of paths after the fact `to` is set to the value of the fact `from`.
     pub fn copy(&mut self, paths: Paths, to: u32, from: u32) -> Paths {
         if to == from {
             return paths;
@@ -170,7 +170,7 @@ impl Diagrams {
         self.join(no, yes)
     }
 
-    /// Whether a set has more than `limit` nodes.
+    /// Whether the diagram of a set of paths has more than `limit` nodes.
     pub fn is_larger(&self, paths: Paths, limit: usize) -> bool {
         if self.nodes.len() <= limit {
             return false;
@@ -189,7 +189,7 @@ impl Diagrams {
         false
     }
 
-    /// The smallest superset without relations between facts: each fact holds on all paths, on none, or is unknown.
+    /// The smallest superset of paths without relations between facts: each fact holds on all paths, on none, or is unknown.
     pub fn unrelated(&mut self, paths: Paths) -> Paths {
         let facts = self.common(paths, &mut HashMap::new());
         match paths {
@@ -198,7 +198,7 @@ impl Diagrams {
         }
     }
 
-    /// The facts that hold on all paths, and those that hold on none.
+    /// The facts that hold on all paths of a set (`true`), and the facts that hold on none (`false`).
     fn common(
         &self,
         paths: Paths,

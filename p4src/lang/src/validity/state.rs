@@ -1,15 +1,15 @@
-//! Places of a program, the facts about them that the walk follows, and the state at a point.
+//! Variables and their parts, the facts about them that the analysis follows, and the state of the analysis at a program point.
 
 use super::paths::{Diagrams, Paths};
 use hashbrown::{HashMap, HashSet};
 use num_bigint::BigUint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A variable, or a part of one.
+/// A variable, or a part of a variable: a field of it, or a field of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct VarPart {
     root: u32,
-    /// Field indices, from the outermost.
+    /// Field indices from the variable to the part, the outermost first.
     pub path: Vec<u32>,
 }
 
@@ -25,18 +25,18 @@ impl VarPart {
         }
     }
 
-    /// Whether the other place is this one or a part of it.
+    /// Whether `other` is this variable or part, or a field inside it.
     pub fn holds(&self, other: &VarPart) -> bool {
         self.root == other.root && other.path.starts_with(&self.path)
     }
 
-    /// The place in `to` that corresponds to this place in `from`.
+    /// The field of `to` at the path that leads from `from` to this part.
     pub fn moved(&self, from: &VarPart, to: &VarPart) -> VarPart {
         to.follow(&self.path[from.path.len()..])
     }
 }
 
-/// Numbers the variables of a program as roots of places.
+/// Gives numbers to the variables of a program and to their parts.
 #[derive(Default)]
 pub(super) struct VarParts {
     roots: HashMap<(u32, u32), u32>,
@@ -45,7 +45,7 @@ pub(super) struct VarParts {
 }
 
 impl VarParts {
-    /// The place of a variable, given its unit and number.
+    /// A whole variable, given the number of its parser, control or function, and its number there.
     pub fn root(&mut self, key: (u32, u32)) -> VarPart {
         let next = self.roots.len() as u32;
         VarPart {
@@ -69,18 +69,18 @@ impl VarParts {
     }
 }
 
-/// Kinds of places with facts.
+/// Kinds of variables and parts about which the analysis knows facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A header, with its validity.
+    /// A header; the fact is its validity.
     Header,
-    /// A field of a header, with its value, which is unknown until it is set.
+    /// A field of a header, whose value is unknown until the program sets it.
     Field,
-    /// A variable outside of headers, with its value, which is 0 until it is set.
+    /// A variable outside of headers, whose value is 0 until the program sets it.
     Variable,
 }
 
-/// A value, and the facts that it equals each of its constants.
+/// A variable's value, described by facts: for each constant in `equals`, the number of the fact that the value equals it.
 pub(super) struct Value {
     pub kind: Kind,
     pub equals: Vec<(BigUint, u32)>,
@@ -92,7 +92,7 @@ pub(super) struct Value {
 /// program are close in a diagram, which keeps it small.
 #[derive(Default)]
 pub(super) struct Facts {
-    /// Headers, and values with the constants that they are set to or compared with.
+    /// Headers (`None`), and values with a constant that they are set to or compared with, in order of first occurrence.
     met: Vec<(VarPart, Option<BigUint>)>,
     met_before: HashSet<(VarPart, Option<BigUint>)>,
     kinds: HashMap<VarPart, Kind>,
@@ -105,7 +105,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Records a place and its kind, in the first walk.
+    /// Records a variable or part and its kind, in the first walk.
     pub fn meet(&mut self, place: &VarPart, kind: Kind) {
         self.kinds.entry(place.clone()).or_insert(kind);
         if kind == Kind::Header {
@@ -120,24 +120,24 @@ impl Facts {
         }
     }
 
-    /// Records a constant that a value is set to, in the first walk.
+    /// Records a constant to which a value is set, in the first walk.
     pub fn set(&mut self, place: &VarPart, constant: &BigUint) {
         self.meet_fact(place, Some(constant));
     }
 
-    /// Records a comparison, in the first walk.
+    /// Records a comparison of a value with a constant, in the first walk.
     pub fn compare(&mut self, place: &VarPart, constant: BigUint) {
         self.meet_fact(place, Some(&constant));
         let constants = self.compared.entry(place.clone()).or_default();
         constants.insert(constant);
     }
 
-    /// Records a copy, in the first walk.
+    /// Records a copy of the value of `from` to `to`, in the first walk.
     pub fn copy(&mut self, to: &VarPart, from: &VarPart) {
         self.copied.insert((to.clone(), from.clone()));
     }
 
-    /// Numbers the facts, after the first walk.
+    /// Gives numbers to the recorded facts, after the first walk.
     pub fn number(&mut self) {
         while self.compare_sources() {}
         for (place, constant) in std::mem::take(&mut self.met) {
@@ -159,7 +159,7 @@ impl Facts {
         }
     }
 
-    /// Adds the constants of each copied value's destination to its source's comparisons; returns whether any is new.
+    /// Adds the constants with which the destination of a copy is compared to those of its source; returns whether any is new.
     fn compare_sources(&mut self) -> bool {
         let mut found = Vec::new();
         for (to, from) in &self.copied {
@@ -181,7 +181,7 @@ impl Facts {
         is_new
     }
 
-    /// The fact that a header is valid.
+    /// Number of the fact that a header is valid.
     pub fn header(&mut self, place: &VarPart) -> u32 {
         let next = self.initial.len() as u32;
         let fact = *self.headers.entry(place.clone()).or_insert(next);
@@ -195,7 +195,7 @@ impl Facts {
         self.values.get(place)
     }
 
-    /// The values of a place and its parts.
+    /// The values of a variable or part, and of the fields in it.
     pub fn values_in(&self, place: &VarPart) -> impl Iterator<Item = (&VarPart, &Value)> {
         let from = self.values.range(place..);
         from.take_while(|(part, _)| place.holds(part))
@@ -209,7 +209,7 @@ impl Facts {
         self.initial.len()
     }
 
-    /// The paths at the start, before any value is set.
+    /// The set of paths at the start of a parser, before the program sets any value.
     pub fn start(&self, diagrams: &mut Diagrams) -> Paths {
         let known = (0..).zip(&self.initial);
         diagrams.cube(
@@ -220,11 +220,11 @@ impl Facts {
     }
 }
 
-/// The paths that reach a point; by default none, so the point is unreachable.
+/// The paths that reach a program point; the default has no path, so the point is unreachable.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     pub paths: Paths,
-    /// Places that are set on some path.
+    /// Numbers of the variables and parts that the program has set on some path.
     pub set: BTreeSet<u32>,
 }
 
@@ -233,7 +233,7 @@ impl State {
         self.paths == Paths::NONE
     }
 
-    /// This state with other paths.
+    /// A copy of this state with other paths.
     pub fn on(&self, paths: Paths) -> State {
         State {
             paths,

@@ -1,15 +1,15 @@
-//! Statements: the effect of each on the paths that reach it.
+//! Analyzes statements: the effect of each statement on the paths that reach it.
 
 use super::calls::value;
 use super::state::State;
 use super::{Frame, MAX_NODES, MAX_STEPS, Unit, Walk};
 use crate::ir::{Arg, ExternFunction, Stmt, StmtKind};
 
-/// Maximum number of rounds of a loop before its entry state is widened, so that it soon becomes stable.
+/// Maximum number of rounds of a loop before its entry state is widened, so that the state soon becomes stable.
 pub(super) const MAX_ROUNDS: u32 = 8;
 
 impl<'p> Walk<'p> {
-    /// The state at the end of a body, including its `return`s.
+    /// The analysis state at the end of a body; its `return`s lead there too.
     pub(super) fn body(&mut self, frame: Frame<'p>, block: &'p [Stmt], state: State) -> State {
         let outer = std::mem::take(&mut self.jumps);
         let end = self.block(frame, block, state);

@@ -1,4 +1,4 @@
-//! Tables: the actions that may run, and the paths on which they may.
+//! Analyzes tables: the actions that a table may run, and the paths on which it may run them.
 
 use super::state::State;
 use super::{Frame, Walk};
@@ -6,24 +6,24 @@ use crate::ir::{Arch, BoundAction, Const, Expr, ExprKind, Table, VarId};
 use num_bigint::BigUint;
 use std::cmp::Reverse;
 
-/// Match kinds with which an entry may match any value.
+/// Match kinds with which a table entry may match any value of the key field.
 const LEFT_OUT: [&str; 4] = ["ternary", "range", "lpm", "optional"];
 
-/// Maximum number of entries that are followed one by one; with more, any action may run on any path.
+/// Maximum number of `const` entries that are analyzed one by one; with more entries, any action may run on any path.
 const MAX_ENTRIES: usize = 64;
 
 /// An action that a table may run.
 struct ActionRun<'p> {
-    /// Index into the table's actions, or their number for a `NoAction` that the table does not list.
+    /// Index of the action in the table's list; the length of the list stands for a `NoAction` that the table does not list.
     action: usize,
-    /// The entry's arguments for the action, if they are known.
+    /// The arguments that the table entry gives to the action; `None` if they are not known.
     data: Option<&'p [Const]>,
     hit: State,
     miss: State,
 }
 
 impl<'p> Walk<'p> {
-    /// Whether an expression is `isValid()` of the header whose field another expression reads.
+    /// Whether `e` is `isValid()` of the header whose field the expression `field` reads.
     fn is_validity_of(&self, frame: Frame<'p>, e: &Expr, field: &Expr) -> bool {
         match (&e.kind, &field.kind) {
             (ExprKind::IsValid(header), ExprKind::Read(field)) => {
@@ -80,7 +80,7 @@ impl<'p> Walk<'p> {
         after
     }
 
-    /// The actions that a table may run. Its entries are known if they are `const`.
+    /// The actions that a table may run; its entries are known if they are `const`.
     fn runs(&mut self, frame: Frame<'p>, table: &'p Table, state: State) -> Vec<ActionRun<'p>> {
         let follows = table.const_entries && table.entries.len() <= MAX_ENTRIES;
         let mut runs = Vec::new();
@@ -121,7 +121,7 @@ impl<'p> Walk<'p> {
         runs
     }
 
-    /// Sets a variable to a number.
+    /// Sets a variable to a number, such as the index of the action that ran.
     fn let_var(&mut self, frame: Frame<'p>, var: VarId, number: usize, state: &mut State) {
         let place = self.var(frame, var);
         self.set_value(&place, &BigUint::from(number), state);
@@ -139,12 +139,12 @@ fn run<'p>(table: &Table, bound: &'p BoundAction) -> ActionRun<'p> {
     }
 }
 
-/// Whether a hit may run the table's action `n`.
+/// Whether a hit may run the action with index `n` of the table's list.
 fn may_hit(table: &Table, n: usize) -> bool {
     n < table.actions.len() && !is_annotated(table, n, "defaultonly")
 }
 
-/// Whether a miss may run action `n`, if the default action is not constant. The last one is a `NoAction` that is not listed.
+/// Whether a miss may run action `n`, if the default action is not constant. The last `n` is a `NoAction` that is not listed.
 fn may_miss(table: &Table, n: usize) -> bool {
     match table.actions.get(n) {
         Some(_) => !is_annotated(table, n, "tableonly"),

@@ -1,4 +1,4 @@
-//! Resolves lvalues to places, and assigns values to them.
+//! Resolves lvalues to variables and their parts, and assigns values to them.
 
 use super::calls::value as number;
 use super::state::{Kind, State, VarPart};
@@ -13,7 +13,7 @@ impl<'p> Walk<'p> {
         bound.unwrap_or_else(|| self.places.root((frame.unit.number, var.0)))
     }
 
-    /// The place at the end of a path, and the innermost header on it; `None` for paths into stacks and unions.
+    /// The variable or part that an lvalue denotes, and the innermost header around it; `None` inside stacks and unions.
     pub(super) fn locate(
         &mut self,
         frame: Frame<'p>,
@@ -41,7 +41,7 @@ impl<'p> Walk<'p> {
         Some((place, header))
     }
 
-    /// Collects the headers in a value that the walk follows.
+    /// Collects the headers in a value whose validity the analysis follows.
     pub(super) fn headers(&self, place: &VarPart, ty: &Type, found: &mut Vec<VarPart>) {
         let Type::Struct(id) = ty else { return };
         let owner = &self.program.types[id.index()];
@@ -70,7 +70,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Sets the initial state of a declaration without initializer or an `out` parameter: headers invalid, values not set.
+    /// Sets the initial state of a variable without initializer or of an `out` parameter: headers invalid, values not set.
     pub(super) fn reset(&mut self, frame: Frame<'p>, to: &LValue, state: &mut State) {
         if let Some((place, _)) = self.locate(frame, to) {
             let mut headers = Vec::new();
@@ -92,7 +92,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Writes a value; `None` means a value that is valid and set.
+    /// Assigns a value to an lvalue; `None` stands for an unknown value that is valid and set.
     pub(super) fn assign(
         &mut self,
         frame: Frame<'p>,
@@ -194,7 +194,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The place that a scalar expression reads as a whole, if it can be followed.
+    /// The variable or part that a scalar expression reads as a whole; `None` if the analysis does not follow it.
     pub(super) fn comparable(&mut self, frame: Frame<'p>, e: &Expr) -> Option<VarPart> {
         match &e.kind {
             ExprKind::Read(from) if is_scalar(&e.ty) => {
@@ -215,7 +215,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Whether writing a value to this place sends the packet.
+    /// Whether a write to this lvalue sends the packet, as v1model's `egress_spec` does: it cancels an earlier drop.
     pub(super) fn sends(&self, frame: Frame<'p>, to: &LValue) -> bool {
         let Type::Struct(id) = &frame.unit.vars[to.var.index()].ty else {
             return false;
@@ -233,7 +233,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether the walk follows values of this type through comparisons.
+/// Whether the analysis follows values of this type through comparisons.
 fn is_scalar(ty: &Type) -> bool {
     matches!(
         ty,
@@ -245,7 +245,7 @@ fn is_bit(ty: &Type) -> bool {
     matches!(ty, Type::Bool | Type::Bit(1))
 }
 
-/// Whether an expression converts a condition to a bit.
+/// Whether an expression casts between `bool` and `bit<1>`.
 pub(super) fn is_cast_of_bool(e: &Expr) -> bool {
     matches!(&e.kind, ExprKind::Cast(inner) if is_bit(&e.ty) && is_bit(&inner.ty))
 }

@@ -1,14 +1,14 @@
-//! Types of registers, digests and newtypes.
+//! Decodes the P4Info types of registers, digests and newtypes.
 
 use super::DecodeError;
 use crate::config::{self, p4_data_type_spec::TypeSpec};
 use p4lang::p4info as model;
 use p4lang::p4info::{DataType, ElementField, Meaning, TypeInfo};
 
-/// Maximum nesting of types: a message may describe a type that contains itself.
+/// Maximum nesting of types that is followed: a message may describe a type that contains itself.
 const DEPTH: usize = 32;
 
-/// All named types. Invalid types are left out: objects that refer to them cannot be read or written.
+/// Decodes all named types. Invalid types are left out: objects that refer to them cannot be read or written.
 pub(super) fn type_info(types: &config::P4TypeInfo) -> Result<TypeInfo, DecodeError> {
     let named = |name: &String| name.clone();
     let new_types = types.new_types.iter().filter_map(|(name, spec)| {
@@ -105,7 +105,7 @@ fn new_type(
     }))
 }
 
-/// Decodes a type; `None` if the message does not specify it.
+/// Decodes a data type; `None` if the message does not specify it.
 pub(super) fn data_type(spec: &config::P4DataTypeSpec) -> Option<DataType> {
     Some(match spec.type_spec.as_ref()? {
         TypeSpec::Bitstring(spec) => bits(spec)?,
@@ -142,8 +142,8 @@ fn bits(spec: &config::P4BitstringLikeTypeSpec) -> Option<DataType> {
     })
 }
 
-/// The scalars of a type, inner ones named `a.b`, and its name if it is a struct. Without scalars if some part of the type
-/// has no scalars.
+/// The scalars of a type (inner scalars are named `a.b`), and the type's name if it is a struct. There are no scalars if some
+/// field of the type cannot be split into scalars.
 pub(super) fn element(
     ty: Option<&DataType>,
     types: &TypeInfo,

@@ -1,4 +1,4 @@
-//! Structured annotations and documentation.
+//! Encodes structured annotations (`@name[…]`) and documentation (`@brief`, `@description`).
 
 use crate::config;
 use p4lang::ast::Literal;
@@ -31,7 +31,7 @@ pub(super) fn structured(
         .collect()
 }
 
-/// Encodes a literal: numbers have 64 bits in the protocol, so larger ones are sent as text.
+/// Encodes a literal of an annotation: numbers have 64 bits in the protocol, so larger ones are sent as text.
 fn expression(literal: &Literal) -> config::Expression {
     use config::expression::Value;
     let value = match literal {

@@ -1,4 +1,4 @@
-//! Types of registers, digests and newtypes.
+//! Encodes the P4Info types of registers, digests and newtypes.
 
 use super::signed;
 use crate::config::{self, p4_data_type_spec::TypeSpec};
@@ -43,7 +43,7 @@ fn scalar(field: &model::ElementField) -> TypeSpec {
     }
 }
 
-/// `bit`, `int`, `varbit`; empty for anything else.
+/// Encodes `bit`, `int` and `varbit`; the result is empty for any other type.
 fn bits(ty: &DataType) -> config::P4BitstringLikeTypeSpec {
     use config::p4_bitstring_like_type_spec::TypeSpec as Bits;
     let type_spec = match ty {
@@ -91,7 +91,7 @@ fn data_type(ty: &DataType) -> config::P4DataTypeSpec {
     })
 }
 
-/// The types that registers, digests, keys and parameters refer to by name; `None` if there are none.
+/// Encodes the types that registers, digests, keys and parameters refer to by name; `None` if there are none.
 pub(super) fn type_info(info: &model::P4Info) -> Option<config::P4TypeInfo> {
     let types = &info.types;
     let mut out = config::P4TypeInfo {
@@ -200,7 +200,7 @@ fn new_type(declared: &model::NewType) -> config::P4NewTypeSpec {
     }
 }
 
-/// Structs of registers and digests whose types are known by their scalars only.
+/// Structs of registers and digests whose types are known only by their scalars, by struct name.
 fn flat_structs(
     info: &model::P4Info,
 ) -> std::collections::BTreeMap<String, config::P4StructTypeSpec> {

@@ -1,4 +1,4 @@
-//! Registers, counters and hashes in the dependency graph.
+//! Places registers, counters and hashes in the dependency graph.
 
 use super::super::expr::{is_const, width};
 use super::super::field_path::{FieldPath, reads};
@@ -149,7 +149,7 @@ impl Walk<'_> {
         self.results(cx, args, result, val);
     }
 
-    /// Records the fields that a hash reads, and its destination.
+    /// Records the fields that a hash reads, and the field that receives its result.
     fn hashed(&mut self, cx: Cx, object: ExternId, args: &[Arg], result: Option<&LValue>) {
         let mut inputs = Vec::new();
         for arg in args {
@@ -171,7 +171,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a value comes from a table's entry or a hash: it needs no separate hash distribution to an index.
+    /// Whether a value contains action data of a table entry or a hash result: as an index, it needs no hash distribution.
     fn comes_with_entry(&self, cx: Cx, e: &Expr) -> bool {
         let mut direct = false;
         reads(e, &mut |lv| {
@@ -181,7 +181,7 @@ impl Walk<'_> {
         direct
     }
 
-    /// The index of a register or counter: hash distribution carries it, once for all uses of the same index.
+    /// Records the index of a register or counter: hash distribution carries it, once for all uses of the same index.
     pub(super) fn index(&mut self, cx: Cx, args: &[Arg]) {
         if let Some(Arg::In(e)) = args.first()
             && !is_const(e)
@@ -206,7 +206,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Puts the fields of an expression on a crossbar.
+    /// Records the fields of an expression as inputs of a stage's exact or ternary crossbar.
     pub(super) fn carry(&mut self, cx: Cx, e: &Expr, ternary: bool) {
         let mut places = Vec::new();
         reads(e, &mut |lv| {

@@ -1,4 +1,4 @@
-//! Values, and the operations that produce them.
+//! Computes when values are known, and the operations that produce them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::ast::StructKind;
 use crate::ir::{Arm, BinOp, Const, Expr, ExprKind, ExternId, LValue, Stmt, Type};
 use crate::source::Span;
 
-/// Alternative branches from one point, and their effects.
+/// Alternative branches from one point (the fork), and their effects.
 struct Ways {
-    /// Length of the log at that point.
+    /// Length of the log of writes at the fork.
     mark: usize,
     count: usize,
     changed: BTreeMap<FieldPath, Vec<Val>>,
-    /// The maximum number of executions of each register in one branch.
+    /// The maximum number of executions of each register in one branch, with the span of an execution.
     runs: BTreeMap<ExternId, (u32, Span)>,
 }
 
@@ -26,7 +26,7 @@ impl<'p> Walk<'p> {
             .follow(&lv.path)
     }
 
-    /// The latest of a place's parts; for a part that was never written, the value of the enclosing place.
+    /// The timing of a field: that of its latest part; for a part that was never written, that of the enclosing value.
     pub(super) fn read(&self, place: &FieldPath) -> Val {
         let mut own = None;
         let mut whole = place.clone();
@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
         self.log.push((place, old));
     }
 
-    /// Runs alternative branches and joins their effects: each value is as late as in the latest branch.
+    /// Runs alternative branches and joins their effects: each value is known as late as in its latest branch.
     pub(super) fn branches(&mut self, count: usize, mut run: impl FnMut(&mut Self, usize)) {
         let mut ways = self.fork();
         for branch in 0..count {
@@ -71,7 +71,7 @@ impl<'p> Walk<'p> {
         self.meet(ways);
     }
 
-    /// The arms of an `if`: each sees the effects of calls in earlier conditions.
+    /// Walks through the arms of an `if`: each arm sees the effects of calls in earlier conditions.
     pub(super) fn arms(&mut self, mut cx: Cx, arms: &'p [Arm], otherwise: &'p [Stmt]) {
         let mut ways = self.fork();
         let mut last = otherwise;
@@ -102,7 +102,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Runs one branch from here, records its changes relative to the fork, and restores the state.
+    /// Runs one branch from the fork, records its writes, and restores the state.
     fn way(&mut self, ways: &mut Ways, run: impl FnOnce(&mut Self)) {
         let here = self.log.len();
         let runs = self.runs.clone();
@@ -138,7 +138,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Restores the state from when the log had length `mark`.
+    /// Undoes all writes since the log had length `mark`.
     fn undo(&mut self, mark: usize) {
         while self.log.len() > mark {
             let Some((place, old)) = self.log.pop() else {
@@ -258,7 +258,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Whether a write to the place is visible outside the pipe: a header, or intrinsic metadata.
+    /// Whether a write to the field is visible outside the pipe: the field is in a header or in intrinsic metadata.
     pub(super) fn is_seen(&self, place: &FieldPath) -> bool {
         let Some(control) = self.program.controls.get(place.root.0 as usize) else {
             return false;
@@ -292,7 +292,7 @@ impl<'p> Walk<'p> {
         false
     }
 
-    /// Records a header field that an ALU writes: it can neither be split over containers nor be overlaid.
+    /// Records a header field that an ALU writes: it can neither be split over PHV containers nor be overlaid.
     pub(super) fn word(&mut self, lv: &LValue, place: &FieldPath) {
         if width(&lv.ty) > 16 && self.is_seen(place) {
             self.flow.words.entry(place.clone()).or_insert(self.span);
@@ -357,7 +357,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether an instruction computes the expression's value.
+/// Whether an ALU instruction computes the expression's value.
 fn is_alu(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Binary(op, ..) => {
