@@ -20,17 +20,17 @@ pub use refusal::{WorkerConflict, WorkerRefusal};
 
 use crate::solve::SolveError;
 
-/// Maximum number of variables of a program that is solved.
+/// Maximum number of variables of an integer program that is solved exactly.
 const MOST: usize = 4_000;
 
-/// Placement of all workers.
+/// Hosts found for all workers of a training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedWorkers {
-    /// Host of each worker: an index into [`WorkerProblem::machines`].
+    /// For each worker, its host: an index into [`WorkerProblem::machines`].
     pub at: Vec<HostId>,
-    /// Number of idle hosts that are taken.
+    /// Number of idle hosts that the workers take.
     pub idle: usize,
-    /// Number of hosts that are taken.
+    /// Number of hosts that the workers take.
     pub hosts: usize,
     /// Whether the number of idle hosts, and then of hosts, is proved to be the least possible.
     pub proven: bool,
@@ -50,7 +50,7 @@ impl PlacedWorkers {
         }
     }
 
-    /// Quantity to minimize.
+    /// Quantity to minimize: the number of idle hosts taken, then the number of all hosts taken.
     fn cost(&self) -> (usize, usize) {
         (self.idle, self.hosts)
     }
@@ -71,7 +71,7 @@ impl PlacedWorkers {
     }
 }
 
-/// Places workers: by the greedy method, and by the program if it is small.
+/// Places workers at hosts: by the greedy method, and by the integer program if it is small.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub fn greedy(problem: &WorkerProblem) -> Result<Option<PlacedWorkers>, WorkerRe
     Ok(greedy::place(problem))
 }
 
-/// Number of workers that fit on the first hosts that the greedy method takes: on none, on one, and so on.
+/// Number of workers that fit on the first hosts that the greedy method takes: on no host, on one, and so on.
 ///
 /// # Errors
 ///
