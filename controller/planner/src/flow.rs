@@ -31,8 +31,7 @@ pub struct Stream {
 pub struct Sent {
     /// The routed streams, in the order of their sources.
     pub streams: Vec<Stream>,
-    /// For each node, whether one more stream could reach it. All arcs from such nodes to other
-    /// nodes are full, and so are all sinks among such nodes.
+    /// For each node, whether one more stream could reach it. Sinks among these nodes, and arcs to other nodes, are full.
     pub reached: Vec<bool>,
 }
 

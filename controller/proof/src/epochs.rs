@@ -78,9 +78,9 @@ pub struct Stretch {
 pub struct ReplayLimit {
     /// Every frame that arrived until this time, in nanoseconds since 1970, may be replayed.
     pub until_ns: u64,
-    /// A frame with a lower number than this may also be replayed
+    /// A frame with a lower number than this may also be replayed if it arrived until `taken_until_ns`.
     pub taken: usize,
-    /// if it arrived until this time, in nanoseconds since 1970.
+    /// Latest time of arrival, in nanoseconds since 1970, of the frames that `taken` allows.
     pub taken_until_ns: u64,
 }
 

@@ -229,7 +229,7 @@ pub struct Judge<'a> {
     witnesses: Vec<(&'a str, Witness<'a>, Connections<'a>)>,
     downtimes: Vec<Downtime<'a>>,
     flows: Flows<'a>,
-    /// Maximum time from sending to the last switch of a frame's path, then maximum time that the frame stays in that switch.
+    /// Maximum time in ns from a frame's sending to the last switch on its path; `stay_ns`: maximum time in that switch.
     way_ns: u64,
     stay_ns: u64,
     losses: Vec<Loss>,

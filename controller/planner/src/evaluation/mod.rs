@@ -21,8 +21,7 @@ use crate::network::{Network, NetworkError, NodeId};
 pub enum Shape {
     /// Fat tree with 80 switches (k = 8) and 192 hosts.
     FatTree,
-    /// Leaf–spine network with 60 switches (50 leaves, 10 spines) and 500 hosts. The paper gives
-    /// the total, not the number of spines.
+    /// Leaf–spine network: 60 switches (50 leaves, 10 spines), 500 hosts. The paper gives the total, not the number of spines.
     LeafSpine,
     /// Fat tree of InArt's paper (WWW 2024): 45 switches (k = 6) and 54 hosts.
     FatTreeOf45,
@@ -56,8 +55,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers, so that racks are
-    /// contiguous.
+    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers: racks are contiguous.
     ///
     /// # Errors
     ///

@@ -1,11 +1,9 @@
-//! Simulation of single gradient fragments through switches that hold few sums: which fragments cross which link depends on
-//! their order.
+//! Simulates single gradient fragments through switches that hold few sums: the links that they cross depend on their order.
 //!
 //! A worker's gradient consists of fragments, one per piece. With a plan, a switch holds a sum until the fragments of all its
 //! members have arrived. First come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a free slot and is
-//! summed with later ones. A fragment that finds all slots taken by other pieces is forwarded, and the sum of its piece at a
-//! later switch may then never be complete. Once all workers have sent, switches send their incomplete sums, the farthest from
-//! the server first.
+//! summed with later ones. A fragment that finds all slots taken by other pieces is forwarded, and later sums of its piece may
+//! then never be complete. Once all workers have sent, switches send their incomplete sums, the farthest from the server first.
 //!
 //! Time is the order of arrival: a fragment and its effects are processed before the next one is sent.
 
@@ -48,8 +46,7 @@ impl Passed {
         self.brought_by.push(by);
     }
 
-    /// Number of fragments on links that lead away from switches, over all links. The traffic of
-    /// workers does not depend on sums.
+    /// Number of fragments on all links that lead away from switches. The traffic of workers does not depend on sums.
     #[must_use]
     pub fn between_switches(&self, network: &Network) -> u64 {
         let from_switches = self.links.iter();

@@ -216,8 +216,7 @@ impl Found {
     }
 }
 
-/// Error for a worker that cannot reach the server, or that the server's answers cannot reach;
-/// `None` if there is no such worker.
+/// Error for a worker that cannot reach the server, or that answers cannot reach; `None` if there is no such worker.
 fn cut_off(network: &Network, job: &Job, server: NodeId, answers: bool) -> Option<JobError> {
     let reached = |from: NodeId, is_away: bool| {
         let mut reached = vec![false; network.nodes().len()];

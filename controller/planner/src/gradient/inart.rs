@@ -135,8 +135,7 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
 pub struct Exact {
     /// Best plan found, at least as fast as the plan of [`plan`].
     pub plan: Plan,
-    /// Upper bound of the rate in bit/s, over all choices of the nodes and paths considered; infinite if the program is too
-    /// large.
+    /// Upper bound of the rate in bit/s, over the considered nodes and paths; infinite if the program is too large.
     pub best_bps: f64,
     /// Number of nodes of the branch-and-bound search.
     pub nodes: usize,

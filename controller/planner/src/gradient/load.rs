@@ -1,5 +1,4 @@
-//! Load of a plan on a network's links, switches and servers, per bit/s that every worker sends,
-//! with answers if the plan has them.
+//! Load of a plan on links, switches and servers, per bit/s that every worker sends, with answers if the plan has them.
 
 use std::collections::BTreeMap;
 

@@ -28,11 +28,9 @@ pub struct Options {
     pub default_rate_bps: Option<u64>,
     /// Delay of edges without a delay, in nanoseconds.
     pub default_delay_ns: u64,
-    /// Unit, in bit/s, of rates that are written without a unit; `None`: such a rate is an error. A
-    /// unit that the file declares takes precedence.
+    /// Unit in bit/s of rates without a unit; `None`: such a rate is an error. A unit that the file declares takes precedence.
     pub rate_unit_bps: Option<u64>,
-    /// Unit, in nanoseconds, of delays that are written without a unit; `None`: such a delay is an
-    /// error. A unit in the file takes precedence.
+    /// Unit in ns of delays without a unit; `None`: such a delay is an error. A unit that the file declares takes precedence.
     pub delay_unit_ns: Option<u64>,
     /// Properties of hosts, where the file does not set them.
     pub host: Host,

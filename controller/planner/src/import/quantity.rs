@@ -83,8 +83,7 @@ impl Dimension {
         }
     }
 
-    /// Value of a unit in the smallest unit; `None` if the unit is unknown. Rates count bits: a
-    /// unit with a capital B, for bytes, is unknown.
+    /// Value of a unit in the smallest unit; `None` if the unit is unknown, such as bytes in rates: rates count bits.
     pub(super) fn unit(self, unit: &str) -> Option<u64> {
         let lower = unit.to_ascii_lowercase();
         match self {

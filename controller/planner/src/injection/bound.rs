@@ -3,8 +3,7 @@
 //! Any weights of the rows (switch, resource) whose sum is 1 give a bound: the worst utilization is at least the weighted mean,
 //! which is at least the sum, over blocks, of the cheapest option's cost with the weights as prices. A charge that several
 //! blocks share is split evenly among them. Multiplicative updates find good weights (Arora, Hazan, Kale, *The Multiplicative
-//! Weights Update Method*, Theory of Computing 8, 2012): rows on which the cheapest options put much load become more
-//! expensive.
+//! Weights Update Method*, Theory of Computing 8, 2012): rows on which the cheapest options put much load get more expensive.
 
 use super::blocks::Blocks;
 use super::cost::Utilisation;

@@ -153,8 +153,7 @@ impl Domains {
         }
     }
 
-    /// Removes options of undecided blocks that are incompatible with a block's option. Returns
-    /// whether all blocks have options left.
+    /// Removes options of undecided blocks that are incompatible with this one. Returns whether all blocks have options left.
     pub fn assign(
         &mut self,
         blocks: &Blocks<'_>,

@@ -1,7 +1,6 @@
 //! Heuristic for large problems: a greedy placement of blocks, repaired until it respects all constraints.
 //!
-//! Blocks that are in the way of another block are moved, and options that were given up often are taken less readily
-//! (min-conflicts with weights).
+//! Blocks in the way of another are moved, and options given up often are taken less readily (min-conflicts with weights).
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,4 @@
-//! Describes a problem of placing faults: choices to be placed, the switches that they may have,
-//! and the resources that they take.
+//! Describes a problem of placing faults: choices to be placed, their possible switches, and the resources that they take.
 
 /// Index of a resource in [`Problem::resources`].
 pub type ResourceId = usize;
@@ -227,8 +226,7 @@ impl Problem {
         self.paths[path].iter().position(|at| set.contains(at))
     }
 
-    /// Hops of a choice at a set of switches: for each switch, the distance to the nearest sender,
-    /// summed, times the number of flows.
+    /// Hops of a choice at a set of switches: each switch's distance to the nearest sender, summed, times the number of flows.
     pub(super) fn hops(&self, choice: ChoiceId, set: &[SwitchId]) -> u64 {
         let choice = &self.choices[choice];
         let of_switch = |switch: &SwitchId| {

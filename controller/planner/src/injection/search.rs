@@ -1,5 +1,4 @@
-//! Exact search for a placement: depth first with forward checking, and pruning where no better
-//! placement can follow (branch and bound).
+//! Exact search for a placement: depth first with forward checking and pruning (branch and bound).
 
 use super::blocks::{BlockId, Blocks};
 use super::bound::{Levels, Prices};

@@ -70,8 +70,7 @@ impl Routing<'_> {
         Ok(shares.into_iter().collect())
     }
 
-    /// Calls `visit` for each node on a shortest path and the links on which such paths leave it;
-    /// earlier nodes of a path come first.
+    /// Calls `visit` for each node on a shortest path, and the links by which such paths leave it; earlier nodes come first.
     fn spread(
         &self,
         from: NodeId,

@@ -82,8 +82,7 @@ impl<'n> Routing<'n> {
             .ok_or_else(|| self.disconnected(from, to))
     }
 
-    /// Next hops from `at` to `to`: all links with which a shortest path begins, by number. Empty
-    /// if `at` is `to`, or there is no path.
+    /// Next hops from `at` to `to`: all links with which a shortest path begins, by number. Empty if there is no such path.
     #[must_use]
     pub fn next_hops(&self, at: NodeId, to: NodeId) -> Vec<Arc> {
         self.forward(at, to)

@@ -1,5 +1,4 @@
-//! Finds the distances of all switches to one node: Dijkstra's algorithm backward, or breadth-first
-//! search if all links cost the same.
+//! Distances of all switches to one node: Dijkstra's algorithm backward, or breadth-first search if all links cost the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -54,8 +53,7 @@ impl Routing<'_> {
         distance.into_boxed_slice()
     }
 
-    /// Shortest path without the avoided nodes and arcs; among equally short ones, the one with the
-    /// lowest link number where they diverge.
+    /// Shortest path without the avoided nodes and arcs; ties go to the path with the lowest link number where paths diverge.
     pub(super) fn path_without(
         &self,
         from: NodeId,

@@ -12,8 +12,7 @@ const MOST_WAYS: usize = 1_200;
 /// Maximum number of nodes of the branch-and-bound search.
 const NODES: usize = 400;
 
-/// Best placement of sub-models, at least as good as `known`, and a lower bound of the traffic's
-/// cost; `None` if the problem is too large or unsolved.
+/// Placement of sub-models at least as good as `known`, and a lower bound of the cost; `None` if too large or unsolved.
 pub(super) fn solve(instance: &GoatProblem, known: &OpenSites) -> Option<(OpenSites, f64)> {
     let sub_models: Vec<usize> = instance
         .sub_models()

@@ -1,8 +1,8 @@
 //! Asynchronous mode: chooses for how many workers a round waits.
 //!
-//! Each round sums the gradients of the K fastest workers. Rounds with few workers are short, but more are needed: ψ(K) = 4 K²
-//! (F₀ − F*)² / (n (ε K − σ²)²), if ε K > σ² (GOAT, the theorem on convergence). The duration of a round is simulated with
-//! arrivals of past rounds, drawn by a seed.
+//! Each round sums the gradients of the K fastest workers. Rounds with few workers are short, but
+//! more are needed: ψ(K) = 4 K² (F₀ − F*)² / (n (ε K − σ²)²), if ε K > σ² (GOAT, the theorem on
+//! convergence). The duration of a round is simulated with arrivals of past rounds.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -24,8 +24,7 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// ψ(K), the number of rounds that training with K gradients per round needs; `None` if K
-    /// gradients are too noisy to converge.
+    /// ψ(K): number of rounds that a training with K gradients per round needs; `None` if K gradients are too noisy.
     #[must_use]
     pub fn rounds(&self, fastest: usize) -> Option<f64> {
         let k = fastest as f64;

@@ -1,5 +1,4 @@
-//! Search over the switches that sum each sub-model: repairs exceeded memories, then improves by
-//! moves as long as they save traffic.
+//! Search over the switches that sum each sub-model: repairs exceeded memories, then makes moves as long as they save traffic.
 
 use super::instance::GoatProblem;
 

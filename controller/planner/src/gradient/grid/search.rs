@@ -102,8 +102,7 @@ impl<'s, 'n> Search<'s, 'n> {
         }
     }
 
-    /// Sets that differ from `open` by one switch, greatest possible gain first. Adds only switches
-    /// that unserved workers can reach.
+    /// Sets that differ from `open` by one switch, greatest gain first. Adds only switches that unserved workers can reach.
     fn neighbours(&self, open: &[Room], missed: &Missed) -> Vec<Vec<Room>> {
         let summed = |id: &NodeId| missed.summed.get(id).copied().unwrap_or(0);
         let is_open = |id: NodeId| open.iter().any(|(other, _)| *other == id);

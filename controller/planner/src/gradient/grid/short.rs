@@ -13,8 +13,7 @@ const TRIES: usize = 32;
 const LARGE: usize = 10_000_000;
 
 impl Search<'_, '_> {
-    /// Shortens paths at the same rate. Exchanges summing switches as long as that saves links,
-    /// nearest to the workers first, in at most [`TRIES`] sets.
+    /// Shortens paths at the same rate: exchanges summing switches as long as that saves links, in at most [`TRIES`] sets.
     pub fn shortened(&self, ways: StreamPaths) -> StreamPaths {
         let mut ways = self.led_anew(ways);
         let Some(distances) = Distances::new(self) else {

@@ -68,8 +68,7 @@ impl Online {
         self.jobs.get(job).map(|running| &running.plan)
     }
 
-    /// Plans a job beside the running jobs, and reserves the capacity with which each worker can
-    /// send at `wanted_bps`. Running jobs stay unchanged.
+    /// Plans a job beside the running jobs, which stay as they are, and reserves capacity for `wanted_bps` of each worker.
     pub fn arrive(&mut self, job: &Job, shares: &[f64], wanted_bps: u64) -> Result<&Plan, Refused> {
         if self.jobs.contains_key(&job.name) {
             return Err(Refused::Runs(job.name.clone()));

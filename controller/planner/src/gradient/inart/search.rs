@@ -145,8 +145,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Rounds a relaxation to a placement: the numbers of a group's workers at each target are as
-    /// close as possible to its shares.
+    /// Rounds a relaxation to a placement: each target gets a whole number of a group's workers, close to its share.
     pub fn rounded(ways: &'w Ways<'w>, relaxed: &Relaxed) -> Search<'w> {
         let mut search = Search::raw(ways);
         for server in 0..ways.targets.len() {
@@ -299,8 +298,8 @@ impl<'w> Search<'w> {
         self.at[server][worker] = to;
     }
 
-    /// Adds a worker to those that a switch sums for a server, or removes one. The first worker
-    /// adds the stream of the sum, the last one removes it.
+    /// Adds (`joins`) or removes a worker that a switch sums for a server; the first adds the sum's stream, the last removes
+    /// it.
     fn join(&mut self, server: usize, site: usize, joins: bool) {
         let (count, way) = self.sums[server][site];
         let ups = &self.ways.ups[server][site];

@@ -1,5 +1,4 @@
-//! Lists, for each worker's stream, the nodes that may sum it (targets) and the paths to them, with
-//! the resources that they use.
+//! Lists, for each worker's stream, the nodes that may sum it (targets), the paths to them, and the resources on these paths.
 
 use std::collections::BTreeMap;
 
@@ -205,8 +204,8 @@ fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     }
 }
 
-/// Indices of the switches nearest to a node. Among equally near switches, neighbors choose the
-/// same, so that their streams can be summed together.
+/// Indices of the switches nearest to a node. Ties are broken alike for neighbors, so that their
+/// streams can be summed together.
 fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
     let own = sites.partition_point(|site| *site < from);
     let distances = sites.iter().enumerate().filter_map(|(place, site)| {
@@ -239,8 +238,7 @@ fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
     all.into_iter().map(|(_, _, place)| place).collect()
 }
 
-/// Some of the shortest paths between two nodes. They part as early as possible, and vary with the
-/// ends, so that together they use all links.
+/// Some of the shortest paths between two nodes. They part early, and vary with the ends, so that together they use all links.
 fn equal_ways(routing: &Routing<'_>, from: NodeId, to: NodeId) -> Vec<Path> {
     let first = from.index() * 31 + to.index();
     let mut ways: Vec<Path> = Vec::new();

@@ -12,8 +12,7 @@ use crate::network::{Network, NetworkError};
 /// Number of random exchanges of link ends per link; as is customary, enough that more make no visible difference.
 const EXCHANGES_PER_LINK: u64 = 10;
 
-/// A connected graph of switches `s0` …, each linked to the same number of others, drawn by seed, and hosts `h0-0` … at each
-/// switch.
+/// A connected graph of switches `s0` …, each linked to `degree` others, drawn by seed, and hosts `h0-0` … at each switch.
 ///
 /// A ring lattice is randomized by repeatedly exchanging ends of two random links; components that are then separate are joined
 /// by further exchanges.
@@ -21,8 +20,7 @@ const EXCHANGES_PER_LINK: u64 = 10;
 pub struct Jellyfish {
     /// Number of switches; at least 2.
     pub switches: u32,
-    /// Number of other switches to which each switch is linked: at least 2 (1 of two switches),
-    /// less than the number of switches.
+    /// Number of other switches to which each switch is linked: at least 2 (1 of two switches), below the number of switches.
     pub degree: u32,
     /// Number of hosts at each switch.
     pub hosts_per_switch: u32,

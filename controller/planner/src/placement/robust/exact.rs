@@ -1,5 +1,4 @@
-//! Reveal's integer program: a variable for each option, for each user at each point whose loss may
-//! touch the user, and for each charge.
+//! Reveal's integer program: a variable for each option, each charge, and each user at each point whose loss may touch it.
 
 use std::collections::BTreeMap;
 

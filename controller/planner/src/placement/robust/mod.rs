@@ -1,12 +1,11 @@
 //! Reveal's objective: places the needs of users so that the loss of one point touches the fewest users, then at the least
 //! cost. Points are switches here, users are trainings and tenants.
 //!
-//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k
-//! functions and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is
-//! minimized first, unless it is given ([`RobustProblem::most_users`]), and k is [`RobustProblem::most_points`]. A
-//! [`Decision`] is the choice for one need, such as a plan of a training's gradients ([`plans`]). A small program is solved
-//! ([`solve()`]). For a large one, the relaxation is rounded, each decision to one of its options by the option's share,
-//! made feasible, and improved.
+//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k functions
+//! and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is minimized first,
+//! unless it is given ([`RobustProblem::most_users`]), and k is [`RobustProblem::most_points`]. A [`Decision`] is the choice
+//! for one need, such as a plan of a training's gradients ([`plans`]). A small program is solved ([`solve()`]). For a large
+//! one, the relaxation is rounded, each decision to one of its options by the option's share, made feasible, and improved.
 
 mod conflict;
 mod exact;

@@ -50,8 +50,7 @@ fn first(problem: &WorkerProblem) -> (Vec<HostId>, Vec<HostId>) {
     (pinned, busy)
 }
 
-/// Adds hosts until all workers fit, or no host makes more fit. Returns the hosts, and the number
-/// of workers that fit after each.
+/// Adds hosts until all workers fit, or no host helps. Returns all hosts, and the number of workers that fit after each.
 fn grow(
     problem: &WorkerProblem,
     begun: Vec<HostId>,
