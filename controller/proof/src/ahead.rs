@@ -20,7 +20,7 @@ pub struct Ahead<'a> {
     pub port: PortFrames<'a>,
     /// The epoch (step of the timeline) in force for these frames.
     pub epoch: u16,
-    /// Number of the first frame to which another epoch may apply.
+    /// Number of the first frame to which another epoch (step of the timeline) may apply.
     pub until: usize,
 }
 

@@ -1,16 +1,16 @@
 //! Chooses, among readings (which epoch and trigger state applied to each frame) that fit the
 //! captures equally well, those that agree with the counts that the switch itself reported.
 
-/// Counters under one reading of the frames, and the number of frames that it leaves waiting without a cause.
+/// Counters under one reading (choice of each frame's epoch), and the number of frames that it leaves waiting without a cause.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// Number of hits of each fault injection, followed by the number of activations of each trigger.
     pub hits: Vec<u64>,
-    /// Number of frames that no fault had to hold under this reading, but that took as long as held frames.
+    /// Number of frames that no fault had to hold under this reading of epochs, but that took as long as held frames.
     pub waits: u32,
 }
 
-/// Maximum number of rounds of choosing: the choice for one tie may change the best choice for another.
+/// Maximum number of rounds of choosing: the choice of the reading for one stretch of frames may change the best for another.
 const ROUNDS: usize = 8;
 
 /// For each tie, the index of the reading that agrees best with the switch's counts `fired`, and

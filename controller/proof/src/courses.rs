@@ -14,11 +14,11 @@ use scenario::replay::{Doubt, State};
 use super::ahead::{self, Ahead};
 use super::port::PortFrames;
 
-/// Maximum number of switch states, and of readings that lead to them, followed at once. Beyond it,
-/// the worst fits are given up, and the result says so if one of them may have been right.
+/// Maximum number of switch states, and of readings (choices of each frame's epoch) that lead to them, followed at once. Beyond
+/// it, the worst fits are given up, and the result says so if one of them may have been right.
 const MAX_COURSES: usize = 2048;
 const MAX_READINGS: usize = 8192;
-/// Maximum number of frames followed, summed over all courses; beyond it, only the best course is followed, to save time.
+/// Maximum number of frames followed over all courses (possible states of the switch); beyond it, only the best is followed.
 const MAX_FOLLOWED: u64 = 4_000_000;
 /// A reading is given up if it has over this many more misfits (unexplained frames) than the best reading.
 const MAX_MISFITS_BEHIND: u32 = 16;
@@ -35,23 +35,23 @@ fn most_behind(courses: usize) -> u32 {
 }
 /// As [`MAX_MISFITS_BEHIND`], for triggers that count each key separately: a wrong guess shows in two frames of its key.
 const MAX_KEYED_BEHIND: u32 = 2;
-/// From this number of courses on, doubts about keys' triggers are decided by the next frames instead of being followed. The
-/// lower limit applies if only the end of a trigger's time is in doubt.
+/// From this number of courses (possible switch states) on, doubts about keys' triggers are decided by the next frames, not
+/// followed. The lower limit applies if only the end of a trigger's time is in doubt.
 const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
-/// Maximum number of undecided frames kept while several courses are open; beyond it, only the best course is followed.
+/// Maximum number of undecided frames while several switch states are followed; beyond it, only the best state is followed.
 const MAX_OPEN: usize = 1 << 17;
 
 /// A reading of a port's frames: with which frame each epoch began, and how doubts about triggers were settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// For each epoch write that took effect since the readings differ, the number of the first frame under the new epoch.
+    /// For each epoch write since the readings of the frames differ, the number of the first frame under the new epoch.
     pub begins: Vec<usize>,
-    /// How this reading settles the doubts about triggers.
+    /// How this reading of the frames settles the doubts about triggers.
     pub settled: Trail,
     /// Number of hits of each fault injection, followed by the number of activations of each trigger, under this reading.
     pub hits: Vec<u64>,
-    /// Number of frames whose observed departures do not match the reading.
+    /// Number of frames whose observed departures do not match this reading of the frames' epochs and triggers.
     pub misfits: u32,
     /// Number of frames that took as long as held frames, but that no fault had to hold under this
     /// reading: the machine may be slow.
@@ -75,9 +75,9 @@ struct Settled {
 struct Course {
     writes_done: usize,
     state: State,
-    /// Best-fitting reading for each set of hit counters. The values here exclude [`Course::since`].
+    /// Best-fitting reading of the frames for each set of hit counters. The values here exclude [`Course::since`].
     readings: BTreeMap<Vec<u64>, Reading>,
-    /// What all readings of the course have had in common since [`Course::gather`] last added it to them.
+    /// What all readings that lead to this state have had in common since [`Course::gather`] last added it to them.
     since: Reading,
     /// Smallest number of misfits (unexplained frames) of any reading of the course, without `since`.
     least: u32,
@@ -87,18 +87,18 @@ struct Course {
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 
-/// All courses that a switch may have taken since the last frame at which only one was possible.
+/// All courses (sequences of states) that a switch may have taken since the last frame at which only one was possible.
 #[derive(Debug)]
 pub struct Courses {
     /// Number of the frame at which the readings began to differ, the switch's state before it, and
     /// the number of epoch writes in effect then; `None` while there is one reading.
     parted: Option<(usize, State, usize)>,
     courses: Vec<Course>,
-    /// Smallest number of misfits of a reading that was given up for lack of capacity; `None` if none was given up.
+    /// Smallest number of unexplained frames of a reading that was given up for lack of capacity; `None` if none was given up.
     given_up: Option<u32>,
-    /// Number of frames followed since the readings differ, summed over all courses.
+    /// Number of frames followed since several switch states are possible, summed over these states.
     followed: u64,
-    /// Number of frames taken since the readings differ.
+    /// Number of frames taken since several switch states are possible.
     taken: usize,
 }
 

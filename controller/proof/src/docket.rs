@@ -20,7 +20,7 @@ use super::trace::{Arrival, Passed};
 #[derive(Debug)]
 struct Tie {
     candidates: Vec<Candidate>,
-    /// Counts of the frames in the stretch under each candidate reading.
+    /// Counts of the frames in the stretch under each candidate reading of their epochs.
     tallies: Vec<Tally>,
 }
 
@@ -52,7 +52,7 @@ pub struct Docket {
     moves: VecDeque<Move>,
     ties: Vec<Tie>,
     pub tally: Tally,
-    /// Number of hits of each injection and activations of each trigger, of the frames that only one reading explains.
+    /// Hits of each injection and activations of each trigger by the frames whose epochs only one reading explains.
     counts: Vec<u64>,
     /// Announcements of changed and equal frames since the caller last took them.
     pub changes: Vec<Change>,
@@ -355,7 +355,7 @@ impl Docket {
         self.open = open;
     }
 
-    /// Expected departures of frames that may still leave the switch, as far as they equal departures of an odd frame.
+    /// Expected departures of frames that may still leave the switch, as far as they equal departures of an undecided one.
     fn alike<'o>(&self, open: impl Iterator<Item = &'o Odd>) -> Shares {
         let odd = self.odd.iter().flat_map(|odd| &odd.frame.judged);
         let wanted: HashSet<Identity> = odd.map(|judged| judged.leaves_as).collect();
@@ -469,7 +469,7 @@ impl Docket {
         }
     }
 
-    /// Departure times of the copies of each odd frame, by egress port, if `reading` is the right reading of each frame.
+    /// Departure times of the copies of each undecided frame, by egress port, if `reading` is the right reading of each frame.
     fn dealt(
         &self,
         passed: &Passed,

@@ -46,7 +46,7 @@ pub struct Downtime<'a> {
     left: VecDeque<(u64, Identity)>,
     /// All departures before this time are counted and forgotten.
     counted_ns: u64,
-    /// All arrivals more than a horizon before this time are forgotten.
+    /// All arrivals more than the longest stay of a frame in the switch (`horizon_ns`) before this time are forgotten.
     swept_ns: u64,
     outages: Vec<OutageCount>,
 }

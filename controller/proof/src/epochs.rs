@@ -24,15 +24,15 @@ pub const BACKLOG_NS: u64 = 1_000_000_000;
 pub const AFTER_LEAVING_NS: u64 = 100_000_000;
 /// Maximum number of recent arrivals searched for a frame that has left the switch.
 const MOST_LOOKED_AT: usize = 256;
-/// Maximum number of equally good readings that are compared by their equal frames and by the order of departures.
+/// Maximum number of equally good readings (choices of epochs) compared by equal frames and by the order of departures.
 const MAX_COMPARED: usize = 64;
-/// Maximum number of frames after the open ones that the model replays to compare readings.
+/// Maximum number of frames after the undecided ones that the model replays to compare readings of these.
 const MAX_LATER: usize = 4096;
 
-/// The fate of a frame that the model expects under one reading.
+/// The fate of a frame that the model expects under one reading of the frames' epochs.
 #[derive(Debug)]
 pub struct Judged {
-    /// The frame's passage through the model.
+    /// The frame's passage through the model: the faults that looked at it and hit it.
     pub passage: Passage,
     /// The epoch (step of the timeline) in force for the frame.
     pub epoch: u16,
@@ -45,7 +45,7 @@ pub struct Judged {
 pub struct Decided {
     /// The captured arrival of the frame.
     pub arrival: Arrival,
-    /// Expected fate of the frame: one, or one for each reading if several readings fit equally well.
+    /// Expected fate of the frame: one, or one for each reading of the frames' epochs if several fit equally well.
     pub judged: Vec<Judged>,
 }
 
@@ -67,9 +67,9 @@ pub enum Replayed {
 pub struct Stretch {
     /// The frames in order of arrival.
     pub frames: Vec<Decided>,
-    /// The equally good readings, with their counters; empty if one reading is best.
+    /// The equally good readings of the frames' epochs, with their counters; empty if one reading is best.
     pub readings: Vec<Reading>,
-    /// Too many frames or readings were open to follow all readings.
+    /// Too many frames or choices of epochs were open to follow all of them.
     pub is_crowded: bool,
 }
 

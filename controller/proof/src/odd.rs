@@ -53,7 +53,7 @@ pub struct Odd {
     pub frame: Decided,
     /// For each reading of its tie: pairs of an injection and the frame's number there, from 1.
     pub ordinals: Vec<Vec<(usize, u64)>>,
-    /// Index, among the switch's ties, of the tie to which the frame belongs; `None` if one reading explains the frame.
+    /// Index of the stretch of frames with equally good readings to which the frame belongs; `None` if one reading explains it.
     pub tie: Option<usize>,
 }
 

@@ -25,7 +25,7 @@ pub struct PortFrames<'a> {
     pub known: usize,
     /// Writes of epochs to the switch, in order of time.
     pub writes: &'a [EpochWrite],
-    /// Boundaries of the epoch writes that are not in effect for all frames still to be replayed.
+    /// For each epoch write not in effect for all further frames: the frames to which it may or may not apply.
     pub boundaries: &'a VecDeque<Boundary>,
 }
 

@@ -30,7 +30,7 @@ pub struct Left<'a> {
     /// Departure times of the frame's copies, by egress port, in nanoseconds since 1970.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
-    /// The frame arrived while an epoch was being written.
+    /// Whether the frame arrived while an epoch was being written, so that the old or the new epoch may have applied.
     pub is_at_boundary: bool,
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::candidates::Candidates;
 use super::problem::{ChargeId, ChoiceId, Problem, ResourceId, SwitchId};
 
-/// Index of a block in [`Blocks::blocks`].
+/// Index of a block of faults in [`Blocks::blocks`].
 pub(super) type BlockId = usize;
 
 /// For each constraint of a problem, whether it is active. The search for a conflict deactivates them one by one.
@@ -35,7 +35,7 @@ impl Held {
     }
 }
 
-/// An option of a block: the set of switches at which the block may be placed.
+/// An option of a block of faults: the set of switches at which the block may be placed.
 #[derive(Debug, Clone)]
 pub(super) struct BlockOption {
     pub switches: Vec<SwitchId>,
@@ -52,14 +52,14 @@ pub(super) struct Block {
     pub partners: Vec<(BlockId, usize)>,
 }
 
-/// Which options of two blocks are compatible.
+/// Which options of two blocks of faults are compatible.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
-    /// Index of that block of the pair that has the lower index.
+    /// Index of that block of faults of the pair that has the lower index.
     pub first: BlockId,
-    /// Number of options of the pair's second block.
+    /// Number of options of the pair's second block of faults.
     pub width: usize,
-    /// Whether two options are compatible: by option of the pair's first block, then of its second.
+    /// Whether two options are compatible: by option of the pair's first block of faults, then of its second.
     pub allowed: Vec<bool>,
 }
 
@@ -73,12 +73,12 @@ pub(super) struct Blocks<'p> {
     pub limits: Vec<u64>,
     /// Amount that is free before faults are placed, against which utilization is measured, by switch and resource.
     pub free: Vec<u64>,
-    /// Whether some block lacks options that might be better than those it has.
+    /// Whether some block of faults lacks options that might be better than those it has.
     pub cut: bool,
 }
 
 impl<'p> Blocks<'p> {
-    /// Blocks of a problem whose constraints `held` are active. A block may have no option.
+    /// Blocks of faults of a problem whose constraints `held` are active. A block may have no option.
     pub fn new(problem: &'p Problem, candidates: &[Candidates], held: &Held) -> Blocks<'p> {
         let members = members(problem, held);
         let of_choice: BTreeMap<ChoiceId, BlockId> = members
@@ -139,9 +139,9 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// A looser problem for lower bounds: a block that lacks options may also take any single
-    /// switch of its shortest path, which costs less than any missing option, and no pairs are
-    /// incompatible. A lower bound of its cost is one for the whole problem.
+    /// A looser problem for lower bounds: a block of faults that lacks options may also take any
+    /// single switch of its shortest path, which costs less than any missing option, and no pairs
+    /// are incompatible. A lower bound of its cost is one for the whole problem.
     pub fn relaxed(&self, candidates: &[Candidates]) -> Blocks<'p> {
         let mut relaxed = self.clone();
         relaxed.pairs.clear();
@@ -164,7 +164,7 @@ impl<'p> Blocks<'p> {
         relaxed
     }
 
-    /// Total number of options of all blocks.
+    /// Total number of options of all blocks of faults.
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|block| block.options.len()).sum()
     }
@@ -278,7 +278,7 @@ impl Rule {
     }
 }
 
-/// Rules between choices of two blocks, and for each rule whether its first choice belongs to the second block.
+/// Rules between choices of two blocks of faults, and for each rule whether its first choice belongs to the second block.
 struct Rules(Vec<(bool, Rule)>);
 
 impl Rules {

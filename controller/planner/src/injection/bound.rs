@@ -20,9 +20,9 @@ const SLACK: f64 = 1e-9;
 /// Costs of each block's options, with the best found weights of resources as prices.
 #[derive(Debug, Clone)]
 pub(super) struct Prices {
-    /// Cost of each option, by block and option.
+    /// Cost of each option, by block of faults and option.
     pub of: Vec<Vec<f64>>,
-    /// For each block, the cost of its cheapest option.
+    /// For each block of faults, the cost of its cheapest option.
     pub least: Vec<f64>,
     /// Sum of `least`, a lower bound of the worst utilization of any placement.
     pub bound: f64,
@@ -40,7 +40,7 @@ pub(super) enum LoadMeasure {
 }
 
 impl Prices {
-    /// Finds the weights of resources that give the best bound, as prices. Every block must have an option.
+    /// Finds the weights of resources that give the best bound, as prices. Every block of faults must have an option.
     pub fn find(blocks: &Blocks<'_>, measure: LoadMeasure) -> Prices {
         let parts = parts(blocks);
         let rows = rows(blocks, measure);
@@ -85,7 +85,7 @@ impl Prices {
     }
 
     /// Computes the costs of all options, and adds the load of each block's cheapest option. `at_switch` caches a block's cost
-    /// at each switch, since spread blocks have many options with the same switches.
+    /// at each switch, since spread blocks of faults have many options with the same switches.
     fn price(
         &mut self,
         blocks: &Blocks<'_>,
@@ -131,7 +131,7 @@ impl Prices {
     }
 }
 
-/// For each block, the resources that it takes at each of its switches, with its part of each shared charge.
+/// For each block of faults, the resources that it takes at each of its switches, with its part of each shared charge.
 fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     let problem = blocks.problem;
     let mut sharing = vec![0_u32; problem.charges.len()];

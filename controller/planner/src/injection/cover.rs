@@ -13,7 +13,7 @@ use super::problem::{ResourceId, SwitchId};
 
 /// Number of rounds in which the weights of switches are updated.
 const ROUNDS: usize = 400;
-/// Maximum number of blocks in a group whose cover is computed; the shared charges of larger groups are left out.
+/// Maximum number of blocks of faults in a group whose cover is computed; the shared charges of larger groups are left out.
 const MOST: usize = 12;
 /// Upper bound of the rounding errors in sums.
 const SLACK: f64 = 1e-9;
@@ -74,9 +74,9 @@ fn weigh(logs: &[f64], free: &[f64], prices: &mut [f64]) {
     }
 }
 
-/// Blocks that share a charge: a part that a switch holds once for all of them.
+/// Blocks of faults that share a charge: a part that a switch holds once for all of them.
 struct Group {
-    /// Amount of the resource that the charge takes at each switch where one of the blocks is placed.
+    /// Amount of the resource that the charge takes at each switch where one of the blocks of faults is placed.
     cost: f64,
     /// Index of the shared charge in the problem.
     charge: usize,
@@ -96,7 +96,7 @@ impl Group {
             .collect()
     }
 
-    /// A group of blocks; `None` if the blocks share no charge that takes this resource.
+    /// A group of blocks of faults; `None` if the blocks share no charge that takes this resource.
     fn new(blocks: &Blocks<'_>, members: &[BlockId], resource: ResourceId) -> Option<Group> {
         let problem = blocks.problem;
         let takes = |charge: &usize| {
@@ -141,7 +141,7 @@ impl Group {
         })
     }
 
-    /// Cost of the cheapest switches such that each block of the group can be at one; adds the amounts to `taken`.
+    /// Cost of the cheapest switches such that each block of faults of the group can be at one; adds the amounts to `taken`.
     fn cover(&self, prices: &[f64], taken: &mut [f64]) -> f64 {
         let all = (1 << self.by_block.len()) - 1;
         // By set of covered blocks: least cost, previous set, and the switch that was added.
@@ -175,7 +175,7 @@ impl Group {
     }
 }
 
-/// For each block, the amount that it takes by charges that no group counts; shared charges are split evenly.
+/// For each block of faults, the amount that it takes by charges that no group counts; shared charges are split evenly.
 fn own(blocks: &Blocks<'_>, groups: &[Group], resource: ResourceId) -> Vec<f64> {
     let problem = blocks.problem;
     let mut is_counted = vec![false; problem.charges.len()];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::blocks::{BlockId, Blocks, Pair};
 use super::loads::SwitchLoads;
 
-/// Remaining options of all blocks, with a log of removals for backtracking.
+/// Remaining options of all blocks of faults, with a log of removals for backtracking.
 #[derive(Debug, Clone)]
 pub(super) struct Domains {
     alive: Vec<Vec<bool>>,
@@ -14,7 +14,7 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// Domains in which every block has all its options.
+    /// Domains in which every block of faults has all its options.
     pub fn new(blocks: &Blocks<'_>) -> Domains {
         let options = blocks.blocks.iter().map(|block| block.options.len());
         Domains {
@@ -94,7 +94,7 @@ impl Domains {
         true
     }
 
-    /// A copy of `all` in which blocks have only their remaining options.
+    /// A copy of `all` in which blocks of faults have only their remaining options.
     pub fn remaining<'p>(&self, all: &Blocks<'p>) -> Blocks<'p> {
         let left = |block: BlockId| self.options(block);
         let mut blocks = all.blocks.clone();

@@ -33,21 +33,21 @@ pub(super) struct SwitchLoads<'b, 'p> {
     blocks: &'b Blocks<'p>,
     /// Amount that faults take, by switch and resource.
     taken: Vec<u64>,
-    /// Number of placed blocks that need a charge, by charge and switch.
+    /// Number of placed blocks of faults that need a charge, by charge and switch.
     needed: Vec<u32>,
-    /// Number of blocks placed at each switch.
+    /// Number of blocks of faults placed at each switch.
     standing: Vec<u32>,
     worst: Vec<Worst>,
     /// Worst utilizations over all switches: of binding resources, and of others; `None`: not computed since a change.
     of_all: Cell<Option<(Utilisation, Utilisation)>>,
     hops: u64,
     touched: usize,
-    /// Number of times that a block was placed, as a measure of the work of a search.
+    /// Number of times that a block of faults was placed, as a measure of the work of a search.
     puts: u64,
 }
 
 impl<'b, 'p> SwitchLoads<'b, 'p> {
-    /// Loads of a placement without blocks.
+    /// Loads of a placement without blocks of faults.
     pub fn new(blocks: &'b Blocks<'p>) -> SwitchLoads<'b, 'p> {
         let problem = blocks.problem;
         let switches = problem.switches.len();
@@ -64,7 +64,7 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         }
     }
 
-    /// Adds the load of a block that one of its options places.
+    /// Adds the load of a block of faults that one of its options places.
     pub fn put(&mut self, block: BlockId, option: usize) {
         let blocks = self.blocks;
         let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
@@ -92,7 +92,7 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         self.puts += 1;
     }
 
-    /// Removes the load that [`SwitchLoads::put`] added for the block and option.
+    /// Removes the load that [`SwitchLoads::put`] added for the block of faults and option.
     pub fn lift(&mut self, block: BlockId, option: usize) {
         let blocks = self.blocks;
         let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
@@ -198,12 +198,12 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         )
     }
 
-    /// Number of times that a block was placed so far.
+    /// Number of times that a block of faults was placed so far.
     pub fn puts(&self) -> u64 {
         self.puts
     }
 
-    /// Number of blocks that are placed at a switch.
+    /// Number of blocks of faults that are placed at a switch.
     pub fn standing(&self, switch: SwitchId) -> u32 {
         self.standing[switch]
     }

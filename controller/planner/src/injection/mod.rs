@@ -204,7 +204,7 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     each.fold(together.max(alone(blocks)), Utilisation::max)
 }
 
-/// Greatest utilization that a single block must cause, each block placed where it causes the least.
+/// Greatest utilization that a single block of faults must cause, each block placed where it causes the least.
 fn alone(blocks: &Blocks<'_>) -> Utilisation {
     let mut loads = SwitchLoads::new(blocks);
     let mut worst = Utilisation::NONE;

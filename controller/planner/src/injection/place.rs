@@ -14,14 +14,14 @@ use super::groups::groups;
 use super::loads::SwitchLoads;
 use super::placing::{Ceiling, Fullness, Placing};
 
-/// Maximum number of repairs of a placement, as a multiple of the number of blocks.
+/// Maximum number of repairs of a placement, as a multiple of the number of blocks of faults.
 const REPAIRS: usize = 10;
-/// Number of blocks that the limit of repairs assumes at least.
+/// Number of blocks of faults that the limit of repairs assumes at least.
 const FEW: usize = 40;
 
 impl<'b, 'p> Placing<'b, 'p> {
-    /// Places all blocks, the most constrained first, then relieves overloaded switches. If that fails, places all blocks again
-    /// within limits, and moves blocks that are in the way. `None` if that fails, too.
+    /// Places all blocks of faults, the most constrained first, then relieves overloaded switches. If that fails, places all
+    /// blocks again within limits, and moves blocks that are in the way. `None` if that fails, too.
     pub fn place(
         blocks: &'b Blocks<'p>,
         domains: &'b Domains,
@@ -57,7 +57,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         placing.fill(&groups, Ceiling::Limits).then_some(placing)
     }
 
-    /// Places all groups of blocks; returns whether it succeeded within the limit of repairs.
+    /// Places all groups of blocks of faults; returns whether it succeeded within the limit of repairs.
     fn fill(&mut self, groups: &[Vec<BlockId>], ceiling: Ceiling) -> bool {
         let mut open: VecDeque<Vec<BlockId>> = groups.iter().cloned().collect();
         let mut steps = REPAIRS * self.blocks.blocks.len().max(FEW);
@@ -112,7 +112,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         out.into_values().collect()
     }
 
-    /// Partner blocks whose current options are incompatible with an option of a block.
+    /// Partner blocks of faults whose current options are incompatible with an option of a block.
     fn clashing(&self, block: BlockId, option: usize) -> Vec<BlockId> {
         let partners = self.blocks.blocks[block].partners.iter();
         let clashing = partners.filter(|(partner, pair)| {

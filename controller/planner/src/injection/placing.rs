@@ -14,7 +14,7 @@ use super::domains::Domains;
 use super::loads::SwitchLoads;
 use super::problem::SwitchId;
 
-/// Score of switches for a group: cost per block that can be placed there, then hops.
+/// Score of switches for a group: cost per block of faults that can be placed there, then hops.
 type Score = (f64, u64);
 
 /// Measure of how full a switch is, which the local search reduces.
@@ -28,7 +28,7 @@ pub(super) enum Fullness {
     Slowing,
 }
 
-/// How full a switch may become when a group of blocks is placed there.
+/// How full a switch may become when a group of blocks of faults is placed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ceiling {
     /// Up to the limits of the switch's resources.
@@ -47,19 +47,19 @@ pub(super) struct Placing<'b, 'p> {
     pub(super) domains: &'b Domains,
     pub(super) loads: SwitchLoads<'b, 'p>,
     pub(super) chosen: Vec<Option<usize>>,
-    /// Blocks placed at each switch, in no particular order.
+    /// Blocks of faults placed at each switch, in no particular order.
     pub(super) there: Vec<Vec<BlockId>>,
-    /// Log of moves: each moved block, and its previous option; `None` if the block was not placed.
+    /// Log of moves: each moved block of faults, and its previous option; `None` if the block was not placed.
     pub(super) moves: Vec<(BlockId, Option<usize>)>,
-    /// For each block, the index of its group.
+    /// For each block of faults, the index of its group.
     pub(super) group: Vec<usize>,
-    /// For each option of each block, the number of times that it was given up.
+    /// For each option of each block of faults, the number of times that it was given up.
     pub(super) evicted: Vec<Vec<u32>>,
     pub(super) random: ChaCha12Rng,
 }
 
 impl Placing<'_, '_> {
-    /// Index of the chosen option of each placed block, in the order of blocks.
+    /// Index of the chosen option of each placed block of faults, in the order of blocks.
     pub fn chosen(&self) -> Vec<usize> {
         self.chosen.iter().flatten().copied().collect()
     }
@@ -87,7 +87,7 @@ impl Placing<'_, '_> {
         Some(option)
     }
 
-    /// Places a block temporarily, without an entry in the log of moves.
+    /// Places a block of faults temporarily, without an entry in the log of moves.
     pub(super) fn try_out(&mut self, block: BlockId, option: usize) {
         self.loads.put(block, option);
         self.chosen[block] = Some(option);
@@ -142,7 +142,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Places the open blocks of a group, but not at the switch `but`. Returns the blocks that could not be placed.
+    /// Places the open blocks of faults of a group, but not at the switch `but`. Returns the blocks that could not be placed.
     pub(super) fn settle(
         &mut self,
         mut open: Vec<BlockId>,
@@ -231,7 +231,7 @@ impl Placing<'_, '_> {
         is_over || self.level(switch, measure) >= worst
     }
 
-    /// Blocks placed at a switch, by group.
+    /// Blocks of faults placed at a switch, by group.
     pub(super) fn groups_at(&self, switch: SwitchId) -> Vec<Vec<BlockId>> {
         let mut groups: BTreeMap<usize, Vec<BlockId>> = BTreeMap::new();
         for &block in &self.there[switch] {

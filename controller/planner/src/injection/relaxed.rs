@@ -19,7 +19,7 @@ const MOST: usize = 12_000;
 /// Constraint of the placement problem that a row of the linear program expresses.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// Each path of the block crosses one of its switches, or a shared charge is present where the block is.
+    /// Each path of the block of faults crosses one of its switches, or a shared charge is present where the block is.
     Block(BlockId),
     /// Limit of a switch's resource, by its index in [`Blocks::limits`].
     Limit(usize),
@@ -41,7 +41,7 @@ pub(super) fn refute(blocks: &Blocks<'_>, candidates: &[Candidates]) -> Option<R
 struct Program<'b, 'p> {
     blocks: &'b Blocks<'p>,
     model: Model,
-    /// For each block, the variables for its share at each switch.
+    /// For each block of faults, the variables for its share at each switch.
     at: Vec<BTreeMap<SwitchId, Var>>,
     /// For each row of the linear program, the constraint that it expresses.
     rules: Vec<Rule>,

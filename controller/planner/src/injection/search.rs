@@ -20,7 +20,7 @@ pub(super) enum Wanted {
 /// Result of a search for a placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Option of each block; `None` if no wanted placement was found.
+    /// Option of each block of faults; `None` if no wanted placement was found.
     pub chosen: Option<Vec<usize>>,
     /// Whether the search was complete: then there is no better placement, or none at all.
     pub complete: bool,
@@ -135,7 +135,7 @@ impl Search<'_, '_> {
         self.limit += limits.of[block][option] - limits.least[block];
     }
 
-    /// The undecided block to branch on: the one with the fewest options left, or the first one if the order matters.
+    /// The undecided block of faults to branch on: the one with the fewest options left, or the first one if the order matters.
     fn next(&self) -> Option<BlockId> {
         let mut open = self.open();
         match self.wanted {
@@ -178,7 +178,7 @@ impl Search<'_, '_> {
         cost
     }
 
-    /// Lower bounds for the undecided blocks: the number of further switches that they touch, and their hops.
+    /// Lower bounds for the undecided blocks of faults: the number of further switches that they touch, and their hops.
     fn still(&self) -> (usize, u64) {
         let mut counted = vec![false; self.blocks.problem.switches.len()];
         let (mut touched, mut hops) = (0, 0);

@@ -39,7 +39,7 @@ pub(super) struct WorkerGroup {
     pub workers: Vec<usize>,
     /// Cost of a byte from a worker of the group to the server.
     pub direct: u64,
-    /// Cost of a byte from a worker of the group to each site.
+    /// Cost of a byte from a worker of the group to each switch.
     pub to: Vec<u64>,
 }
 
@@ -116,7 +116,7 @@ impl<'n> GoatProblem<'n> {
         Ok(instance)
     }
 
-    /// Removes sites that save nothing even as the only open switch; beside other open switches they save even less.
+    /// Removes switches that save nothing even as the only open switch; beside other open switches they save even less.
     fn keep_what_pays(&mut self) {
         let pays = |site: usize| {
             let saved = self.groups.iter().map(|group| {
@@ -142,19 +142,19 @@ impl<'n> GoatProblem<'n> {
         0..self.bytes.len()
     }
 
-    /// For each site, whether its memory can hold a sum of `bytes` bytes.
+    /// For each switch, whether its memory can hold a sum of `bytes` bytes.
     pub fn fits(&self, bytes: u64) -> Vec<bool> {
         self.sites.iter().map(|site| bytes <= site.memory).collect()
     }
 
-    /// Site that sums a group's gradient: the nearest open one; `None` for the server, if no open site is nearer than it.
+    /// Switch that sums a group's gradient: the nearest open one; `None` for the server, if no open switch is nearer than it.
     fn nearest(&self, group: &WorkerGroup, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;
         (group.to[nearest] < group.direct).then_some(nearest)
     }
 
-    /// The plan in which `open` says which sites sum each sub-model: by sub-model, then site.
+    /// The plan in which `open` says which switches sum each sub-model: by sub-model, then switch.
     pub fn plan(&self, open: &[Vec<bool>]) -> Plan {
         let path = |from, to| self.routing.path(from, to).unwrap_or_default();
         let sum = self.bytes.iter().sum::<u64>() as f64;

@@ -7,14 +7,14 @@ use crate::solve::{Cmp, Model, Sense, Var};
 pub(super) struct Class {
     /// Total bytes of the sub-models of the class.
     pub bytes: u64,
-    /// For each site, whether its memory can hold one sub-model of the class.
+    /// For each switch, whether its memory can hold one sub-model of the class.
     pub fits: Vec<bool>,
 }
 
 pub(super) struct Program {
     /// The linear program; it counts bytes as shares of the gradient.
     pub model: Model,
-    /// For each class of sub-models and each site, the variable for the share to which the site is open.
+    /// For each class of sub-models and each switch, the variable for the share to which the switch is open.
     pub open: Vec<Vec<Var>>,
     /// Cost if the server sums everything; the program's objective is the saving from it.
     constant: f64,

@@ -5,15 +5,15 @@ use super::instance::GoatProblem;
 /// Maximum number of moves in one search.
 const MOVES: usize = 10_000;
 
-/// The switches (sites) that sum each sub-model; within all memories after [`repaired`].
+/// The switches that sum each sub-model; within all memories after [`repaired`].
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OpenSites {
-    /// Whether a site sums a sub-model: by sub-model, then site.
+    /// Whether a switch sums a sub-model: by sub-model, then switch.
     pub open: Vec<Vec<bool>>,
 }
 
 impl OpenSites {
-    /// Placement in which no site is open, so that the server sums everything.
+    /// Placement in which no switch is open, so that the server sums everything.
     pub fn closed(instance: &GoatProblem) -> OpenSites {
         OpenSites {
             open: vec![vec![false; instance.sites.len()]; instance.bytes.len()],
@@ -30,12 +30,12 @@ impl OpenSites {
         costs.sum()
     }
 
-    /// Whether no site holds more bytes of sums than its memory.
+    /// Whether no switch holds more bytes of sums than its memory.
     pub fn is_within(&self, instance: &GoatProblem) -> bool {
         self.room(instance).iter().all(|room| *room >= 0)
     }
 
-    /// Free bytes in each site's memory; negative if it is exceeded.
+    /// Free bytes in each switch's memory; negative if it is exceeded.
     fn room(&self, instance: &GoatProblem) -> Vec<i128> {
         let sites = instance.sites.iter().enumerate();
         let room = sites.map(|(site, of)| {
@@ -86,7 +86,7 @@ impl Reach {
         workers + sites.map(|(site, _)| site.up).sum::<u64>()
     }
 
-    /// Change of the cost of a byte if the site `close` is closed and the site `open` opened; `None`: none is.
+    /// Change of the cost of a byte if the switch `close` is closed and the switch `open` is opened; `None`: none is.
     fn change(&self, instance: &GoatProblem, close: Option<usize>, open: Option<usize>) -> i64 {
         let up = |site: Option<usize>| site.map_or(0, |site| instance.sites[site].up as i64);
         let mut change = up(open) - up(close);
@@ -103,7 +103,7 @@ impl Reach {
     }
 }
 
-/// Closes sub-models at sites whose memory is exceeded, first those that save the least per byte.
+/// Closes sub-models at switches whose memory is exceeded, first those that save the least per byte.
 pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenSites {
     let mut placement = OpenSites::closed(instance);
     for (open, picked) in placement.open.iter_mut().zip(picked) {
@@ -130,15 +130,15 @@ pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenS
     placement
 }
 
-/// A change of the sites that sum one sub-model.
+/// A change of the switches that sum one sub-model.
 #[derive(Debug, Clone, Copy)]
 struct Move {
     g: usize,
     close: Option<usize>,
     open: Option<usize>,
-    /// Another sub-model to close at the site that is opened, to free its memory.
+    /// Another sub-model to close at the switch that is opened, to free its memory.
     evict: Option<usize>,
-    /// Site at which to open the evicted sub-model instead.
+    /// Switch at which to open the evicted sub-model instead.
     reopen: Option<usize>,
 }
 

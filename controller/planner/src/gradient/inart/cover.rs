@@ -27,11 +27,11 @@ struct Room<'w, 'n> {
     ways: &'w Ways<'n>,
     /// For each group, its workers' ranks.
     workers: Vec<Vec<usize>>,
-    /// For each site (switch that can sum), the group of workers that is attached to it, if any.
+    /// For each switch that can sum, the group of workers that is attached to it, if any.
     on_it: Vec<Option<usize>>,
-    /// For each site, the rate in bit/s that it can still sum.
+    /// For each switch, the rate in bit/s that it can still sum.
     sums_bps: Vec<f64>,
-    /// For each site, the spare rate in bit/s of links from other switches to it.
+    /// For each switch, the spare rate in bit/s of links from other switches to it.
     brings_bps: Vec<f64>,
 }
 
@@ -61,7 +61,7 @@ impl<'w, 'n> Room<'w, 'n> {
         }
     }
 
-    /// For each worker, the site that sums its stream for a server, if each stream has this rate; `None` for the server.
+    /// For each worker, the switch that sums its stream for a server, if each stream has this rate; `None` for the server.
     fn places(&mut self, server: usize, rate_bps: f64, switches: usize) -> Vec<Option<usize>> {
         let mut places = vec![None; self.ways.group.len()];
         let mut open = self.workers.clone();
@@ -92,7 +92,7 @@ impl<'w, 'n> Room<'w, 'n> {
         places
     }
 
-    /// The site that can sum the most workers' streams, and how many workers of its own group and of others it would sum.
+    /// The switch that can sum the most workers' streams, and how many workers of its own group and of others it would sum.
     fn best(
         &self,
         server: usize,

@@ -51,7 +51,7 @@ struct Program {
     slowness: Var,
     /// By server, group, target and path: variable for the number of workers whose streams take that path.
     counts: Vec<Vec<Vec<Vec<Var>>>>,
-    /// By server, site and path: variable for whether the site's sum takes that path.
+    /// By server, switch and path: variable for whether the switch's sum takes that path.
     ups: Vec<Vec<Vec<Var>>>,
 }
 

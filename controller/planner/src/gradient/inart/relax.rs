@@ -14,7 +14,7 @@ use crate::solve::{Cmp, Model, Sense, Var, lp};
 const MOST: usize = 3_000;
 
 pub(super) struct Relaxed {
-    /// By server and group: the share of its workers' gradients that each site sums; the last element is the server's.
+    /// By server and group: the share of its workers' gradients that each switch sums; the last element is the server's.
     pub shares: Vec<Vec<Vec<f64>>>,
     /// Upper bound of the rate of all workers, in bit/s.
     pub bound: f64,

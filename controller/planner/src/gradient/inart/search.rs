@@ -37,7 +37,7 @@ pub(super) struct Search<'w> {
     ways: &'w Ways<'w>,
     /// By server and worker: target (node that sums) and path of the worker's stream, as indices.
     at: Vec<Vec<(usize, usize)>>,
-    /// By server and site: number of workers that the site sums, and index of the path of its sum.
+    /// By server and switch: number of workers that the switch sums, and index of the path of its sum.
     sums: Vec<Vec<(u32, usize)>>,
     /// By resource, then server: number of streams on the resource.
     streams: Vec<u32>,

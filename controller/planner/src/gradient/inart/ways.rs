@@ -51,7 +51,7 @@ pub(super) struct Ways<'n> {
     pub first: Vec<Option<(Arc, u32)>>,
     /// Targets of streams by server and group; the last target is the server.
     pub targets: Vec<Vec<Vec<Target>>>,
-    /// By server and site: paths of the site's sum to the server; empty if none leads there.
+    /// By server and switch: paths of the switch's sum to the server; empty if none leads there.
     pub ups: Vec<Vec<Vec<Way>>>,
 }
 
@@ -174,7 +174,7 @@ impl<'n> Ways<'n> {
         Some(place)
     }
 
-    /// Rates in bit/s that each site can still sum, and that each server can still receive.
+    /// Rates in bit/s that each switch can still sum, and that each server can still receive.
     pub fn sums_and_ingress(&self) -> (Vec<f64>, Vec<f64>) {
         let of = |resource: Resource| {
             crate::gradient::spare_bps(self.network, self.job, resource).unwrap_or(f64::INFINITY)

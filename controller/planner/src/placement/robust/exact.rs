@@ -27,8 +27,8 @@ pub(super) fn variables(problem: &RobustProblem) -> usize {
     options.sum::<usize>() + pairs(problem).len() + problem.charges.len() + 1
 }
 
-/// Minimizes the users that the loss of the worst point touches, then the cost, as far as the limit
-/// of nodes allows. `start` has a known option for each decision.
+/// Minimizes the users (trainings) that the loss of the worst point (switch) touches, then the
+/// cost, as far as the limit of nodes allows. `start` has a known option for each decision.
 pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
     let mut program = Program::new(problem);
     let limits = Limits {
@@ -85,7 +85,7 @@ pub(super) fn relaxed(problem: &RobustProblem) -> Option<Vec<Vec<f64>>> {
     Some(program.options.iter().map(of_decision).collect())
 }
 
-/// Lower bound of the number of users that the loss of the worst point touches.
+/// Lower bound of the number of users (trainings) that the loss of the worst point (switch) touches.
 pub(super) fn bound(problem: &RobustProblem) -> usize {
     if variables(problem) > RELAXED {
         return 0;
@@ -94,7 +94,7 @@ pub(super) fn bound(problem: &RobustProblem) -> usize {
     answer.map_or(0, |answer| (answer.bound - 1e-6).ceil().max(0.0) as usize)
 }
 
-/// Pairs of a user and a point whose loss touches the user under some option.
+/// Pairs of a user (training) and a point (switch) whose loss touches the user under some option.
 fn pairs(problem: &RobustProblem) -> BTreeMap<(UserId, PointId), ()> {
     let mut pairs = BTreeMap::new();
     for decision in &problem.decisions {
@@ -203,7 +203,7 @@ impl Program {
         }
     }
 
-    /// Changes the program's objective to the cost, with at most `worst` users at any point.
+    /// Changes the program's objective to the cost, with at most `worst` users (trainings) at any point (switch).
     fn lessen_cost(&mut self, problem: &RobustProblem, worst: usize) {
         self.model.bound(self.worst, 0.0, worst as f64);
         self.model.set_objective(self.worst, 0.0);

@@ -31,7 +31,7 @@ const MOST: usize = 4_000;
 pub struct ChosenOptions {
     /// For each decision, the index of its chosen option.
     pub chosen: Vec<usize>,
-    /// Number of users that the loss of the worst point touches.
+    /// Number of users (trainings) that the loss of the worst point (switch) touches.
     pub worst: usize,
     /// Total cost of all chosen options.
     pub cost: f64,
@@ -111,7 +111,7 @@ fn placed(
 }
 
 impl ChosenOptions {
-    /// For each point, the users that its loss touches.
+    /// For each point (switch), the users (trainings) that its loss touches.
     #[must_use]
     pub fn touched(&self, problem: &RobustProblem) -> Vec<Vec<UserId>> {
         State::with_chosen(problem, &self.chosen).touched()

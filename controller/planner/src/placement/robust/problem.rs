@@ -28,13 +28,13 @@ pub struct RobustProblem {
     pub charges: Vec<OptionCharge>,
     /// Pairs of incompatible options, each as a decision and the index of its option.
     pub excluded: Vec<[(DecisionId, usize); 2]>,
-    /// Maximum number of points on which each user may depend (Reveal's k); `None`: no maximum.
+    /// Maximum number of points (switches) on which each user (training) may depend (Reveal's k); `None`: no maximum.
     pub most_points: Option<usize>,
-    /// Maximum number of users that depend on each point (Reveal's p); `None`: to be minimized.
+    /// Maximum number of users (trainings) that depend on each point, a switch (Reveal's p); `None`: to be minimized.
     pub most_users: Option<usize>,
 }
 
-/// A decision for some users: exactly one of its options is taken.
+/// A decision for some users (trainings): exactly one of its options is taken.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decision {
     /// Name of the decision in messages.
@@ -48,7 +48,7 @@ pub struct Decision {
 /// An option of a decision.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DecisionOption {
-    /// Points (switches) whose loss touches the decision's users if this option is chosen.
+    /// Points (switches) whose loss touches the decision's users (trainings) if this option is chosen.
     pub points: Vec<PointId>,
     /// Amounts of resources that the option takes, by limit.
     pub takes: Vec<(LimitId, f64)>,

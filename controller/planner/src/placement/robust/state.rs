@@ -15,9 +15,9 @@ pub(super) struct State<'p> {
     loads: Vec<f64>,
     /// For each charge, the number of chosen options that need it.
     holders: Vec<usize>,
-    /// For each point and user, the number of decisions for which the loss of the point touches the user.
+    /// For each point (switch) and user (training), the number of decisions for which the loss of the point touches the user.
     touches: Vec<BTreeMap<UserId, usize>>,
-    /// For each user, the number of points on which the user depends.
+    /// For each user (training), the number of points (switches) on which the user depends.
     points: Vec<usize>,
     /// For each decision and its option: the incompatible options of other decisions.
     excluded: Vec<BTreeMap<usize, Vec<(DecisionId, usize)>>>,
@@ -135,7 +135,7 @@ impl<'p> State<'p> {
         excluded.all(|(other, option)| self.chosen[*other] != Some(*option))
     }
 
-    /// Number of users that the loss of the worst point touches, by the choices so far.
+    /// Number of users (trainings) that the loss of the worst point (switch) touches, by the choices so far.
     pub fn worst(&self) -> usize {
         self.touches.iter().map(BTreeMap::len).max().unwrap_or(0)
     }
@@ -157,7 +157,7 @@ impl<'p> State<'p> {
         (worst, as_bad.count(), self.cost())
     }
 
-    /// For each point, the users that its loss touches.
+    /// For each point (switch), the users (trainings) that its loss touches.
     pub fn touched(&self) -> Vec<Vec<UserId>> {
         let of_point = |users: &BTreeMap<UserId, usize>| users.keys().copied().collect();
         self.touches.iter().map(of_point).collect()
