@@ -1,4 +1,4 @@
-//! Whole streams through a network: as many as capacities allow, each on one path, over as few links as possible.
+//! Routes whole streams through a network: as many as link capacities allow, each on one path, over as few links as possible.
 
 mod residual;
 
@@ -7,37 +7,36 @@ use std::collections::BTreeMap;
 use crate::network::{Arc, Network, NodeId};
 use residual::Residual;
 
-/// Spare capacity of links, in whole streams.
+/// Spare capacity of a network's links, in whole streams.
 #[derive(Clone)]
 pub struct Flow<'n> {
     network: &'n Network,
-    /// Spare capacity of each arc, by its index.
+    /// Number of streams that still fit on each arc, by the arc's index.
     room: Vec<u32>,
 }
 
-/// A stream and its path.
+/// One stream of traffic, and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// Node where it starts.
+    /// Node where the stream starts.
     pub from: NodeId,
-    /// Node where it ends.
+    /// Node where the stream ends.
     pub to: NodeId,
-    /// Arcs of its path, in order.
+    /// Arcs of the stream's path, in order.
     pub route: Vec<Arc>,
 }
 
 /// Result of [`Flow::send_by`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// Streams that could be sent, in the order of their sources.
+    /// The routed streams, in the order of their sources.
     pub streams: Vec<Stream>,
-    /// By node: whether an additional stream could get there. All arcs from such nodes to other nodes are full, and so are all
-    /// sinks among them.
+    /// For each node, whether one more stream could reach it. Sinks among these nodes, and arcs to other nodes, are full.
     pub reached: Vec<bool>,
 }
 
 impl<'n> Flow<'n> {
-    /// Network whose arcs have the capacities `room`, in streams.
+    /// A network each of whose arcs has capacity for `room(arc)` streams.
     pub fn new(network: &'n Network, room: impl Fn(Arc) -> usize) -> Flow<'n> {
         let arcs = network.arcs();
         Flow {
@@ -52,27 +51,27 @@ impl<'n> Flow<'n> {
         self.room[arc.index()] as usize
     }
 
-    /// Reserves one stream's capacity along a path, which must have it.
+    /// Reserves one stream's capacity on each arc of a path; each arc must have capacity left.
     pub fn take(&mut self, route: &[Arc]) {
         for arc in route {
             self.room[arc.index()] -= 1;
         }
     }
 
-    /// Releases one stream's capacity along a path.
+    /// Releases one stream's capacity on each arc of a path.
     pub fn give(&mut self, route: &[Arc]) {
         for arc in route {
             self.room[arc.index()] += 1;
         }
     }
 
-    /// Sends as many streams as possible from sources to sinks, each up to its count, and reserves their capacity. Minimizes
+    /// Routes as many streams as possible from sources to sinks, each up to its count, and reserves their capacity. Minimizes
     /// the total number of links. Hosts do not forward. Returns streams in the order of the sources.
     pub fn send(&mut self, sources: &[(NodeId, usize)], sinks: &[(NodeId, usize)]) -> Vec<Stream> {
         self.send_by(sources, sinks, |_| 1).streams
     }
 
-    /// Sends streams as [`Flow::send`] does, with a cost per arc: the total cost over all streams is the least possible.
+    /// Routes streams as [`Flow::send`] does, but minimizes the total of a cost per arc over all streams.
     pub fn send_by(
         &mut self,
         sources: &[(NodeId, usize)],
@@ -124,13 +123,13 @@ impl<'n> Flow<'n> {
     }
 }
 
-/// Part of a flow that is not decomposed into streams yet.
+/// The part of a maximum flow that is not decomposed into streams yet.
 struct Left {
-    /// Number of streams that start at each node.
+    /// Number of streams that start at each node, by node.
     starts: Vec<u32>,
-    /// Number of streams that end at each node.
+    /// Number of streams that end at each node, by node.
     ends: Vec<u32>,
-    /// Arcs on which streams leave each node, their ends, and the number of streams.
+    /// For each node: the arcs on which streams leave it, the node at each arc's end, and the number of streams.
     onward: Vec<Vec<(Arc, NodeId, u32)>>,
 }
 
@@ -163,7 +162,7 @@ impl Left {
         left
     }
 
-    /// Removes one stream from `from`: returns its end and its path.
+    /// Removes one stream that starts at `from` from the flow. Returns the stream's end and path; `None` if none is left.
     fn take(&mut self, from: NodeId) -> Option<(NodeId, Vec<Arc>)> {
         *self.starts.get_mut(from.index())? = self.starts[from.index()].checked_sub(1)?;
         let mut route: Vec<(NodeId, Arc)> = Vec::new();

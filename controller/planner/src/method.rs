@@ -1,42 +1,42 @@
-//! Planners by name.
+//! The planners that decide where gradients are summed, by the names that users write.
 
 use crate::baseline::{atp, equal_split, esa, geryon, lbmm, raw, rgria, switchml};
 use crate::gradient::grid::{self, Work};
 use crate::gradient::{Job, JobError, Plan, inart};
 use crate::network::Network;
 
-/// Seed of the workers' draws in [`rgria`].
+/// Seed of the random choices in [`rgria`]: each worker draws the node that sums it.
 const SEED: u64 = 1;
 
 /// A planner that decides where gradients are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// [`grid::plan`], with answers.
+    /// [`grid::plan`]: GRID, with answers from the server to the workers.
     Grid,
-    /// [`grid::push`], without answers.
+    /// [`grid::push`]: GRID, without answers from the server to the workers.
     GridPush,
-    /// [`inart`].
+    /// [`inart`]: several servers, routes for each worker and server.
     InArt,
-    /// [`rgria`], drawn by one seed.
+    /// [`rgria`]: GRID's own rounding, drawn with a fixed seed.
     RGria,
-    /// [`atp`].
+    /// [`atp`]: the nearest switch sums what it can, the rest goes raw.
     Atp,
-    /// [`esa`].
+    /// [`esa`]: as ATP, with priorities of jobs.
     Esa,
-    /// [`switchml`].
+    /// [`switchml`]: a switch sums all of its rack or nothing.
     SwitchMl,
-    /// [`equal_split`].
+    /// [`equal_split`]: the nearest switch sums everything.
     EqualSplit,
-    /// [`geryon`].
+    /// [`geryon`]: no switch sums, and paths balance links.
     Geryon,
-    /// [`lbmm`].
+    /// [`lbmm`]: no switch sums, and several servers share the load.
     Lbmm,
-    /// [`raw`].
+    /// [`raw`]: no switch sums, and streams take shortest paths.
     Raw,
 }
 
 impl Method {
-    /// All methods.
+    /// All planning methods.
     pub const ALL: [Method; 11] = [
         Method::Grid,
         Method::GridPush,
@@ -50,7 +50,7 @@ impl Method {
         Method::Lbmm,
         Method::Raw,
     ];
-    /// Names in files and commands, in the order of [`Method::ALL`].
+    /// Names of the methods in files and commands, in the order of [`Method::ALL`].
     pub const NAMES: [&'static str; 11] = [
         "grid",
         "grid-push",
@@ -64,22 +64,23 @@ impl Method {
         "lbmm",
         "raw",
     ];
-    /// Methods whose plans can be installed on switches: one server, and each worker's gradient at one node. First in the list.
+    /// Names of the methods whose plans switches can carry out: one server, and each worker's
+    /// gradient summed at one node. They come first in [`Method::NAMES`].
     pub const INSTALLED: [&'static str; 2] = ["grid", "grid-push"];
 
-    /// Method of this name.
+    /// The method of this name; `None` if there is none.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Method> {
         Method::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Name in files and commands.
+    /// Name of the method in files and commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         Method::NAMES[self as usize]
     }
 
-    /// Plans a job.
+    /// Plans where a job's gradients are summed, by this method.
     pub fn plan(self, network: &Network, job: &Job) -> Result<Plan, JobError> {
         let alone = std::slice::from_ref(job);
         let mut plans = match self {
@@ -104,7 +105,7 @@ impl Method {
             .ok_or_else(|| JobError::NoWorkers(job.name.clone()))
     }
 
-    /// Searches for a better plan of the same kind, and records in the plan how much better one could be.
+    /// Searches for a better plan of the same method, and records in the plan how much better a plan could be.
     pub fn prove(self, network: &Network, job: &Job, plan: &mut Plan) -> Result<(), JobError> {
         match self {
             Method::Grid | Method::GridPush => grid::prove(network, job, plan, Work::default()),

@@ -1,38 +1,38 @@
-//! Decides a doubt about one key's trigger by the frames that follow.
+//! Decides, by the frames that follow, whether the trigger of one key (such as one connection) was on.
 //!
-//! Usually the frame itself decides. Doubts about different keys are independent, so following all of them at once would double
-//! the number of readings with each doubt. With many doubts, each candidate state of one key is followed through the next frames
-//! by itself, and the worse candidates are given up within a few frames of the key that show the difference.
+//! Usually a frame itself shows it. If it does not, the judge follows each candidate state of this key through the next frames,
+//! separately from other keys: following the doubts about all keys at once would double the number of cases with each doubt. A
+//! candidate that explains fewer frames of the key than another is given up within a few frames.
 
 use scenario::replay::{Classified, Passage, State};
 
 use super::port::PortFrames;
 
-/// Number of following frames examined where many doubts are open. A doubt open after them is followed like any other.
+/// Maximum number of following frames examined to decide a doubt about a trigger while many are open.
 pub const FAR: usize = 4096;
-/// A candidate with this many more misfits than the best candidate is given up.
+/// Number of unexplained frames by which a candidate trigger state must exceed the best candidate to be given up.
 const DECIDED: u32 = 2;
-/// Number of frames between two checks whether all candidates have reached the same state.
+/// Number of frames between two checks whether all candidate trigger states have become equal.
 const COMPARED_EVERY: usize = 16;
 
-/// The frames that follow a frame in doubt.
+/// The frames after a frame for which a trigger's state is in doubt.
 pub struct Ahead<'a> {
     pub port: PortFrames<'a>,
-    /// The epoch in force.
+    /// The epoch (step of the timeline) in force for these frames.
     pub epoch: u16,
-    /// Number of the first frame to which another epoch may apply.
+    /// Number of the first frame to which another epoch (step of the timeline) may apply.
     pub until: usize,
 }
 
-/// A candidate state, and the number of frames that it does not explain.
+/// A candidate state of a trigger, and the number of frames whose departures it does not explain.
 struct Way {
     state: State,
     misfits: u32,
 }
 
 impl Ahead<'_> {
-    /// For each candidate state at frame `index`, whether it explains the next `frames` frames about as well as the best one; and
-    /// the number of frames followed for this, all candidates together.
+    /// For each candidate trigger state at frame `index`, whether it explains the next `frames` frames about as well as the
+    /// best one; and the number of frames followed for this, summed over the candidates.
     pub fn likely(&self, index: usize, frames: usize, states: Vec<State>) -> (Vec<bool>, u64) {
         let mut followed = 0;
         let mut ways: Vec<Way> = states
@@ -79,7 +79,7 @@ impl Ahead<'_> {
         (likely.collect(), followed)
     }
 
-    /// Settles the doubts about a frame by the departures of that frame alone.
+    /// Settles what is in doubt about a candidate state at a frame by how that frame alone left the switch.
     fn settle(&self, way: &mut Way, frame: &Classified, index: usize) {
         let engine = self.port.scene.engine;
         if engine.is_refuted(&way.state, frame) {
@@ -102,7 +102,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// Whether a frame's departures match the passage, or give no evidence.
+    /// Whether a frame's observed departures match the model's passage, or give no evidence because of equal frames.
     fn fits(&self, index: usize, passage: &Passage) -> bool {
         let (scene, arrival) = (self.port.scene, &self.port.queue[index]);
         let leaves_as = scene.leaves_as(arrival, &passage.ingress);

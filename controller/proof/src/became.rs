@@ -1,8 +1,9 @@
 //! Follows each frame of a flow along its path, switch by switch.
 //!
-//! The captures show which frames arrived and left. Where faults changed frames, or several frames have the same bytes, the
-//! model says which of them left with which bytes, in how many copies, and when. If fewer frames left than expected, further
-//! copies count as missing before only copies. If more left, the surplus is frames that a fault had to drop.
+//! The captures show which frames arrived and left. Where faults changed frames, or several frames
+//! have the same bytes, the model says which arrived frame left with which bytes, in how many
+//! copies, and when. If fewer frames left than expected, further copies of a frame count as missing
+//! before its first copy. If more left, the surplus is frames that a fault had to drop.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,27 +12,26 @@ use super::frame::{Identity, Plainly};
 /// The frame that a switch had to send for an arrived frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The frame that leaves.
+    /// Identity (hash) of the frame that leaves.
     pub leaves_as: Identity,
-    /// For how long each copy that leaves is held; empty where faults drop the frame.
+    /// For each copy that leaves, how long the switch holds it, in nanoseconds; empty where faults drop the frame.
     pub held_ns: Vec<u64>,
 }
 
-/// Frames with the same bytes at one switch.
+/// Expected outcomes, at one switch, of the arrived frames that have the same bytes.
 #[derive(Debug)]
 struct AtSwitch {
     switch: usize,
-    /// Time of arrival and outcome, in order of arrival.
+    /// Time of arrival of each frame, in nanoseconds since 1970, and its outcome; in order of arrival.
     outcomes: VecDeque<(u64, Outcome)>,
 }
 
-/// Expected outcomes at each switch of changed frames, of other frames with the same bytes, and of frames that arrived several
-/// times.
+/// Expected outcomes, by identity and switch, of frames that a fault changes, that have equal frames, or that arrived again.
 #[derive(Debug, Default)]
 pub struct Changed(HashMap<Identity, Vec<AtSwitch>, Plainly>);
 
 impl Changed {
-    /// Adds the outcome of a frame that arrived at a switch.
+    /// Adds the outcome that the model expects for a frame that arrived at `switch` as `came` at `came_ns`.
     pub fn push(&mut self, switch: usize, came: Identity, came_ns: u64, outcome: Outcome) {
         let switches = self.0.entry(came).or_default();
         let number = switches.iter().position(|at| at.switch == switch);
@@ -49,18 +49,18 @@ impl Changed {
         outcomes.insert(behind.map_or(0, |last| last + 1), (came_ns, outcome));
     }
 
-    /// Whether a frame with this identity may have been changed, or is not the only one.
+    /// Whether a frame with this identity may have been changed by a fault, or has equal frames.
     pub fn knows(&self, identity: Identity) -> bool {
         self.0.contains_key(&identity)
     }
 
-    /// Whether a switch announced an outcome of a frame with this identity that arrived before a time.
+    /// Whether some switch has announced the outcome of a frame with this identity that arrived before `before_ns`.
     pub fn knows_before(&self, identity: Identity, before_ns: u64) -> bool {
         let mut outcomes = self.0.get(&identity).into_iter().flatten();
         outcomes.any(|at| at.outcomes.iter().any(|(came_ns, _)| *came_ns < before_ns))
     }
 
-    /// Forgets frames that arrived before a time.
+    /// Forgets the outcomes of frames that arrived before `before_ns`.
     pub fn forget(&mut self, before_ns: u64) {
         self.0.retain(|_, switches| {
             for at in switches.iter_mut() {
@@ -71,7 +71,8 @@ impl Changed {
         });
     }
 
-    /// Takes the outcome of a copy at the nearest switch.
+    /// Number of the next switch on the path of a copy, and the copy's outcome there, which is
+    /// removed; `None` if there is none.
     fn take(&mut self, copy: &InFlight) -> Option<(usize, Outcome)> {
         let switches = self.0.get_mut(&copy.identity)?.iter_mut();
         let ahead = switches.filter(|at| !copy.passed.contains(&at.switch));
@@ -81,7 +82,7 @@ impl Changed {
         Some((next.switch, outcome))
     }
 
-    /// The copies that may arrive of frames with the same bytes, sent at these times.
+    /// The copies that may reach the receiver of equal frames with this `identity` that were sent at the times `sent_ns`.
     pub fn expected(&mut self, identity: Identity, sent_ns: &[u64]) -> Vec<Expected> {
         let mut expected = Vec::new();
         for (number, sent_ns) in sent_ns.iter().enumerate() {
@@ -126,42 +127,42 @@ impl Changed {
     }
 }
 
-/// A copy of a frame in flight.
+/// A copy of a frame on its way between two switches or hosts.
 struct InFlight {
     identity: Identity,
     due_ns: u64,
     passed: Vec<usize>,
 }
 
-/// Why a copy may have left the last switch.
+/// Why a copy of a frame may have left the last switch of its path; the order says which copies count as missing last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// The first copy of a frame that had to arrive.
+    /// The first copy of a frame that had to reach the receiver.
     Only,
-    /// A further copy that had to arrive.
+    /// A second or later copy of a frame that had to reach the receiver.
     Further,
     /// A fault had to drop this copy.
     Dropped,
 }
 
-/// A copy of a frame that may have left the last switch.
+/// A copy of a frame that may have left the last switch of its path.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
-    /// Identity with which the copy leaves.
+    /// Identity (hash) with which the copy leaves the last switch.
     pub identity: Identity,
-    /// The frame's number, from 0.
+    /// Number of the sent frame, from 0, among the equal frames that were sent.
     pub number: usize,
     due_ns: u64,
     rank: Rank,
 }
 
 impl Expected {
-    /// Whether the copy has to leave the last switch.
+    /// Whether the copy has to leave the last switch, since no fault had to drop it.
     pub fn comes_out(&self) -> bool {
         self.rank != Rank::Dropped
     }
 
-    /// The copy of a frame with unique bytes that no switch changes.
+    /// The expected copy of a frame that has no equal frames and that no switch changes.
     pub fn itself(identity: Identity, sent_ns: u64) -> Expected {
         Expected {
             identity,
@@ -172,7 +173,7 @@ impl Expected {
     }
 }
 
-/// Assigns departure times (ascending) to the copies that may have left: frame number and time, by rank and due time.
+/// Assigns departure times (ascending) to copies by rank and due time. Returns the frame's number and time of each departure.
 pub fn assigned(mut expected: Vec<Expected>, times: &[u64]) -> Vec<(usize, u64)> {
     expected.sort_by_key(|copy| copy.rank);
     expected.truncate(times.len());

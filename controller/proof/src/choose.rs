@@ -1,19 +1,21 @@
-//! Chooses, among readings that fit the captures equally well, those that agree with the switch's own counts.
+//! Chooses, among readings (which epoch and trigger state applied to each frame) that fit the
+//! captures equally well, those that agree with the counts that the switch itself reported.
 
-/// Counters of a reading, and the number of frames that it leaves waiting without a cause.
+/// Counters under one reading (choice of each frame's epoch), and the number of frames that it leaves waiting without a cause.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Number of hits of each injection, followed by the number of activations of each trigger.
+    /// Number of hits of each fault injection, followed by the number of activations of each trigger.
     pub hits: Vec<u64>,
-    /// Number of frames that no fault held under this reading, and that took as long as if one had.
+    /// Number of frames that no fault had to hold under this reading of epochs, but that took as long as held frames.
     pub waits: u32,
 }
 
-/// Maximum number of rounds: each choice may have to follow another one.
+/// Maximum number of rounds of choosing: the choice of the reading for one stretch of frames may change the best for another.
 const ROUNDS: usize = 8;
 
-/// For each tie, the index of the reading that agrees best with the switch's counts, and among those leaves the fewest frames
-/// waiting without a cause; and the counters for which another reading agrees as well.
+/// For each tie, the index of the reading that agrees best with the switch's counts `fired`, and
+/// among those leaves the fewest frames waiting without a cause; and the indices of the counters
+/// whose value is ambiguous, because another reading agrees as well.
 pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
     let mut chosen: Vec<usize> = vec![0; candidates.len()];
     for _ in 0..ROUNDS {
@@ -45,8 +47,8 @@ pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<
     (chosen, ambiguous)
 }
 
-/// Distance of a port's reading from the switch's counts, given the readings chosen for the other ports; and the number of frames
-/// that it leaves waiting.
+/// Difference between a reading's counts and the switch's counts, given the readings chosen for the
+/// other ties; and the number of frames that the reading leaves waiting without a cause.
 fn unfit<'a>(
     candidates: &'a [Vec<Candidate>],
     fired: &'a [u64],

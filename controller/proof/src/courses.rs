@@ -1,8 +1,8 @@
-//! Follows a switch while several readings of its frames are open.
+//! Follows a switch while several readings of its frames are open (which epoch and trigger state applied to each frame).
 //!
-//! Readings that have led the switch to the same state share one [`Course`], because they agree on all that follows. Observed
-//! behavior selects the right one: an epoch that begins one frame off shifts the ordinals of all frames that follow.
-//! Equal frames give no evidence at each step, only once all readings have reached the same state.
+//! Readings that have led the switch to the same state share one [`Course`], because they agree on all that follows. The
+//! observed departures select the right reading: an epoch that begins one frame off shifts the ordinals of all later frames.
+//! Equal frames give no evidence one by one, only once all readings have reached the same state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
@@ -14,18 +14,18 @@ use scenario::replay::{Doubt, State};
 use super::ahead::{self, Ahead};
 use super::port::PortFrames;
 
-/// Maximum numbers of states, and of readings that lead to them, that are followed at once. Beyond, the worst fits are given up,
-/// and the result says so if one of them may have been right.
+/// Maximum number of switch states, and of readings (choices of each frame's epoch) that lead to them, followed at once. Beyond
+/// it, the worst fits are given up, and the result says so if one of them may have been right.
 const MAX_COURSES: usize = 2048;
 const MAX_READINGS: usize = 8192;
-/// Maximum number of frames followed, all courses together; then one course alone is followed, so that a proof ends in seconds.
+/// Maximum number of frames followed over all courses (possible states of the switch); beyond it, only the best is followed.
 const MAX_FOLLOWED: u64 = 4_000_000;
-/// A reading with more misfits than this above the best reading is given up.
+/// A reading is given up if it has over this many more misfits (unexplained frames) than the best reading.
 const MAX_MISFITS_BEHIND: u32 = 16;
-/// This limit where triggers are in doubt: each frame at which a trigger changed state is evidence by itself.
+/// As [`MAX_MISFITS_BEHIND`], where triggers are in doubt: each frame at which a trigger changed state is evidence by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
-/// Limit on misfits above the best reading, by number of courses. Random choices refute a wrong course within a few frames. If a
-/// step turns again before that, the number of courses would be the product of all positions where each may have turned.
+/// Maximum number of misfits (unexplained frames) above the best reading, by number of courses. Random fault decisions refute a
+/// wrong course within a few frames. If the next epoch begins before that, the courses would multiply.
 fn most_behind(courses: usize) -> u32 {
     match courses {
         0..64 => MAX_MISFITS_BEHIND,
@@ -33,33 +33,33 @@ fn most_behind(courses: usize) -> u32 {
         _ => MAX_KEYED_BEHIND,
     }
 }
-/// This limit for triggers that each key follows by itself: there are many of them, and a wrong guess shows in at most two
-/// frames of its key.
+/// As [`MAX_MISFITS_BEHIND`], for triggers that count each key separately: a wrong guess shows in two frames of its key.
 const MAX_KEYED_BEHIND: u32 = 2;
-/// From this number of courses on, doubts about keys are decided by the next frames instead of being followed. The lower number
-/// applies if the only doubt is when a time ends, where little else is in doubt.
+/// From this number of courses (possible switch states) on, doubts about keys' triggers are decided by the next frames, not
+/// followed. The lower limit applies if only the end of a trigger's time is in doubt.
 const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
-/// Maximum number of frames kept while several courses are open; then one course is followed alone.
+/// Maximum number of undecided frames while several switch states are followed; beyond it, only the best state is followed.
 const MAX_OPEN: usize = 1 << 17;
 
-/// A way to split the frames of a port.
+/// A reading of a port's frames: with which frame each epoch began, and how doubts about triggers were settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// For each write that took effect since the readings parted, the number of the frame with which it did.
+    /// For each epoch write since the readings of the frames differ, the number of the first frame under the new epoch.
     pub begins: Vec<usize>,
-    /// Settled doubts about triggers.
+    /// How this reading of the frames settles the doubts about triggers.
     pub settled: Trail,
-    /// Resulting counters: number of hits of each injection, followed by the number of activations of each trigger.
+    /// Number of hits of each fault injection, followed by the number of activations of each trigger, under this reading.
     pub hits: Vec<u64>,
-    /// Number of frames whose observed departures do not match the reading.
+    /// Number of frames whose observed departures do not match this reading of the frames' epochs and triggers.
     pub misfits: u32,
-    /// Number of frames that no fault held under this reading, yet took as long as if one had. Machine load may be the cause.
+    /// Number of frames that took as long as held frames, but that no fault had to hold under this
+    /// reading: the machine may be slow.
     pub waits: u32,
 }
 
-/// Settled doubts, each with the number of the frame before which it was settled, the latest first. Readings share their common
-/// past: there may be thousands of readings, and a doubt at each frame.
+/// Settled doubts about triggers, the latest first, each with the number of the frame before which it was settled. Readings
+/// share their common past: there may be thousands of readings, and a doubt at each frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trail(Option<Arc<Settled>>);
 
@@ -70,36 +70,35 @@ struct Settled {
     before: Trail,
 }
 
-/// Readings that have led the switch to the same state, and therefore agree on all that follows.
+/// Readings of the frames that have led the switch to the same state, and therefore agree on all that follows.
 #[derive(Debug, Clone)]
 struct Course {
     writes_done: usize,
     state: State,
-    /// Readings by their hits, since counters tell apart nothing else: the best fit for each set of hits. The values here exclude
-    /// [`Course::since`].
+    /// Best-fitting reading of the frames for each set of hit counters. The values here exclude [`Course::since`].
     readings: BTreeMap<Vec<u64>, Reading>,
-    /// Part that all readings have in common since they were last gathered.
+    /// What all readings that lead to this state have had in common since [`Course::gather`] last added it to them.
     since: Reading,
-    /// Smallest number of misfits of any reading, without `since`.
+    /// Smallest number of misfits (unexplained frames) of any reading of the course, without `since`.
     least: u32,
 }
 
-/// Whether all doubts are about triggers of single keys.
+/// Whether all doubts about triggers concern triggers that count each key separately.
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 
-/// All courses that a switch may have taken since there was last a single one.
+/// All courses (sequences of states) that a switch may have taken since the last frame at which only one was possible.
 #[derive(Debug)]
 pub struct Courses {
-    /// Number of the frame at which the readings parted, state before it, and number of writes in effect then; `None` while there
-    /// is one reading.
+    /// Number of the frame at which the readings began to differ, the switch's state before it, and
+    /// the number of epoch writes in effect then; `None` while there is one reading.
     parted: Option<(usize, State, usize)>,
     courses: Vec<Course>,
-    /// Smallest number of misfits of a reading that was given up for lack of capacity.
+    /// Smallest number of unexplained frames of a reading that was given up for lack of capacity; `None` if none was given up.
     given_up: Option<u32>,
-    /// Number of frames followed, all courses together.
+    /// Number of frames followed since several switch states are possible, summed over these states.
     followed: u64,
-    /// Number of frames taken.
+    /// Number of frames taken since several switch states are possible.
     taken: usize,
 }
 
@@ -149,7 +148,7 @@ impl Course {
         self.least + self.since.misfits
     }
 
-    /// Replays a frame under the epoch in force.
+    /// Replays a frame through the model under the epoch in force on this course.
     fn take(&mut self, port: PortFrames<'_>, number: usize) {
         let scene = port.scene;
         let arrival = &port.queue[number];
@@ -168,7 +167,7 @@ impl Course {
         }
     }
 
-    /// Adds the common part `since` to each reading.
+    /// Adds the common part `since` to each reading of the course, and clears it.
     fn gather(&mut self) {
         let none = Reading::new(self.since.hits.len());
         let since = std::mem::replace(&mut self.since, none);
@@ -184,7 +183,7 @@ impl Course {
         self.least += since.misfits;
     }
 
-    /// Merges another course with the same state; both are gathered.
+    /// Merges into this course another course with the same state; `gather` must have been called on both.
     fn absorb(&mut self, other: Course) {
         self.least = self.least.min(other.least);
         for (hits, reading) in other.readings {
@@ -199,7 +198,7 @@ impl Course {
         }
     }
 
-    /// Keeps the `max` best readings, which are gathered. Returns the smallest number of misfits of a removed reading.
+    /// Keeps the `max` best readings. Returns the smallest number of misfits of a removed reading; `None` if none was removed.
     fn trim(&mut self, max: usize) -> Option<u32> {
         if self.readings.len() <= max {
             return None;
@@ -211,7 +210,7 @@ impl Course {
         gone.iter().map(|(_, reading)| reading.misfits).min()
     }
 
-    /// A copy of the course with a doubt settled before a frame.
+    /// A copy of the course in which a doubt about a trigger is settled before the frame at `index`.
     fn settled(&self, port: PortFrames<'_>, index: usize, doubt: Doubt) -> Course {
         let mut course = self.clone();
         let frame = &port.queue[index].frame;
@@ -222,7 +221,7 @@ impl Course {
         course
     }
 
-    /// A copy of the course after writes up to `done` took effect with the frame at `index`.
+    /// A copy of the course in which the epoch writes up to number `done` take effect with the frame at `index`.
     fn after(&self, done: usize, index: usize) -> Course {
         let mut course = self.clone();
         let more = done - course.writes_done;
@@ -236,7 +235,7 @@ impl Course {
 }
 
 impl Courses {
-    /// A single course before the first frame.
+    /// A single course that starts in `state`, before the first frame; `counters` is the number of injections and triggers.
     pub fn new(state: State, counters: usize) -> Courses {
         let first = Reading::new(counters);
         Courses {
@@ -254,7 +253,8 @@ impl Courses {
         }
     }
 
-    /// State of the switch, if there is one reading, and a frame after this number of writes leaves no doubt.
+    /// State of the switch, if there is one reading and frame `number` leaves no doubt, with at
+    /// least `must` and at most `may` epoch writes in effect; otherwise `None`.
     pub fn clear(
         &mut self,
         port: PortFrames<'_>,
@@ -272,7 +272,7 @@ impl Courses {
         is_clear.then_some(&mut course.state)
     }
 
-    /// The single state that all readings have reached, with the number of writes in effect; `None` if there are several.
+    /// The switch's state and the number of epoch writes in effect; `None` if the readings have reached several states.
     pub fn only(&self) -> Option<(&State, usize)> {
         match &self.courses[..] {
             [course] => Some((&course.state, course.writes_done)),
@@ -280,17 +280,17 @@ impl Courses {
         }
     }
 
-    /// Whether several readings are open.
+    /// Whether several readings of the frames have been open since the last decision.
     pub fn have_parted(&self) -> bool {
         self.parted.is_some()
     }
 
-    /// Whether all readings have reached one state, with this number of writes in effect.
+    /// Whether all readings have reached one state of the switch, with `writes` epoch writes in effect.
     pub fn have_met(&self, writes: usize) -> bool {
         matches!(&self.courses[..], [course] if course.writes_done == writes)
     }
 
-    /// Number of the frame at which the readings parted, and the state before it.
+    /// Number of the frame at which the readings began to differ (`usize::MAX`: nowhere), and the switch's state before it.
     pub fn start(&self) -> (usize, State) {
         match &self.parted {
             Some((first, state, _)) => (*first, state.clone()),
@@ -298,13 +298,13 @@ impl Courses {
         }
     }
 
-    /// Number of writes in effect for a frame under a reading that begins epochs at these frames.
+    /// Number of epoch writes in effect for frame `number` under a reading in which epochs begin at the frames `begins`.
     pub fn writes_done(&self, begins: &[usize], number: usize) -> usize {
         let before = self.parted.as_ref().map_or(0, |parted| parted.2);
         before + begins.iter().take_while(|begin| **begin <= number).count()
     }
 
-    /// Restarts with one course: the open frames are decided.
+    /// Restarts with one course, after the caller has decided the open frames.
     pub fn begin_anew(&mut self) {
         self.courses.truncate(1);
         for course in &mut self.courses {
@@ -317,7 +317,7 @@ impl Courses {
         (self.followed, self.taken) = (0, 0);
     }
 
-    /// Takes a frame on every course, after at least `must` and at most `may` writes.
+    /// Replays a frame on every course, with at least `must` and at most `may` epoch writes in effect.
     pub fn take(&mut self, port: PortFrames<'_>, index: usize, must: usize, may: usize) {
         if let ([course], None) = (&self.courses[..], &self.parted) {
             self.parted = Some((index, course.state.clone(), course.writes_done));
@@ -348,7 +348,7 @@ impl Courses {
         }
     }
 
-    /// Splits each course where a trigger may have ended before or after a frame, if any may have.
+    /// Splits each course in which a trigger may have ended either before or after a frame. `None`: no trigger is in doubt.
     fn doubt(&mut self, port: PortFrames<'_>, index: usize) -> Option<OfKey> {
         let frame = &port.queue[index].frame;
         // The frame refutes an assumption of these courses, so the switch cannot have taken them.
@@ -435,7 +435,7 @@ impl Courses {
         self.courses = split;
     }
 
-    /// Merges courses that have reached the same state, and gives up the worst beyond the limits.
+    /// Merges courses that have reached the same switch state, and gives up the worst courses beyond the limits.
     fn merge(&mut self) {
         let mut merged: Vec<Course> = Vec::new();
         // Candidates for equality, by hash. The result does not depend on the hash's order.
@@ -472,7 +472,7 @@ impl Courses {
         }
     }
 
-    /// The readings that fit best, and whether a reading that was given up may have fitted as well.
+    /// The readings that fit the captures best, and whether a reading that was given up may have fitted as well.
     pub fn best(&mut self) -> (Vec<Reading>, bool) {
         self.courses.iter_mut().for_each(Course::gather);
         let readings = self.courses.iter();

@@ -1,4 +1,4 @@
-//! Replayed frames of a switch: counts the decided ones and holds those that wait for a decision.
+//! The docket of a switch: counts the replayed frames that are decided, and holds those that wait for a decision.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -17,24 +17,21 @@ use super::order::{Lazy, Move, Order};
 use super::tally::Tally;
 use super::trace::{Arrival, Passed, TOLD_BYTES};
 
-/// A stretch of frames that several readings explain equally well.
+/// A stretch of frames that several readings (choices of epoch and trigger state) explain equally well.
 #[derive(Debug)]
 struct Tie {
     candidates: Vec<Candidate>,
-    /// The tally of the stretch under each candidate.
+    /// Counts of the frames in the stretch under each candidate reading of their epochs.
     tallies: Vec<Tally>,
 }
 
-/// Maximum number of buffers that wait for frames.
-const MOST_SPARE: usize = 1 << 10;
-
-/// Departure times of copies, by frame and exit.
+/// Departure times of the copies of frames, by frame and egress port, in nanoseconds since 1970.
 type Dealt = Vec<Vec<Vec<u64>>>;
 
-/// Claims of frames to departures, by exit and identity of the departing frame.
+/// Expected departures of arrived frames, by egress port and identity of the departing frame.
 type Shares = HashMap<(u32, Identity), Vec<Share>>;
 
-/// Announcement of a frame that a fault changed, or that has equal frames.
+/// Announces, to the counts of flows, the outcome of a frame that a fault changed or that has equal frames.
 pub struct Change {
     /// Identity of the frame on arrival.
     pub came: Identity,
@@ -47,18 +44,18 @@ pub struct Change {
 /// Counts a switch's decided frames, and holds the undecided ones.
 pub struct Docket {
     ordinals: Ordinals,
-    /// Replayed frames whose copies have not all left. Key: time of arrival in nanoseconds since 1970, and a serial number.
+    /// Frames whose copies may still leave the switch. Key: time of arrival in nanoseconds since 1970, and a serial number.
     open: BTreeMap<(u64, u64), Odd>,
     taken: u64,
-    /// Frames whose departure does not match the model, or is ambiguous.
+    /// Frames whose departures do not match the model, or may belong to an equal frame.
     odd: Vec<Odd>,
-    /// Arrivals and departures of decided frames, if faults delay some.
+    /// Arrivals and departures of decided frames, in order of decision; empty if no fault delays frames.
     moves: VecDeque<Move>,
     ties: Vec<Tie>,
     pub tally: Tally,
-    /// The model's counts of frames that one reading explains.
+    /// Hits of each injection and activations of each trigger by the frames whose epochs only one reading explains.
     counts: Vec<u64>,
-    /// Announcements since the caller last took them.
+    /// Announcements of changed and equal frames since the caller last took them.
     pub changes: Vec<Change>,
     /// Empty buffers of decided frames that were kept whole, for the next such frames: to allocate one for each takes a tenth of
     /// the judge's time.
@@ -66,7 +63,7 @@ pub struct Docket {
 }
 
 impl Docket {
-    /// An empty docket for a plan with this number of injections and triggers.
+    /// An empty docket for a switch's plan with this number of fault injections and triggers.
     pub fn new(injections: usize, triggers: usize) -> Docket {
         Docket {
             ordinals: Ordinals::default(),
@@ -82,13 +79,13 @@ impl Docket {
         }
     }
 
-    /// Time of arrival of the oldest undecided frame.
+    /// Time of arrival of the oldest undecided frame, in nanoseconds since 1970; `None` if all are decided.
     pub fn oldest_ns(&self) -> Option<u64> {
         let odd = self.odd.iter().map(|odd| odd.frame.arrival.at_ns);
         odd.chain(self.oldest_open_ns()).min()
     }
 
-    /// Time of arrival of the oldest frame that may still leave the switch.
+    /// Time of arrival of the oldest frame that may still leave the switch, in nanoseconds since 1970; `None` if there is none.
     pub fn oldest_open_ns(&self) -> Option<u64> {
         self.open.first_key_value().map(|((at_ns, _), _)| *at_ns)
     }
@@ -99,7 +96,7 @@ impl Docket {
         self.odd.clear();
     }
 
-    /// Forgets the order of frames that arrived before `at_ns`.
+    /// Forgets the arrivals and departures of decided frames that arrived before `at_ns`.
     pub fn forget_before(&mut self, at_ns: u64) {
         while self
             .moves
@@ -110,7 +107,7 @@ impl Docket {
         }
     }
 
-    /// Takes a replayed frame, and decides it unless it is odd.
+    /// Takes one replayed frame, and decides it unless its departures do not match the model or are ambiguous.
     pub fn take_one(
         &mut self,
         ground: &Ground<'_>,
@@ -143,8 +140,8 @@ impl Docket {
         self.take(ground, passed, stretch);
     }
 
-    /// Whether no fault hit a frame with unique bytes, and it left once, unchanged and without delay. Such a frame, like most, is
-    /// fully decided by this, and is forgotten here.
+    /// Whether no fault hit a frame with unique bytes, and it left once, unchanged and without
+    /// delay. Most frames are of this kind: they are decided and forgotten here.
     fn is_plain(
         &mut self,
         ground: &Ground<'_>,
@@ -190,7 +187,7 @@ impl Docket {
         true
     }
 
-    /// Takes replayed frames. A frame that has left as the model expects is decided now; the others wait for [`Docket::settle`].
+    /// Takes replayed frames: decides those that have left as the model expects, and keeps the others for [`Docket::settle`].
     pub fn take(&mut self, ground: &Ground<'_>, passed: &mut Passed, stretch: Stretch) {
         let Stretch {
             frames,
@@ -259,7 +256,7 @@ impl Docket {
         }
     }
 
-    /// Closes the frames that arrived until `until_ns`, which cannot leave any more: decides each that matches the model.
+    /// Decides each frame that arrived until `until_ns` and left as the model expects; all its copies have left by now.
     pub fn settle(&mut self, ground: &Ground<'_>, passed: &mut Passed, until_ns: u64) {
         while let Some(first) = self.open.first_entry()
             && first.key().0 <= until_ns
@@ -270,7 +267,7 @@ impl Docket {
         }
     }
 
-    /// Counts a frame. `left` has the departure times of its copies, by exit, if they match the model; otherwise the frame is odd.
+    /// Counts a frame. `left`: departure times of its copies, by egress port; `None` if they do not match the model.
     fn look_at(
         &mut self,
         ground: &Ground<'_>,
@@ -368,7 +365,7 @@ impl Docket {
         self.open = open;
     }
 
-    /// Claims of frames that may still leave to departures that equal one of an odd frame.
+    /// Expected departures of frames that may still leave the switch, as far as they equal departures of an undecided one.
     fn alike<'o>(&self, open: impl Iterator<Item = &'o Odd>) -> Shares {
         let odd = self.odd.iter().flat_map(|odd| &odd.frame.judged);
         let wanted: HashSet<Identity> = odd.map(|judged| judged.leaves_as).collect();
@@ -482,7 +479,7 @@ impl Docket {
         }
     }
 
-    /// Departure times of the copies of each odd frame, by exit, under the given reading of each frame.
+    /// Departure times of the copies of each undecided frame, by egress port, if `reading` is the right reading of each frame.
     fn dealt(
         &self,
         passed: &Passed,
@@ -525,7 +522,7 @@ impl Docket {
         dealt
     }
 
-    /// Order of arrivals and departures of all decided, odd and waiting frames.
+    /// Arrivals and departures, in order of arrival, of all decided, odd and waiting frames.
     fn order<'w>(
         &self,
         passed: &Passed,
@@ -550,8 +547,8 @@ impl Docket {
         Order::of(self.moves.iter().cloned().chain(odd).chain(waiting))
     }
 
-    /// The final tally, after all frames are decided. `counted` has the switches' own counts of injections, followed by those of
-    /// triggers; they select one of several readings. `then_hit` gets the hits of the selected readings.
+    /// The final counts, after all frames are decided. `counted` has the switches' own counts of injections, followed by those
+    /// of triggers; they select one of several readings. `then_hit` gets the hits of the selected readings.
     pub fn conclude(mut self, counted: &[u64], mut then_hit: impl FnMut(Hit)) -> Tally {
         let decided = vec![Candidate {
             hits: std::mem::take(&mut self.counts),
@@ -576,7 +573,7 @@ impl Docket {
         self.tally
     }
 
-    /// Takes the hits found since the previous call.
+    /// Removes and returns the hits found since the previous call.
     pub fn take_hits(&mut self) -> Vec<Hit> {
         std::mem::take(&mut self.tally.hits)
     }

@@ -1,12 +1,10 @@
 //! Frames that a switch let through while a disruption had it down.
 //!
-//! A frame counts if it left the switch during an [`Outage`], and no frame with the same bytes arrived
-//! at the switch before the outage began. A frame that waited for the rate of its link leaves during
-//! the outage, but it arrived before.
+//! A frame counts if it left the switch during an [`Outage`], and no frame with the same bytes arrived at the switch before the
+//! outage began. A frame that waited for the rate of its link leaves during the outage, but it arrived before.
 //!
-//! A live run announces an outage after some of its frames have passed. Therefore a departure is
-//! counted one horizon after it was seen, and arrivals are kept for one horizon more. An outage that
-//! is announced later than that has no count.
+//! A live run announces an outage after some of its frames have passed. Therefore a departure is counted one horizon after it
+//! was seen, and arrivals are kept for one horizon more. An outage that is announced later than that has no count.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,8 +16,7 @@ use super::STEP_NS;
 use super::frame::{Identity, Sight, Way};
 use super::witness::horizon_ns;
 
-/// A time during which a disruption had a switch down. Times are in nanoseconds since 1970, as those
-/// of captures.
+/// A time during which a disruption had a switch down. Times are in nanoseconds since 1970, as those of captures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
     /// Name of the switch.
@@ -35,28 +32,27 @@ pub struct Outage {
 pub struct OutageCount {
     /// The outage.
     pub outage: Outage,
-    /// Number of frames. `None`: the outage was announced after its frames had been forgotten.
+    /// Number of frames. `None`: the outage was announced after the judge had forgotten its frames.
     pub frames: Option<u64>,
 }
 
-/// The frames of the last seconds at a switch that a disruption can take down.
+/// The frames that passed, in the last seconds, a switch that a disruption can take down.
 pub struct Downtime<'a> {
     /// Name of the switch.
     pub switch: &'a str,
-    /// The longest time from a frame's arrival to its departure: a multiple of [`STEP_NS`], so that
-    /// all departures of one step are counted at once.
+    /// The longest time from a frame's arrival to its departure, in nanoseconds: a multiple of [`STEP_NS`].
     horizon_ns: u64,
     came: BTreeSet<(Identity, u64)>,
     left: VecDeque<(u64, Identity)>,
     /// All departures before this time are counted and forgotten.
     counted_ns: u64,
-    /// All arrivals more than a horizon before this time are forgotten.
+    /// All arrivals more than the longest stay of a frame in the switch (`horizon_ns`) before this time are forgotten.
     swept_ns: u64,
     outages: Vec<OutageCount>,
 }
 
 impl<'a> Downtime<'a> {
-    /// One for each switch that a disruption of the scenario can take down.
+    /// One record for each switch that a disruption of the scenario can take down.
     pub fn all(scenario: &'a Scenario) -> Vec<Downtime<'a>> {
         let subjects = scenario.disruptions.iter().map(|of| of.does.subject());
         let switches = subjects.filter_map(|subject| match subject {
@@ -90,7 +86,7 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// Announces an outage, or its end if it was announced without one; then `from_ns` is the same as before.
+    /// Records an outage of the switch; if one with the same `from_ns` was recorded without an end, sets its end.
     pub fn down(&mut self, outage: &Outage) {
         let is_open = |count: &OutageCount| {
             count.outage.from_ns == outage.from_ns && count.outage.until_ns.is_none()
@@ -121,7 +117,7 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// Counts departures and forgets older frames, once all frames until `now_ns` are in.
+    /// Counts the departures during outages and forgets older frames, once all frames until `now_ns` are in.
     pub fn advance(&mut self, now_ns: u64) {
         self.count(now_ns.saturating_sub(self.horizon_ns));
         if self.counted_ns - self.swept_ns >= self.horizon_ns / 2 {
@@ -131,13 +127,13 @@ impl<'a> Downtime<'a> {
         }
     }
 
-    /// Counts the remaining departures at the end of the run.
+    /// Counts the remaining departures during outages at the end of the run.
     pub fn conclude(mut self) -> Vec<OutageCount> {
         self.count(u64::MAX);
         self.outages
     }
 
-    /// Counts departures before `until_ns`.
+    /// Counts the departures before `until_ns` that fall into an outage.
     fn count(&mut self, until_ns: u64) {
         self.counted_ns = self.counted_ns.max(until_ns);
         while let Some((left_ns, identity)) = self.left.pop_front_if(|(at, _)| *at < until_ns) {

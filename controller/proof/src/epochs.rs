@@ -1,9 +1,9 @@
-//! Finds the epoch that applied to each frame.
+//! Finds the epoch (step of the timeline) that applied to each frame.
 //!
 //! A switch takes the frames of a port in order, so a write of an epoch splits them in two. The captures narrow the position of
-//! the split down to a few frames: those that arrived before the write was confirmed, and after the last frame known to have been
-//! processed before the write was sent. Each position in between is tried ([`super::courses`]). Between two writes there is one
-//! reading, and a frame is decided once all evidence about it is in.
+//! the split down to a few frames: those that arrived before the write was confirmed, and after the last frame known to have
+//! been processed before the write was sent. Each position in between is tried ([`super::courses`]). Between two writes there
+//! is one reading, and a frame is decided once all evidence about it is in.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,74 +18,74 @@ use super::order;
 use super::port::{Boundary, PortFrames};
 use super::trace::{Arrival, Queue};
 
-/// Maximum time for which a frame waits for its switch. If a switch was stopped for longer, other signs fail the run.
+/// Maximum time, in nanoseconds, for which an arrived frame waits in front of its switch. A longer standstill fails the run.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
-/// Delay between the departure of a frame and its replay: a second copy or an equal frame may appear in this time.
+/// Delay, in nanoseconds, from a frame's departure to its replay: a second copy or an equal frame may appear in this time.
 pub const AFTER_LEAVING_NS: u64 = 100_000_000;
-/// Maximum number of frames that are searched for one that has left.
+/// Maximum number of recent arrivals searched for a frame that has left the switch.
 const MOST_LOOKED_AT: usize = 256;
-/// Maximum number of equally good readings that are compared by equal frames and by the order of departures.
+/// Maximum number of equally good readings (choices of epochs) compared by equal frames and by the order of departures.
 const MAX_COMPARED: usize = 64;
-/// Maximum number of later frames that are followed for this comparison.
+/// Maximum number of frames after the undecided ones that the model replays to compare readings of these.
 const MAX_LATER: usize = 4096;
 
-/// Expected fate of a frame under a reading.
+/// The fate of a frame that the model expects under one reading of the frames' epochs.
 #[derive(Debug)]
 pub struct Judged {
-    /// The frame's passage through the model.
+    /// The frame's passage through the model: the faults that looked at it and hit it.
     pub passage: Passage,
-    /// The epoch in force.
+    /// The epoch (step of the timeline) in force for the frame.
     pub epoch: u16,
-    /// Identity of the departing frame.
+    /// Identity (hash) with which the frame has to leave the switch.
     pub leaves_as: Identity,
 }
 
-/// A replayed frame.
+/// A frame that the judge has replayed through the model.
 #[derive(Debug)]
 pub struct Decided {
-    /// The frame.
+    /// The captured arrival of the frame.
     pub arrival: Arrival,
-    /// One expected fate, or one for each reading.
+    /// Expected fate of the frame: one, or one for each reading of the frames' epochs if several fit equally well.
     pub judged: Vec<Judged>,
 }
 
-/// Result of a replay.
+/// Result of a call of [`Group::replay`].
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "almost all are the large one, and a box would be allocated for each"
 )]
 pub enum Replayed {
-    /// A frame without doubt.
+    /// One frame whose epoch and triggers are not in doubt, with its expected fate.
     One(Arrival, Judged),
-    /// Several frames with doubts.
+    /// Several frames, some of which had a doubtful epoch or trigger.
     Stretch(Stretch),
 }
 
-/// Frames that one reading explains best, or several equally well.
+/// Consecutive frames whose epochs and triggers one reading explains best, or several readings equally well.
 #[derive(Debug)]
 pub struct Stretch {
     /// The frames in order of arrival.
     pub frames: Vec<Decided>,
-    /// The readings, with their counters, if there are several.
+    /// The equally good readings of the frames' epochs, with their counters; empty if one reading is best.
     pub readings: Vec<Reading>,
-    /// Too much was open to follow all readings.
+    /// Too many frames or choices of epochs were open to follow all of them.
     pub is_crowded: bool,
 }
 
 /// Selects the frames that may be replayed: everything that can affect them is known.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayLimit {
-    /// Every frame that arrived until this time.
+    /// Every frame that arrived until this time, in nanoseconds since 1970, may be replayed.
     pub until_ns: u64,
-    /// Also each frame with a lower number than this,
+    /// A frame with a lower number than this may also be replayed if it arrived until `taken_until_ns`.
     pub taken: usize,
-    /// if it arrived until this time.
+    /// Latest time of arrival, in nanoseconds since 1970, of the frames that `taken` allows.
     pub taken_until_ns: u64,
 }
 
 impl ReplayLimit {
-    /// Whether a frame with this number and time may be replayed.
+    /// Whether a frame with this number and this time of arrival may be replayed.
     fn allows(self, number: usize, from_ns: u64) -> bool {
         from_ns <= self.until_ns || (number < self.taken && from_ns <= self.taken_until_ns)
     }
@@ -94,22 +94,22 @@ impl ReplayLimit {
 /// Frames that are replayed together: those of one port, or all of a switch in the order of their timestamps.
 #[derive(Debug)]
 pub struct Group {
-    /// Undecided arrivals.
+    /// Arrived frames that are not decided yet.
     pub queue: Queue,
-    /// Number of the first frame about which not all is known.
+    /// Number of the first frame that may not be replayed yet, because not all that affects it is known.
     pub known: usize,
     /// Number of the next frame to replay.
     next: usize,
     courses: Courses,
     boundaries: VecDeque<Boundary>,
-    /// Number of writes that are in effect for all further frames.
+    /// Number of epoch writes that are in effect for all frames not yet replayed.
     over: usize,
-    /// Last frames at each unit and cell, for which another frame may have to wait.
+    /// Numbers of the last frames that may wait for others to pass, by unit (a fault's part of the program) and register cell.
     waiting: HashMap<(usize, usize), VecDeque<usize>>,
 }
 
 impl Group {
-    /// An empty group.
+    /// A group without frames; `counters` is the number of injections and triggers.
     pub fn new(engine: &Engine, counters: usize) -> Group {
         Group {
             queue: Queue::default(),
@@ -122,12 +122,12 @@ impl Group {
         }
     }
 
-    /// Time of arrival of the oldest undecided frame.
+    /// Time of arrival of the oldest undecided frame, in nanoseconds since 1970; `None` if there is none.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.queue.iter().next().map(|arrival| arrival.from_ns)
     }
 
-    /// Notes which earlier frames are passed by this frame, if a fault makes frames wait for others to pass.
+    /// Notes the time at which frame `number` arrived for the earlier frame that a fault holds until enough others have passed.
     pub fn tell_passed(&mut self, engine: &Engine, number: usize) {
         let arrival = &self.queue[number];
         let at_ns = arrival.at_ns;
@@ -144,8 +144,8 @@ impl Group {
         }
     }
 
-    /// Finds the frames to which either epoch of newly known writes may apply. All frames that arrived until the confirmation of
-    /// these writes are in.
+    /// Finds, for each new epoch write, the frames to which the old or the new epoch may apply. All
+    /// frames that arrived until the confirmation of these writes are in.
     pub fn bound(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) {
         let known = self.over + self.boundaries.len();
         for write in writes.get(known..).unwrap_or_default() {
@@ -170,8 +170,8 @@ impl Group {
         }
     }
 
-    /// Number of the first frame that the switch may not have taken yet, among those that arrived until `until_ns`. The switch takes
-    /// the frames of a port in order, so a frame that left shows that all before it were taken.
+    /// Number after that of the last frame, among those that arrived until `until_ns`, that the switch is known to have taken.
+    /// The switch takes the frames of a port in order, so a frame that left shows that all before it were taken.
     pub fn taken(&self, scene: Scene<'_>, until_ns: u64) -> usize {
         let end = self.queue.behind_time(until_ns);
         let lately = (self.next..end).rev().take(MOST_LOOKED_AT);
@@ -179,14 +179,14 @@ impl Group {
         left.next().map_or(self.next, |last| last + 1)
     }
 
-    /// Number of the next frame without an observed outcome, if it may be replayed.
+    /// Number of the next frame whose departure is not noted yet; `None` if the limit does not allow its replay.
     pub fn next_unknown(&self, limit: ReplayLimit) -> Option<usize> {
         let number = self.known;
         (number < self.queue.end() && limit.allows(number, self.queue[number].from_ns))
             .then_some(number)
     }
 
-    /// Replays frames until one or several are decided.
+    /// Replays frames of the group until one frame or a stretch of frames is decided; `None` if the limit allows no more.
     pub fn replay(
         &mut self,
         scene: Scene<'_>,
@@ -246,7 +246,7 @@ impl Group {
         None
     }
 
-    /// Decides the open frames: all readings have reached one state, or the run has ended.
+    /// Decides the open frames, when all readings have reached one switch state or the run has ended.
     pub fn close(&mut self, scene: Scene<'_>, writes: &[EpochWrite]) -> Stretch {
         let (mut best, is_crowded) = self.courses.best();
         let port = PortFrames {
@@ -300,8 +300,8 @@ impl Group {
         }
     }
 
-    /// Passages of the frames behind the open ones, if all readings have reached one state: their departures may equal those of
-    /// open frames.
+    /// The model's passages of the frames after the open ones, by number, if all readings have
+    /// reached one state; their departures may equal those of open frames.
     fn later(&self, port: PortFrames<'_>) -> BTreeMap<usize, Passage> {
         let mut later = BTreeMap::new();
         let Some((state, mut done)) = self.courses.only() else {
@@ -323,7 +323,7 @@ impl Group {
         later
     }
 
-    /// Passages, under a reading, of the frames that a unit may look at, by number.
+    /// The model's passages of the open frames under a reading, by frame number, without frames that no fault looks at.
     fn follow(&self, port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
         let (first, mut state) = self.courses.start();
         let engine = port.scene.engine;
@@ -344,7 +344,7 @@ impl Group {
     }
 }
 
-/// Whether a frame left before a time; `false` if an equal frame is undecided.
+/// Whether a frame left the switch before `before_ns`; `false` if it has equal frames that are undecided.
 fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
     let passed = scene.passed;
     let exits = arrival.frame.exits.iter();
@@ -352,7 +352,7 @@ fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
     passed.is_unique(arrival.identity) && left.any(|at_ns| *at_ns < before_ns)
 }
 
-/// Passage of a frame that no unit looks at.
+/// The passage of a frame that no fault's unit looks at: the switch forwards it unchanged.
 fn untouched(frame: &Classified) -> Passage {
     Passage {
         ingress: Verdict::untouched(),

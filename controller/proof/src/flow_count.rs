@@ -1,8 +1,8 @@
-//! Counts of a flow's frames, and how long they took.
+//! Counts the frames of a flow that were sent, received, lost and duplicated, and how long they took.
 
 use hdrhistogram::Histogram;
 
-/// Significant digits of the times in a histogram: its values are within 1 %.
+/// Significant digits of the times in the histogram: its values are within 1 %.
 const DIGITS: u8 = 2;
 
 /// Frames of a flow, counted between its first and its last switch.
@@ -10,20 +10,20 @@ const DIGITS: u8 = 2;
 pub struct FlowCount {
     /// Frames that the sender put on its link.
     pub sent: u64,
-    /// Frames in `sent` that left the last switch towards the receiver.
+    /// Number of frames in `sent` that left the last switch towards the receiver.
     pub received: u64,
-    /// Frames sent and not received.
+    /// Number of frames that were sent and not received.
     pub lost: u64,
-    /// Surplus copies received.
+    /// Number of surplus copies that the receiver's link carried.
     pub extra: u64,
     /// Longest time from sending to receipt of a frame, in nanoseconds.
     pub longest_ns: u64,
-    /// Times from sending to receipt, in nanoseconds, to two significant digits; `None` before the first.
+    /// Histogram of the times from sending to receipt, in nanoseconds; `None` until a frame was received.
     took_ns: Option<Histogram<u64>>,
 }
 
 impl FlowCount {
-    /// Adds frames, each with its time from sending to receipt, and the number of copies received of all of them.
+    /// Adds frames: for each, its time from sending to receipt (`None`: lost); and the total number of copies received.
     pub fn add_frames(&mut self, took_ns: &[Option<u64>], copies: u64) {
         let mut received = 0;
         for took_ns in took_ns.iter().flatten() {
@@ -43,7 +43,7 @@ impl FlowCount {
         self.extra += copies - received;
     }
 
-    /// Adds the counts of another flow.
+    /// Adds another flow's counts and times to these.
     pub fn add(&mut self, other: &FlowCount) {
         self.sent += other.sent;
         self.received += other.received;
@@ -57,7 +57,7 @@ impl FlowCount {
         }
     }
 
-    /// The nearest rank, within 1 %, of the times from sending to receipt, in nanoseconds; 0 if nothing was received.
+    /// Percentile of the times from sending to receipt (nearest rank, within 1 %), in nanoseconds; 0 if nothing was received.
     pub fn percentile_ns(&self, percent: u8) -> u64 {
         let histogram = self.took_ns.as_ref();
         let value = histogram.map_or(0, |times| times.value_at_percentile(percent.into()));

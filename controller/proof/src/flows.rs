@@ -1,4 +1,4 @@
-//! Follows each flow between its first switch and its last.
+//! Follows each flow between the first and the last switch of its path, to count sent, received and lost frames.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::throughput::{Bins, Throughput};
 
 /// Maximum number of declared flows whose throughput over time is kept.
 pub const MOST_FLOWS: usize = 16;
-/// Maximum number of different packets whose flows are remembered.
+/// Maximum number of different header values for which the cache keeps a packet's flows.
 const MAX_SEEN: usize = 1 << 16;
 
-/// Declared flows whose throughput over time is kept: up to [`MOST_FLOWS`], those that faults act on first.
+/// Names of the declared flows whose throughput over time is kept: at most [`MOST_FLOWS`], flows that faults act on first.
 fn followed(scenario: &Scenario) -> Vec<&str> {
     let hit = scenario.faults.iter().flat_map(|fault| &fault.flows);
     let hit = hit.filter_map(|index| scenario.flows.get(*index));
@@ -39,73 +39,74 @@ fn followed(scenario: &Scenario) -> Vec<&str> {
     followed
 }
 
-/// A host, or one side of a wire.
+/// An end of flows: a host, or one side of a cable through the testbed.
 struct End {
     name: String,
     mac: [u8; 6],
 }
 
-/// Flows that a frame belongs to: those whose receiver it is addressed to, and those whose receivers it is not addressed to.
+/// Indices of the flows to which a frame belongs, by whether the frame's destination is a receiver of the flow.
 #[derive(Debug, Default)]
 struct Belongs {
     addressed: Vec<usize>,
     unaddressed: Vec<usize>,
 }
 
-/// A frame of a flow in flight.
+/// A frame of a flow that a host sent, and that is not counted yet.
 #[derive(Debug)]
 struct Sent {
     at_ns: u64,
     from: u32,
-    /// Destination end, if the frame has exactly one.
+    /// Index of the destination end, if the frame has exactly one; otherwise `None`.
     to: Option<u32>,
     belongs: Arc<Belongs>,
     wire_len: u32,
 }
 
-/// Frames with the same bytes.
+/// Frames with the same bytes that were sent, and the departures of frames with these bytes.
 #[derive(Debug, Default)]
 struct Flight {
     sent: SmallVec<[Sent; 1]>,
-    /// End and time of each departure from the last switch.
+    /// Destination end and time of each departure from the last switch of the path.
     left: SmallVec<[(u32, u64); 1]>,
 }
 
-/// Expected copies of frames, and end and time of each observed departure.
+/// Expected copies of equal frames; and for each observed departure, the destination end and the time.
 type CameOut = (Vec<Expected>, Vec<(u32, u64)>);
 
-/// Counts of all flows so far, and frames in flight.
+/// Counts of all flows so far, and the frames that are in flight.
 pub struct Flows<'a> {
     scenario: &'a Scenario,
     ends: Vec<End>,
     by_mac: HashMap<[u8; 6], usize, FixedState>,
-    /// For each sending end, its counted flows, each with its receiving ends.
+    /// For each sending end: indices of its counted flows, and each flow's receiving ends.
     from: Vec<Vec<(usize, BTreeSet<usize>)>>,
     fields: Vec<FieldId>,
-    /// Flows of a frame, by the fields that filters look at, sending end and destination.
+    /// Cache of a frame's flows. Key: the header fields that filters read, the sending end and the destination.
     seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
     key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
-    /// Sent frames by sending end, in order: those not examined yet, and those that had not arrived when they were examined.
+    /// Times and identities of frames by sending end, in the order of sending: in `fresh`, frames not examined yet; in
+    /// `waiting`, frames that had not reached their destination when they were examined.
     fresh: Vec<VecDeque<(u64, Identity)>>,
     waiting: Vec<VecDeque<(u64, Identity)>>,
     changed: Changed,
     swept_ns: u64,
     last_ns: u64,
-    /// Whether the links of all hosts are recorded. Otherwise more frames may pass after the last recorded one.
+    /// Whether the links of all hosts are recorded. If not, more frames may pass after the last recorded one.
     sees_all_hosts: bool,
     start_ns: Option<u64>,
     counts: Vec<FlowCount>,
     is_counted: Vec<bool>,
-    /// Throughput of followed flows, by declared name.
+    /// Declared name and throughput of each flow whose throughput over time is kept.
     over_time: Vec<(&'a str, Bins)>,
-    /// For each flow, its index in `over_time`.
+    /// For each flow, the index of its throughput in `over_time`; `None` if it is not kept.
     followed: Vec<Option<usize>>,
 }
 
 impl<'a> Flows<'a> {
-    /// Counts of flows whose first and last switch are recorded and that pass no aggregating switch. `is_recorded` returns
-    /// whether a port of a switch is recorded.
+    /// Empty counts of the flows whose first and last switch are recorded and that pass no
+    /// aggregating switch. `is_recorded` returns whether a port of a switch is recorded.
     pub fn new(scenario: &'a Scenario, is_recorded: &dyn Fn(&str, u32) -> bool) -> Flows<'a> {
         let topology = &scenario.topology;
         let hosts = topology.hosts.iter();
@@ -199,7 +200,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// The end that a port of a switch leads to.
+    /// Index of the flow end that a switch's port leads to; `None` if it leads to another switch.
     pub fn end_at(&self, switch: &str, port: u32) -> Option<usize> {
         let mut ports = self.scenario.topology.ports(switch);
         let peer = ports.find(|other| other.number == port)?.peer;
@@ -217,13 +218,13 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Adds a switch's announcement of a frame that is changed or has equal frames.
+    /// Adds a switch's announcement of a frame that a fault changes or that has equal frames.
     pub fn change(&mut self, switch: usize, change: Change) {
         self.changed
             .push(switch, change.came, change.at_ns, change.outcome);
     }
 
-    /// Takes a frame that passed the link of an end.
+    /// Takes a frame that passed a recorded link between a switch and an end of flows.
     pub fn see(&mut self, end: usize, port: u32, sight: &Sight<'_>, headers: &Headers) {
         self.last_ns = self.last_ns.max(sight.at_ns);
         if sight.way == Way::Out {
@@ -256,7 +257,7 @@ impl<'a> Flows<'a> {
         self.fresh[end].push_back((sight.at_ns, sight.identity));
     }
 
-    /// The flows of a frame that an end sent.
+    /// The flows that a frame sent by an end belongs to.
     fn belongs(
         &mut self,
         (from, to): (usize, Option<usize>),
@@ -315,8 +316,8 @@ impl<'a> Flows<'a> {
         belongs
     }
 
-    /// Counts each frame that was sent until `sent_until_ns`, arrived once, at its destination, until `left_until_ns`, and has no equal
-    /// frame. Every change that switches made to frames until `left_until_ns` has been announced.
+    /// Counts each frame without equal frames that was sent until `sent_until_ns` and reached its destination once, until
+    /// `left_until_ns`. Until the latter time, the switches have announced every change to frames.
     pub fn advance_lately(&mut self, sent_until_ns: u64, left_until_ns: u64) {
         for end in 0..self.fresh.len() {
             while let Some(entry) = self.fresh[end].pop_front_if(|(at, _)| *at <= sent_until_ns) {
@@ -344,7 +345,7 @@ impl<'a> Flows<'a> {
             && !self.changed.knows(identity)
     }
 
-    /// Counts the frames that were sent until `until_ns`, about which all is known.
+    /// Counts the frames that were sent until `until_ns`, about which all captures are in.
     pub fn advance(&mut self, until_ns: u64) {
         for end in 0..self.waiting.len() {
             while let Some(entry) = self.fresh[end].pop_front_if(|(at, _)| *at <= until_ns) {
@@ -366,8 +367,8 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Removes the first of several equal frames if it was sent until a time, arrived at its destination before the next was sent, and
-    /// no switch changed it.
+    /// Removes the first of several equal frames if it was sent until `until_ns`, reached its
+    /// destination before the next was sent, and no switch changed it; otherwise returns `None`.
     fn first_alone(&mut self, identity: Identity, until_ns: u64) -> Option<Flight> {
         let flight = self.flights.get_mut(&identity)?;
         let [first, next, ..] = &flight.sent[..] else {
@@ -387,7 +388,7 @@ impl<'a> Flows<'a> {
         })
     }
 
-    /// Counts the frames of an identity that were sent by a time.
+    /// Counts the frames with this identity that were sent until `until_ns`.
     fn settle(&mut self, identity: Identity, until_ns: u64) {
         if let Some(alone) = self.first_alone(identity, until_ns) {
             self.count_one(identity, alone);
@@ -442,7 +443,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Counts a frame with unique bytes that no fault changed. Usually it arrived once, or not at all.
+    /// Counts a frame without equal frames that no fault changed. Usually it left the last switch once, or not at all.
     fn count_one(&mut self, identity: Identity, flight: Flight) {
         let Flight { sent, left } = flight;
         let [one] = &sent[..] else {
@@ -472,7 +473,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Counts frames with the same bytes, from their expected copies and the observed departures.
+    /// Counts equal frames that were sent. `by_key`: expected copies and observed departures for each identity of departure.
     fn count(&mut self, sent: &[Sent], by_key: &[CameOut]) {
         let Some(first) = sent.first() else {
             return;
@@ -517,8 +518,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Final counts of all flows, by name, and by declared name if a declaration stands for several flows; and the throughput of
-    /// the followed flows over time.
+    /// Final counts of all flows by name (also by declared name, if it stands for several), and throughput by declared name.
     pub fn conclude(mut self) -> (BTreeMap<String, FlowCount>, Vec<(String, Throughput)>) {
         self.advance(u64::MAX);
         let mut counts: BTreeMap<String, FlowCount> = BTreeMap::new();

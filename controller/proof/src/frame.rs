@@ -1,10 +1,10 @@
-//! A frame as a recorder hands it over.
+//! A captured frame as the recorder hands it to the judge, and the hash that identifies it.
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::quality::FixedState;
 
-/// Direction of a frame at a port of a switch.
+/// Direction in which a frame passed a port of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
     /// Towards the switch.
@@ -13,18 +13,18 @@ pub enum Way {
     Out,
 }
 
-/// One frame that passed a port.
+/// One captured frame that passed a switch's port.
 #[derive(Debug, Clone, Copy)]
 pub struct Sight<'f> {
-    /// Time of passing, in nanoseconds since 1970.
+    /// Time at which the frame passed the port, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Direction of the frame.
+    /// Direction of the frame, seen from the switch.
     pub way: Way,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Identity of the frame, from all its bytes.
+    /// Identity of the frame: a hash of all its bytes.
     pub identity: Identity,
-    /// Its first bytes: as many as filters and effects look at.
+    /// The frame's first bytes: as many as the filters and effects of the scenario read.
     pub bytes: &'f [u8],
 }
 
@@ -33,13 +33,13 @@ pub struct Sight<'f> {
 pub struct Identity(u64);
 
 impl Identity {
-    /// The identity as a number, for serialization.
+    /// The identity as a number, to store it.
     #[must_use]
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The identity with this number, from [`Identity::to_bits`].
+    /// The identity that [`Identity::to_bits`] returned as this number.
     #[must_use]
     pub fn from_bits(bits: u64) -> Identity {
         Identity(bits)
@@ -51,7 +51,7 @@ impl Identity {
 pub struct Digest(u64);
 
 impl Digest {
-    /// A digest with this seed. The recorder and the judge of a run use the same seed.
+    /// A digest with this seed. The recorder and the judge of a run must use the same seed.
     #[must_use]
     pub fn of_seed(seed: u64) -> Digest {
         Digest(seed)
@@ -71,7 +71,7 @@ impl Digest {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AsItIs(u64);
 
-/// Builds [`AsItIs`].
+/// Builds [`AsItIs`] for hash maps whose keys are identities.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Plainly;
 

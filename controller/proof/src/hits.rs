@@ -1,4 +1,4 @@
-//! Frames that faults hit, with their positions in the captures.
+//! The frames that faults hit or had to hit, with their numbers in the captures.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,48 +11,48 @@ use super::epochs::Judged;
 use super::judge::Errors;
 use super::trace::Arrival;
 
-/// A frame that a fault hit or had to hit.
+/// A frame that a fault hit, or had to hit and missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Index into [`scenario::Plan::injections`].
+    /// Index of the fault's injection in [`scenario::Plan::injections`].
     pub injection: usize,
     /// Name of the switch at which the frame arrived.
     pub switch: String,
-    /// Ingress port.
+    /// Port of the switch by which the frame arrived.
     pub port: u32,
     /// Number of the frame, from 1, among those that arrived by this port, as packet analyzers count.
     pub frame: usize,
-    /// Number of the frame, from 1, among those of its flow (or key) that the fault looked at; 0 if it did not look at this one.
+    /// Number of the frame, from 1, among those of its flow (or key) that the fault looked at; 0 if the fault ignored it.
     pub ordinal: u64,
-    /// Position in the RDMA connection, if the fault selects by it.
+    /// Position of the packet in its RDMA connection, if the fault selects by this position.
     pub place: Option<PsnPosition>,
-    /// Whether the switch had received an announcement of where that connection begins.
+    /// Whether the switch had received the announcement of the RDMA connection's first sequence number.
     pub is_told: bool,
-    /// The epoch in force.
+    /// The epoch (step of the timeline) in force for the frame.
     pub epoch: u16,
-    /// Time of arrival, in nanoseconds since 1970.
+    /// Time at which the frame arrived at the switch, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Departure times in nanoseconds since 1970, ascending, by port.
+    /// For each egress port, the times at which copies of the frame left, in nanoseconds since 1970, ascending.
     pub left: Vec<(u32, Vec<u64>)>,
     /// The frame that had to leave, as far as it was recorded, if it differs from the frame that arrived.
     pub left_as: Option<Rewritten>,
-    /// Whether the fault treated the frame correctly.
+    /// Whether the fault hit or spared the frame correctly.
     pub outcome: Outcome,
     /// The RDMA packet, if a fault takes packets of its connection.
     pub packet: Option<Packet>,
-    /// First bytes of the frame; all recorded bytes if the fault changes some.
+    /// First bytes of the frame as it arrived; all recorded bytes if the fault changes some.
     pub bytes: Box<[u8]>,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
 }
 
-/// Whether a fault treated a frame correctly.
+/// Whether a fault hit or spared a frame correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The fault had to hit the frame, and did.
     Hit,
-    /// The fault had to hit the frame without visible effect: the switch's entries forward the frame nowhere.
+    /// The fault had to hit the frame, but this has no visible effect: the switch's table entries forward the frame nowhere.
     Unforwarded,
     /// The fault had to hit the frame, and did not.
     Missed,
@@ -60,7 +60,7 @@ pub enum Outcome {
     Collateral,
 }
 
-/// Number of frames that each injection has looked at, by key where keys are numbered.
+/// Number of frames that each injection has looked at; by key for faults that number the frames of each key separately.
 #[derive(Debug, Clone, Default)]
 pub struct Ordinals {
     by_flow: Vec<u64>,
@@ -68,7 +68,7 @@ pub struct Ordinals {
 }
 
 impl Ordinals {
-    /// Counts a frame at each injection that looks at it, and returns its number there.
+    /// Counts a frame at each injection that looks at it. Returns the injections, each with the frame's number there, from 1.
     pub fn of(
         &mut self,
         engine: &Engine,
@@ -80,7 +80,7 @@ impl Ordinals {
         numbered.collect()
     }
 
-    /// Counts a frame at one injection, and returns its number there, from 1.
+    /// Counts a frame at one injection. Returns the frame's number there, from 1.
     pub fn count(&mut self, engine: &Engine, frame: &Classified, injection: usize) -> u64 {
         let number = match engine.key_of(frame, injection) {
             Some(key) => self.by_key.entry((injection, key)).or_default(),
@@ -96,21 +96,21 @@ impl Ordinals {
     }
 }
 
-/// A frame that arrived at a switch, with its verdict.
+/// A frame that arrived at a switch, with the judge's findings about it.
 pub struct Found<'a> {
     /// Name of the switch.
     pub switch: &'a str,
     pub arrival: &'a Arrival,
-    /// The expected fate of the frame.
+    /// The fate of the frame that the model expects.
     pub judged: &'a Judged,
-    /// Number of the frame at each injection.
+    /// Index of each injection that looked at the frame, and the frame's number there, from 1.
     pub ordinals: &'a [(usize, u64)],
-    /// Departure times of its copies, by exit.
+    /// Departure times of the frame's copies, by egress port, in nanoseconds since 1970.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
 }
 
-/// The hits of a frame: faults that hit it or had to.
+/// One hit for each fault that hit this frame or had to hit it.
 pub fn of_frame(engine: &Engine, found: &Found<'_>) -> Vec<Hit> {
     let (arrival, errors, passage) = (found.arrival, found.errors, &found.judged.passage);
     // A frame whose departures no fault explains gives no evidence.

@@ -1,8 +1,8 @@
-//! Compares what happened to each frame with what had to happen to it.
+//! Compares how each frame left a switch with how the model says that it had to leave.
 //!
-//! A frame is identified by its bytes. Where several frames with the same bytes arrived, the departures are dealt out to them so
-//! that as many as possible match the model. The remaining differences are explained with the smallest number of faults that hit
-//! or spared a frame wrongly. Lateness explains nothing: a machine may have delayed the frame instead of a fault.
+//! A frame is identified by its bytes. Where several frames with the same bytes arrived, the departures are dealt out to them
+//! so that as many as possible match the model. The remaining differences are explained with the smallest number of faults that
+//! hit or spared a frame wrongly. Lateness explains nothing: a machine may have delayed the frame instead of a fault.
 
 use scenario::model::effect::{Effect, Fate};
 use scenario::replay::{Engine, Passage, Verdict};
@@ -11,15 +11,15 @@ use super::STAMP_NS;
 use super::frame::{Digest, Identity};
 use super::trace::{Arrival, Passed};
 
-/// Maximum number of faults that may have erred on one frame. Beyond it, the frame is a stray.
+/// Maximum number of faults that may have wrongly hit or spared one frame. If that explains nothing, the frame is a stray.
 const MAX_ERRORS: usize = 2;
 
-/// How much before its deadline, in nanoseconds, a held frame may be seen to leave, given the error of the recorder's stamps.
+/// Time, in nanoseconds, by which a held frame may appear to leave too early, given the error of the recorder's timestamps.
 fn tolerance_ns(delay_ns: u64) -> u64 {
     (delay_ns / 10).min(STAMP_NS) + 1
 }
 
-/// Earliest time at which copy number `copy` of a frame with this fate may leave, in nanoseconds since 1970; 0 if not held.
+/// Earliest time at which copy `copy` (from 0) of a frame with this fate may leave, in nanoseconds since 1970; 0 if not held.
 pub fn due_ns(came_ns: u64, fate: Fate, copy: usize) -> u64 {
     match fate.held_ns(copy) {
         0 => 0,
@@ -27,26 +27,26 @@ pub fn due_ns(came_ns: u64, fate: Fate, copy: usize) -> u64 {
     }
 }
 
-/// Whether copies that left at these times (ascending) all left when due. If egress dropped some, it is unknown which ones.
+/// Whether no copy left too early, given all departure times (ascending). If egress dropped copies, any may be missing.
 pub fn are_due(came_ns: u64, fate: Fate, left: &[u64]) -> bool {
     let is_whole = left.len() == fate.copies as usize;
     let mut left = left.iter().enumerate();
     left.all(|(copy, at)| *at >= due_ns(came_ns, fate, if is_whole { copy } else { 0 }))
 }
 
-/// The reference for judging frames: the model and the captured frames.
+/// What a frame is judged by: the model of the switch and the captured frames.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// Model of the switch's fault engine.
     pub engine: &'a Engine,
-    /// Captured arrivals and departures.
+    /// Captured arrivals and departures of frames at the switch.
     pub passed: &'a Passed,
     /// Hash that identifies frames.
     pub digest: Digest,
 }
 
 impl Scene<'_> {
-    /// Identity of the departing frame if units with these effects fired on an arrived frame.
+    /// Identity (hash) of the frame that leaves if the faults with these effects hit an arrived frame.
     fn departing<'e>(
         self,
         arrival: &Arrival,
@@ -58,7 +58,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Identity of the departing frame under this ingress verdict.
+    /// Identity (hash) with which an arrived frame leaves after this ingress verdict.
     pub fn leaves_as(self, arrival: &Arrival, verdict: &Verdict) -> Identity {
         if verdict.hits.is_empty() || !self.engine.rewrites() {
             return arrival.identity;
@@ -67,13 +67,13 @@ impl Scene<'_> {
         self.departing(arrival, fired.map(|act| (act.effect, act.w)))
     }
 
-    /// Whether the departures alone show what happened to this frame: no other frame can be confused with it.
+    /// Whether the departures with this frame's bytes are certainly its own, because no other frame can be confused with it.
     pub fn is_telling(self, arrival: &Arrival, leaves_as: Identity) -> bool {
         self.passed.is_unique(arrival.identity)
             && (leaves_as == arrival.identity || !self.passed.has_come(leaves_as))
     }
 
-    /// Whether a frame with unique bytes left as it had to.
+    /// Whether a frame without equal frames left as the model expects: in the right number of copies, none too early.
     pub fn is_as_expected(self, arrival: &Arrival, passage: &Passage, leaves_as: Identity) -> bool {
         let fate = passage.ingress.fate;
         (0..passage.exits.len()).all(|exit| {
@@ -82,7 +82,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether a frame with unique bytes that some fault did not hold stayed as long as if that fault had held it.
+    /// Whether a frame without equal frames stayed in the switch as long as if a fault that had to spare it had held it.
     pub fn took_as_long_as_held(
         self,
         arrival: &Arrival,
@@ -100,7 +100,7 @@ impl Scene<'_> {
     }
 }
 
-/// Whether a frame waited, beyond the time for which its faults held it, as long as another fault's hold of `hold_ns`.
+/// Whether a frame waited, beyond the time for which its faults had to hold it, as long as another fault's hold of `hold_ns`.
 pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) -> bool {
     let free_ns = came_ns.saturating_add(verdict.fate.held_ns(0));
     let waited_ns = left_ns.saturating_sub(free_ns);
@@ -110,11 +110,11 @@ pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) 
 /// Expected departures, at one port, of one of several frames with the same bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
-    /// Time of arrival, in nanoseconds since 1970.
+    /// Time of the frame's arrival, in nanoseconds since 1970.
     pub came_ns: u64,
-    /// Number of its copies that have to leave.
+    /// Number of copies of the frame that have to leave by the port.
     pub copies: usize,
-    /// Ingress fate, which determines when the copies are due.
+    /// Fate of the frame in ingress, which determines when its copies are due.
     pub fate: Fate,
 }
 
@@ -124,8 +124,8 @@ impl Share {
     }
 }
 
-/// Assigns departures to the frames that arrived, so that as many as possible match: the latest departures go to the frames with
-/// the latest deadlines. The rest goes to frames that lack a copy, then to frames that should not have left at all.
+/// Assigns departure times to equal frames that arrived, so that as many as possible match: the latest departures go to the
+/// frames with the latest deadlines. The rest goes to frames that lack a copy, then to frames that should not have left at all.
 pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     if shares.len() == 1 {
         return vec![left.to_vec()];
@@ -187,20 +187,20 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
     dealt
 }
 
-/// Errors of faults on one frame: wrong hits and missed hits.
+/// The faults that wrongly hit or wrongly spared one frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// Injections that had to hit and did not.
+    /// Indices of the injections that had to hit the frame and did not.
     pub missed: Vec<usize>,
-    /// Injections that had to spare it and hit it.
+    /// Indices of the injections that had to spare the frame and hit it.
     pub collateral: Vec<usize>,
-    /// No fault of the switch explains the frame's departures.
+    /// No fault of the switch explains how the frame left.
     pub stray: bool,
-    /// Identity with which the frame left, if not the expected one.
+    /// Identity with which the frame left; `None` if it left with the expected one.
     pub seen_as: Option<Identity>,
 }
 
-/// Explains the fate of a frame that had to leave as `leaves_as`. `left` has the departure times of its copies, by exit.
+/// Finds the faults that wrongly hit or spared a frame. `left` has the departure times of its copies, by egress port.
 pub fn explain(
     scene: Scene<'_>,
     arrival: &Arrival,
@@ -267,7 +267,7 @@ pub fn explain(
     }
 }
 
-/// Number of copies that leave by an exit after another ingress fate, with unchanged egress decisions.
+/// Number of copies that leave by an egress port if ingress decides `fate` and egress decides as in `passage`.
 fn leaving(passage: &Passage, exit: usize, fate: Fate) -> usize {
     let (copies, before) = (fate.copies as usize, passage.ingress.fate.copies as usize);
     match copies.cmp(&before) {
@@ -294,7 +294,7 @@ fn each_subset(
     }
 }
 
-/// Errors of egress if they alone explain the departures, or no errors if all matches; `None` if ingress must have erred.
+/// Errors of egress faults if they alone explain the departures (no errors if all match); `None` if an ingress fault erred.
 fn in_egress(
     engine: &Engine,
     came_ns: u64,

@@ -7,11 +7,10 @@
 //! [`Judge`] takes the frames of each port in order and forgets a frame when it is decided. Its memory grows with the frames
 //! in flight, not with the length of the run. It does no I/O and reads no clock.
 //!
-//! Modules in processing order: frame (the recorder's output) → trace (arrivals and departures) → epochs, courses, ahead, choose
-//! (replay; which step of the timeline applied to which frame) → judge and order (differences) → docket (decided and waiting
-//! frames) → tally. witness runs these stages for each switch. flows and
-//! became follow frames end to end, recovery follows the frames of RDMA connections.
-//! downtime counts the frames that a switch let through while it was down.
+//! Modules in processing order: frame (the recorder's output) → trace (arrivals and departures) → epochs, courses, ahead,
+//! choose (replay; which step of the timeline applied to which frame) → judge and order (differences) → docket (decided and
+//! waiting frames) → tally. witness runs these stages for each switch. flows and became follow frames end to end, recovery
+//! follows the frames of RDMA connections. downtime counts the frames that a switch let through while it was down.
 
 mod ahead;
 mod became;
@@ -59,7 +58,7 @@ pub use recovery::{Recovery, Teller};
 pub use throughput::{Carried, Throughput};
 use witness::Witness;
 
-/// The times passed to [`Judge::advance`] are multiples of this, so that judging a run again gives the same result.
+/// Times given to [`Judge::advance`] are multiples of this (nanoseconds), so that judging again gives the same result.
 pub const STEP_NS: u64 = 50_000_000;
 
 /// Maximum error, in nanoseconds, between the timestamps of two captures, or between a capture and the controller's clock. A
@@ -71,27 +70,26 @@ const STAMP_NS: u64 = 100_000;
 pub struct Proof {
     /// One observation for each injection of the plan, in its order.
     pub observations: Vec<Observation>,
-    /// One entry for each trigger of the scenario, in its order.
+    /// Activations of each trigger of the scenario, in its order.
     pub triggers: Vec<Turns>,
-    /// Frame counts of each flow, between its two ends.
+    /// Frames of each flow, by its name, counted between the first and the last switch of its path.
     pub flows: BTreeMap<String, FlowCount>,
-    /// Throughput of up to [`MOST_FLOWS`] declared flows over time; flows that faults act on come first.
+    /// Name and throughput over time of up to [`MOST_FLOWS`] declared flows; flows that faults act on come first.
     pub throughput: Vec<(String, Throughput)>,
-    /// Lost frames, because of which nothing may be concluded about some switches.
+    /// Frames missing from the captures, because of which nothing may be concluded about some switches.
     pub losses: Vec<Loss>,
-    /// For each switch with missing frames: the time from which they are missing, in nanoseconds since 1970. Observations cover
-    /// earlier frames only.
+    /// For each switch with missing frames: the time, in nanoseconds since 1970, from which observations do not cover it.
     pub unproved_from: BTreeMap<String, u64>,
-    /// For each switch, the frames that no fault explains.
+    /// For each switch, the number of frames that no fault explains.
     pub strays: BTreeMap<String, Strays>,
-    /// How RDMA connections recovered from packets that faults took, in the order of those packets.
+    /// How RDMA connections recovered from the packets that faults took, in the order of the losses.
     pub recoveries: Vec<Recovery>,
     /// For each announced outage, the number of frames that the switch let through while it was down.
     pub outages: Vec<OutageCount>,
 }
 
 impl Proof {
-    /// Number of frames that a switch let through during an outage, if that is known.
+    /// Number of frames that a switch let through during an outage; `None` if that is not known.
     #[must_use]
     pub fn let_through(&self, outage: &Outage) -> Option<u64> {
         let mut outages = self.outages.iter();
@@ -99,29 +97,29 @@ impl Proof {
     }
 }
 
-/// Numbers of frames of a switch that no fault explains.
+/// Numbers of frames at a switch whose departures no fault explains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strays {
-    /// Frames that arrived and did not leave as they had to.
+    /// Number of frames that arrived and did not leave as the model expects.
     pub unexplained: u64,
-    /// Frames that left without having arrived, or by a wrong port.
+    /// Number of frames that left without having arrived, or by a wrong port.
     pub foreign: u64,
 }
 
-/// Effects of a fault on a flow at a switch, as counted from captures.
+/// Effects of a fault on a flow at a switch, counted from the captures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// Frames that the fault looked at.
+    /// Number of frames that the fault looked at, since they belong to its flow.
     pub met: u64,
-    /// Frames that the fault had to hit, and hit.
+    /// Number of frames that the fault had to hit, and hit.
     pub observed: u64,
     /// Frames in `observed` that another fault dropped: the effect of this fault on them cannot be seen.
     pub overridden: u64,
-    /// Frames in `met` whose key had no cell: the fault had to spare them.
+    /// Frames in `met` whose key had no register cell in the switch: the fault had to spare them.
     pub keyless: u64,
-    /// Frames in `met` that the fault counted under another key.
+    /// Frames in `met` that the fault counted under the key of another frame.
     pub conflated: u64,
-    /// Frames that the fault had to hit without visible effect: the switch's entries forward them nowhere.
+    /// Frames that the fault had to hit without visible effect: the switch's table entries forward them nowhere.
     pub unforwarded: u64,
     /// Frames that the fault had to hit, and did not.
     pub missed: u64,
@@ -130,22 +128,23 @@ pub struct Observation {
     /// Data packets, among all that arrived at the switch, that arrived while their RDMA connection was being announced to it.
     /// Either numbering may have applied. The judge uses the one before the announcement.
     pub in_doubt: u64,
-    /// Frames that arrived while an epoch was being written: either epoch may have applied. The judge uses the one that fits.
+    /// Frames that arrived while an epoch was written: the old or the new may have applied, and the
+    /// judge uses the one that fits.
     pub boundary: u64,
-    /// Frames that the fault had to spare, and that stayed in the switch as long as if it had held them.
+    /// Frames that the fault had to spare, and that stayed in the switch as long as if the fault had held them.
     pub slow: u64,
     /// Frames in `slow` for which no other frame shows that the machine stood still at that time.
     pub slow_alone: u64,
-    /// Frames that the fault held longer than the plan's bound allows.
+    /// Frames that the fault held longer than the scenario plan's lateness bound allows.
     pub beyond: u64,
     /// Largest excess, in nanoseconds, of a held frame's delay over the requested delay.
     pub latest_ns: u64,
     /// Smallest excess, in nanoseconds, of a held frame's delay over the requested delay, without frames that were late while
     /// the machine stood still. If this is too large, the fault holds frames for too long.
     pub soonest_ns: Option<u64>,
-    /// Two readings fit the frames at an epoch boundary, and differ in which frames this fault had to hit.
+    /// Two readings (choices of each frame's epoch) fit the captures, and differ in which frames this fault had to hit.
     pub is_ambiguous: bool,
-    /// Too many frames arrived while an epoch was being written to try all readings.
+    /// Too many frames arrived while an epoch was being written to try all choices of their epochs.
     pub is_crowded: bool,
 }
 
@@ -174,23 +173,23 @@ impl Observation {
     }
 }
 
-/// Activations of a trigger of a switch, as counted from captures.
+/// Activations of a trigger at a switch, counted from the captures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// Number of times that the trigger had to come on, all keys together.
+    /// Number of times that the trigger had to come on, summed over its keys.
     pub came_on: u64,
-    /// Frames that the trigger had to count, but whose key had no cell.
+    /// Frames that the trigger had to count, but whose key had no register cell in the switch.
     pub keyless: u64,
-    /// Frames that the trigger counted under another key.
+    /// Frames that the trigger counted under the key of another frame.
     pub conflated: u64,
-    /// Two readings fit the frames, and differ in how often the trigger came on.
+    /// Two readings fit the captures, and differ in how often the trigger came on.
     pub is_ambiguous: bool,
-    /// Too many sequences of events were possible to try all readings.
+    /// Too many sequences of trigger changes were possible to try them all.
     pub is_crowded: bool,
 }
 
 impl Turns {
-    /// Combines the counts of two parts of the captures.
+    /// Adds the counts of this trigger from two parts of the captures.
     pub fn and(self, other: Turns) -> Turns {
         Turns {
             came_on: self.came_on + other.came_on,
@@ -202,7 +201,7 @@ impl Turns {
     }
 }
 
-/// Properties of the recorder that the judge relies on.
+/// Properties of the recorder that the judge must know.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions {
     /// Hash by which the recorder identifies frames.
@@ -211,18 +210,18 @@ pub struct Conditions {
     pub shares_stamps: bool,
 }
 
-/// A recorded port.
+/// A switch port whose frames are recorded.
 struct Port {
     number: u32,
-    /// Index of its switch among the witnesses, if the switch has faults.
+    /// Index of the port's switch among the witnesses, if the switch has faults.
     witness: Option<usize>,
-    /// Index of its switch among the downtimes, if a disruption can take the switch down.
+    /// Index of the port's switch among the downtimes, if a disruption can take the switch down.
     downtime: Option<usize>,
-    /// Index of the flow end that its link leads to, if any.
+    /// Index of the flow end (host) that the port's link leads to, if any.
     end: Option<usize>,
 }
 
-/// Compares the captured frames with the model while they pass.
+/// Compares the captured frames of all switches with the model while they pass.
 pub struct Judge<'a> {
     scenario: &'a Scenario,
     plan: &'a Plan,
@@ -230,7 +229,7 @@ pub struct Judge<'a> {
     witnesses: Vec<(&'a str, Witness<'a>, Connections<'a>)>,
     downtimes: Vec<Downtime<'a>>,
     flows: Flows<'a>,
-    /// Maximum time from sending to the last switch of a frame's path, then maximum time that the frame stays in that switch.
+    /// Maximum time in ns from a frame's sending to the last switch on its path; `stay_ns`: maximum time in that switch.
     way_ns: u64,
     stay_ns: u64,
     losses: Vec<Loss>,
@@ -297,7 +296,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Adds an epoch that took effect on a switch. Call it for all writes sent before the time passed to [`Judge::advance`].
+    /// Adds an epoch write that took effect on a switch. [`Judge::advance`] needs all writes sent before its time.
     pub fn write(&mut self, write: &EpochWrite) {
         self.flows.write(write);
         let own = self
@@ -307,7 +306,7 @@ impl<'a> Judge<'a> {
         own.for_each(|(_, witness, _)| witness.write(write.clone()));
     }
 
-    /// Adds the announcement of an RDMA connection to a switch.
+    /// Adds an announcement, which a switch received, of an RDMA connection's first sequence number.
     pub fn announce(&mut self, announcement: &Announcement) {
         let own = self
             .witnesses
@@ -319,8 +318,7 @@ impl<'a> Judge<'a> {
         });
     }
 
-    /// A disruption took a switch down. An outage may be announced while it lasts, and once more when
-    /// its end is known, each within a horizon.
+    /// Records that a disruption took a switch down; call it again when the end is known, within a horizon.
     pub fn down(&mut self, outage: &Outage) {
         let mut downtimes = self.downtimes.iter_mut();
         if let Some(downtime) = downtimes.find(|of| of.switch == outage.switch) {
@@ -328,7 +326,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Adds lost frames: nothing may be concluded about their switch from then on.
+    /// Records frames missing from the captures: nothing may be concluded about their switch from then on.
     pub fn lose(&mut self, loss: Loss) {
         let mut loss = loss;
         if let Some(since_ns) = loss.since_ns {
@@ -342,7 +340,7 @@ impl<'a> Judge<'a> {
         loss.add_to(&mut self.losses);
     }
 
-    /// Takes a frame that passed a port. `port` indexes the ports given to [`Judge::new`]; each port's frames come in order.
+    /// Takes a frame that passed recorded port `port` (index of the ports in [`Judge::new`]); each port's frames come in order.
     pub fn see(&mut self, port: usize, sight: &Sight<'_>) {
         let Port {
             number,
@@ -370,7 +368,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Decides the frames that can be decided, once all frames until `now_ns` are in. `then_hit` gets each certain hit.
+    /// Decides what can be decided, once all frames until `now_ns` are in. `then_hit` is called with each certain hit.
     pub fn advance(&mut self, now_ns: u64, mut then_hit: impl FnMut(Hit)) {
         for downtime in &mut self.downtimes {
             downtime.advance(now_ns);
@@ -422,7 +420,8 @@ impl<'a> Judge<'a> {
         all
     }
 
-    /// Decides the rest at the end of the run, but not frames that several readings explain equally well. `then_hit` gets hits.
+    /// Decides the rest at the end of the run, without frames that several readings explain.
+    /// `then_hit` is called with each hit.
     pub fn end(&mut self, mut then_hit: impl FnMut(Hit)) {
         for (number, (_, witness, connections)) in self.witnesses.iter_mut().enumerate() {
             witness.end();
@@ -436,8 +435,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The verdict, after [`Judge::end`]. `fired` has the switches' own count for each injection of the plan, `triggers` for each
-    /// trigger of the scenario: they select one of several readings. `then_hit` gets each hit by the selected reading.
+    /// The proof, after [`Judge::end`]. `fired` has the switches' own count for each injection of
+    /// the plan, `triggers` for each trigger of the scenario: they select one of several readings.
+    /// `then_hit` is called with each hit of the selected readings.
     #[must_use]
     pub fn conclude(
         self,

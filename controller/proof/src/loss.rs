@@ -1,10 +1,10 @@
-//! Frames that passed a switch, or arrived there, and are missing from the captures: nothing may be concluded without them.
+//! Counts of frames missing from the captures of a switch: nothing may be concluded without them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Frames that a component lost at a switch.
+/// Frames missing from the captures of a switch, because a component lost them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
@@ -12,9 +12,9 @@ pub struct Loss {
     pub switch: String,
     /// Port of the switch; `None` if the switch does not report it.
     pub port: Option<u32>,
-    /// Number of frames.
+    /// Number of lost frames.
     pub frames: u64,
-    /// The component that lost them.
+    /// The component that lost the frames.
     pub by: Loser,
     /// Lower bound on the time of the first lost frame, in nanoseconds since 1970: decisions on earlier frames stand. `None`: the
     /// frames may have been lost at any time.
@@ -23,7 +23,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Adds a loss to those of the same port and loser.
+    /// Adds this loss to the loss of the same port and component in `losses`, or appends it.
     pub(crate) fn add_to(self, losses: &mut Vec<Loss>) {
         let is_alike = |other: &&mut Loss| {
             (&other.switch, other.port, other.by) == (&self.switch, self.port, self.by)
@@ -39,25 +39,25 @@ impl Loss {
     }
 }
 
-/// Component that lost frames.
+/// Component of the testbed that lost frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loser {
-    /// The recorder was too slow.
+    /// The recorder was too slow to read the frames from the port's ring.
     Recorder,
     /// The recording was full, or more frames waited for the judge than `limits.disk` allows.
     Limit,
-    /// The frames waited for the judge, and the disk failed to store them or to return them.
+    /// The frames waited on disk for the judge, and the disk failed to store them or to return them.
     Disk,
-    /// The link to the switch.
+    /// The link to the switch lost the frames.
     Link,
     /// The receive ring of the port: the switch did not take the frames from it.
     ReceiveRing,
     /// The switch's port did not accept the frames for sending.
     Transmit,
-    /// A queue within the switch was full.
+    /// A queue within the switch was full, and the switch dropped the frames.
     Queue,
-    /// The faults' lease had expired because it was not refreshed in time.
+    /// The lease of the switch's faults had expired because the controller did not refresh it in time.
     Lease,
 }
 

@@ -1,4 +1,4 @@
-//! A replayed frame, and the counting of what happened to it.
+//! A replayed frame that needs a second look, and the counting of how faults treated it.
 
 use scenario::plan::Plan;
 use scenario::replay::Engine;
@@ -12,22 +12,22 @@ use super::order::Lazy;
 use super::tally::{self, Left, Tally};
 use super::trace::{Arrival, Passed};
 
-/// The reference for judging a switch's frames, without the captures.
+/// What a switch's frames are judged by, apart from the captures: its plan and the model of its fault engine.
 pub struct Ground<'a> {
     pub name: &'a str,
     pub plan: &'a Plan,
     pub engine: Engine,
     pub digest: Digest,
-    /// The writes of epochs, in order.
+    /// The writes of epochs to this switch, in order of time.
     pub writes: Vec<EpochWrite>,
-    /// No fault looks at frames in egress.
+    /// No fault of the switch looks at frames in egress.
     pub has_ingress_alone: bool,
-    /// Some fault delays frames, so the order of departures is evidence.
+    /// Some fault of the switch delays frames, so the order of departures is evidence.
     pub is_timed: bool,
 }
 
 impl Ground<'_> {
-    /// Combines the reference with the captured frames.
+    /// Combines this with the captured frames, to judge frames.
     pub fn scene<'s>(&'s self, passed: &'s Passed) -> Scene<'s> {
         Scene {
             engine: &self.engine,
@@ -36,8 +36,8 @@ impl Ground<'_> {
         }
     }
 
-    /// Whether a frame that arrived at this time counts. Before the first write and after the last one no fault applies, and the
-    /// captures start and end one after the other.
+    /// Whether a frame that arrived at `at_ns` counts. No fault applies before the first epoch
+    /// write and after the last one, and the captures of the ports do not start and end together.
     pub fn is_under_watch(&self, at_ns: u64) -> bool {
         let (Some(first), Some(last)) = (self.writes.first(), self.writes.last()) else {
             return false;
@@ -51,14 +51,14 @@ impl Ground<'_> {
 #[derive(Debug)]
 pub struct Odd {
     pub frame: Decided,
-    /// For each reading, the frame's number at each injection.
+    /// For each reading of its tie: pairs of an injection and the frame's number there, from 1.
     pub ordinals: Vec<Vec<(usize, u64)>>,
-    /// Index of the frame's tie among the switch's ties.
+    /// Index of the stretch of frames with equally good readings to which the frame belongs; `None` if one reading explains it.
     pub tie: Option<usize>,
 }
 
 impl Odd {
-    /// The expected fate of the frame under a reading of its tie.
+    /// The fate that the model expects for the frame under this reading of its tie.
     pub fn judged(&self, reading: usize) -> &Judged {
         self.frame
             .judged
@@ -67,7 +67,7 @@ impl Odd {
     }
 }
 
-/// Departure times of a frame's copies, by exit, if they match the model without ambiguity.
+/// Departure times of a frame's copies, by egress port; `None` if they do not match the model or equal frames exist.
 pub fn plainly(ground: &Ground<'_>, passed: &Passed, odd: &Odd) -> Option<Vec<Vec<u64>>> {
     let ([judged], arrival) = (&odd.frame.judged[..], &odd.frame.arrival) else {
         return None;
@@ -89,7 +89,7 @@ pub fn plainly(ground: &Ground<'_>, passed: &Passed, odd: &Odd) -> Option<Vec<Ve
     (!is_late).then_some(left)
 }
 
-/// Counts the fate of a frame under a reading. Returns the identity with which it left, if not the expected one.
+/// Counts how faults treated a frame under a reading. Returns its identity at departure, or `None` if that is the expected one.
 pub fn count(
     ground: &Ground<'_>,
     passed: &Passed,
@@ -137,7 +137,7 @@ pub fn count(
     seen_as
 }
 
-/// Number that identifies a frame in the order of departures.
+/// Number of an arrived frame by which [`super::order::Order`] identifies it.
 pub fn number_of(arrival: &Arrival) -> usize {
     (arrival.port as usize) << 40 | arrival.number as usize
 }

@@ -1,4 +1,4 @@
-//! Evidence from several frames together: equal frames, and frames that overtook others.
+//! Evidence that needs several frames: departures of frames with the same bytes, and frames that overtook others.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,14 +13,14 @@ use super::judge::{Share, are_due, deal};
 use super::port::PortFrames;
 use super::trace::{Arrival, Passed};
 
-/// Minimum time by which a frame is overtaken if a fault holds it for `hold_ns`. A machine that stood still releases all frames
-/// at once, so only little time lies between them.
+/// Time, in nanoseconds, by which a frame must be overtaken at least to show that a fault held it for `hold_ns`. After a
+/// standstill a machine releases all frames at once, with little time between them.
 pub fn held_if_overtaken_by(hold_ns: u64) -> u64 {
     (hold_ns / 2).max(STAMP_NS)
 }
 
-/// Number of equal frames whose departures do not match their passages, if all of them are to be explained. `later` has the
-/// passages of the frames behind them, which are the same for all readings.
+/// Number of equal frames, among the known ones, whose departures do not match the passages of a reading. `later` has the
+/// passages of the frames after the reading's, which are the same for all readings.
 pub fn misfits_of_alike(
     port: PortFrames<'_>,
     passages: &BTreeMap<usize, Passage>,
@@ -57,7 +57,7 @@ pub fn misfits_of_alike(
     misfits.sum()
 }
 
-/// Number of frames that no fault hit under these passages, and that were overtaken as if a fault had held them.
+/// Number of frames that were overtaken as if a fault had held them, although no fault held them under these passages.
 pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
     let PortFrames { scene, queue, .. } = port;
     let Some(shortest_ns) = scene.engine.shortest_hold_ns() else {
@@ -72,21 +72,21 @@ pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usi
     overtaken.into_values().filter(|by| *by >= held).count()
 }
 
-/// A frame's arrival and its first departure by each expected port.
+/// A frame's arrival at a switch, and its first departure by each expected egress port.
 #[derive(Debug, Clone)]
 pub struct Move {
-    /// Number that identifies the frame.
+    /// Number of the frame by which [`Order`] identifies it.
     pub index: usize,
-    /// Time of arrival, in nanoseconds since 1970.
+    /// Time of the frame's arrival, in nanoseconds since 1970.
     pub came_ns: u64,
     /// Time for which faults had to hold the frame, in nanoseconds.
     pub delay_ns: u64,
-    /// Port and time of first departure, in nanoseconds since 1970.
-    pub left: SmallVec<[(u32, u64); 1]>,
+    /// Egress port, and time of the first departure by it, in nanoseconds since 1970.
+    pub left: Vec<(u32, u64)>,
 }
 
 impl Move {
-    /// The move of a frame with this fate that leaves unchanged; `None` if equal frames exist, whose departures are ambiguous.
+    /// Arrival and departures of a frame that leaves unchanged; `None` if equal frames make its departures ambiguous.
     pub fn of(
         passed: &Passed,
         arrival: &Arrival,
@@ -108,19 +108,19 @@ impl Move {
         self.came_ns.saturating_add(self.delay_ns)
     }
 
-    /// Time of first departure, and time waited until then beyond the hold of its faults.
+    /// Time of the frame's first departure, and its wait until then beyond the faults' hold; `None` if it did not leave.
     fn waited(&self) -> Option<(u64, u64)> {
         let left_ns = self.left.iter().map(|(_, at_ns)| *at_ns).min()?;
         Some((left_ns, left_ns.saturating_sub(self.free_ns())))
     }
 }
 
-/// Frames in order of arrival.
+/// Frames of a switch in order of arrival, with their departures.
 #[derive(Debug, Default)]
 pub struct Order(Vec<Move>);
 
 impl Order {
-    /// The order of frames with unique bytes.
+    /// Sorts frames that have no equal frames by time of arrival.
     pub fn of(moves: impl Iterator<Item = Move>) -> Order {
         let mut moves: Vec<Move> = moves.collect();
         moves.sort_by_key(|a| (a.came_ns, a.index));
@@ -149,8 +149,8 @@ impl Order {
         overtaken
     }
 
-    /// Whether other frames show that the machine stood still while this frame waited: they arrived meanwhile, left no earlier,
-    /// and waited for a shorter time. Frames that a fault holds wait equally long.
+    /// Whether other frames show that the machine stood still while frame `index` waited: they arrived meanwhile, left no
+    /// earlier, and waited for a shorter time. Frames that a fault holds wait equally long.
     pub fn stood_still(&self, index: usize, came_ns: u64, hold_ns: u64) -> bool {
         let at = self
             .0
@@ -170,7 +170,7 @@ impl Order {
         })
     }
 
-    /// Whether a frame that no fault held waited while this frame was in the switch, which shows that the machine stood still.
+    /// Whether an unheld frame waited while a late frame was in the switch, which shows that the machine stood still.
     pub fn another_waited(&self, came_ns: u64, left_ns: u64, late_ns: u64) -> bool {
         let notable_ns = (late_ns / 4).max(STAMP_NS);
         let from = self
@@ -188,7 +188,7 @@ impl Order {
     }
 }
 
-/// The order of frames, computed on first use, since most callers do not need it.
+/// The order of a switch's frames, computed on first use, since most callers do not need it.
 #[derive(Default)]
 pub struct Lazy<'a> {
     find: Option<&'a dyn Fn() -> Order>,
@@ -196,7 +196,7 @@ pub struct Lazy<'a> {
 }
 
 impl<'a> Lazy<'a> {
-    /// Computes the order with `find` on first use.
+    /// An order that `find` computes on first use.
     pub fn of(find: &'a dyn Fn() -> Order) -> Lazy<'a> {
         Lazy {
             find: Some(find),
@@ -212,12 +212,12 @@ impl<'a> Lazy<'a> {
         })
     }
 
-    /// The order.
+    /// The order of the frames; the first call computes it.
     pub fn order(&self) -> &Order {
         &self.found().0
     }
 
-    /// Time in nanoseconds by which a frame was overtaken; 0 if it was not.
+    /// Time in nanoseconds by which frame `index` was overtaken by later arrivals; 0 if it was not.
     pub fn overtaken_ns(&self, index: usize) -> u64 {
         self.found().1.get(&index).copied().unwrap_or(0)
     }

@@ -25,70 +25,70 @@ use serde::Serialize;
 use super::frame::{Sight, Way};
 use super::{Hit, Outcome};
 
-/// Maximum time to wait for a retransmission: longer than any queue pair timeout in use.
+/// Maximum time, in nanoseconds, to wait for the retransmission of a lost packet: longer than any queue pair timeout in use.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
-/// Recovery of a data packet that a fault took.
+/// How an RDMA connection recovered from the loss of a data packet that a fault took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
     /// Id of the fault that took the packet.
     pub fault: String,
-    /// Name of the switch.
+    /// Name of the switch that lost the packet.
     pub switch: String,
-    /// Source address of the packet.
+    /// Source address of the lost packet.
     pub source: Ipv4Addr,
-    /// Destination address of the packet.
+    /// Destination address of the lost packet.
     pub destination: Ipv4Addr,
-    /// Destination queue pair.
+    /// Destination queue pair of the lost packet.
     pub qp: u32,
-    /// Packet sequence number.
+    /// Packet sequence number (24 bits) of the lost packet.
     pub psn: u32,
-    /// Packet sequence number relative to the connection's first.
+    /// Packet sequence number of the lost packet, relative to the connection's first packet.
     pub relative_psn: u32,
-    /// Whether a packet with this sequence number had left before, intact or corrupted by a fault. The receiver may then have it,
-    /// and does not miss this packet.
+    /// Whether an earlier packet with this sequence number had left. The receiver may then have it, and not miss this packet.
     pub passed_before: bool,
-    /// Kind of packet that reported the loss to the sender.
+    /// Kind of packet by which the receiver reported the loss to the sender.
     pub told_by: Teller,
-    /// Time of arrival of the lost packet, in nanoseconds since 1970.
+    /// Time at which the lost packet arrived at the switch, in nanoseconds since 1970.
     pub lost_ns: u64,
-    /// Time from the departure of the first later packet to the report of the loss, in nanoseconds.
+    /// Time from the departure of the first later packet to the report of the loss, in nanoseconds;
+    /// `None` if either is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nak_generation_ns: Option<u64>,
-    /// Time from the report of the loss to the retransmission, in nanoseconds.
+    /// Time from the report of the loss to the retransmission, in nanoseconds. `None`: no report or no retransmission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nak_response_ns: Option<u64>,
-    /// Time from the lost packet to its retransmission, in nanoseconds. `None`: it was not retransmitted.
+    /// Time from the lost packet's arrival to its retransmission, in nanoseconds. `None`: it was not retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmission_ns: Option<u64>,
 }
 
-/// Kind of packet that reports a loss to the sender.
+/// Kind of packet by which a receiver reports a loss to the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Teller {
-    /// A NAK "PSN sequence error" with the lost packet's number.
+    /// A NAK "PSN sequence error" with the lost packet's sequence number.
     Nak,
-    /// A READ that requests the lost packet and all behind it.
+    /// A READ that requests the lost response and all responses after it.
     Read,
     /// No packet: the retransmission followed a timeout, or the report of an earlier loss.
     Nobody,
 }
 
-/// A connection in one direction: source, destination, destination queue pair; and whether READs are answered in it.
+/// An RDMA connection in one direction: source, destination, destination queue pair, and whether READ responses flow in it.
 type Connection = ([u8; 4], [u8; 4], u32, bool);
 
 fn connection(packet: &Packet, data: DataPacket) -> Connection {
     (packet.source, packet.destination, packet.qp, data.responds)
 }
 
-/// Times and sequence numbers of each connection's packets, in order of time.
+/// For each connection, the time and sequence number of its packets, in order of time.
 type Numbers = HashMap<Connection, Vec<(u64, u32)>>;
 
-/// A reported gap: source and destination of the data, the missing sequence number, and whether a READ reports it.
+/// A reported gap: source and destination address of the data, the missing sequence number, and whether a READ reports it.
 type Gap = ([u8; 4], [u8; 4], u32, bool);
 
-/// A packet that a fault took.
+/// A data packet that a fault took, and the fault.
 struct Lost {
     fault: String,
     packet: Packet,
@@ -96,22 +96,22 @@ struct Lost {
     at_ns: u64,
 }
 
-/// RDMA packets that passed a switch, and those that faults took.
+/// The RDMA packets that passed a switch, and those that faults took there.
 pub struct Connections<'a> {
     switch: &'a str,
     library: &'a Library,
     latencies: Vec<PortLatency>,
-    /// Data packets that arrived.
+    /// Data packets that arrived at the switch.
     came: Numbers,
-    /// Data packets that left.
+    /// Data packets that left the switch.
     left: Numbers,
-    /// Time of the first departure of each sequence number of a connection.
+    /// Time, in nanoseconds since 1970, at which each sequence number of a connection first left the switch.
     first_left: HashMap<(Connection, u32), u64>,
-    /// Sequence number of each connection's first packet.
+    /// Sequence number of the first packet of each connection that was captured.
     firsts: HashMap<Connection, u32>,
-    /// Reports of gaps: times of arrival, and times of departure towards the sender of the data.
+    /// For each reported gap: times at which reports arrived at the switch, and at which they left towards the data's sender.
     told: HashMap<Gap, [Vec<u64>; 2]>,
-    /// First sequence numbers that were announced to the switch.
+    /// First sequence numbers of connections, as announced to the switch.
     pub begins: Announcements,
     lost: Vec<Lost>,
     recoveries: Vec<Recovery>,
@@ -119,7 +119,7 @@ pub struct Connections<'a> {
 }
 
 impl<'a> Connections<'a> {
-    /// An empty record of a switch's connections.
+    /// An empty record of the RDMA connections through `switch`.
     pub fn new(scenario: &'a Scenario, switch: &'a str) -> Connections<'a> {
         Connections {
             switch,
@@ -137,7 +137,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Takes a frame that passed a port. The frames of all ports come nearly in order of time.
+    /// Takes a frame that passed a port of the switch. The frames of all ports come nearly in order of time.
     pub fn see(&mut self, sight: &Sight<'_>) {
         let packet = may_be_roce(sight.bytes).then(|| Packet::parse(self.library, sight.bytes));
         let Some(packet) = packet.flatten() else {
@@ -165,7 +165,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Takes a hit, and notes the packet if a fault took it.
+    /// Takes a hit of a fault, and notes the packet if the fault took it.
     pub fn hit(&mut self, scenario: &Scenario, plan: &Plan, hit: &Hit) {
         let Some(packet) = hit.packet.filter(|_| hit.outcome != Outcome::Missed) else {
             return;
@@ -187,7 +187,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Reports packets lost long enough ago, and forgets older packets, once all frames until `now_ns` are in.
+    /// Reports recoveries from old enough losses, and forgets older packets, once all frames until `now_ns` are in.
     pub fn advance(&mut self, now_ns: u64) {
         let until_ns = now_ns.saturating_sub(PATIENCE_NS);
         if now_ns != u64::MAX && until_ns < self.forgot_ns.saturating_add(PATIENCE_NS / 4) {
@@ -216,7 +216,7 @@ impl<'a> Connections<'a> {
         });
     }
 
-    /// All recoveries at the end of the run, in order of the time of loss.
+    /// Recoveries from all lost packets, at the end of the run, in order of the losses.
     pub fn conclude(mut self) -> Vec<Recovery> {
         let lost = std::mem::take(&mut self.lost);
         let rest = lost.iter().filter_map(|lost| self.recovery(lost));
@@ -261,7 +261,7 @@ impl<'a> Connections<'a> {
         })
     }
 
-    /// Times of the recovery of a packet that arrived at `lost_ns`.
+    /// Times at which the loss of a packet that arrived at `lost_ns` was noticed, reported and repaired.
     fn times(&self, lost: &Packet, data: DataPacket, lost_ns: u64) -> Times {
         let behind = |numbers: &Numbers, is_it: &dyn Fn(u32) -> bool| {
             let all = numbers.get(&connection(lost, data))?;
@@ -296,14 +296,14 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Whether a packet with the same sequence number had left before a time.
+    /// Whether a packet with this connection and sequence number had left the switch before `before_ns`.
     fn has_left(&self, packet: &Packet, data: DataPacket, before_ns: u64) -> bool {
         let first_ns = self.first_left.get(&(connection(packet, data), packet.psn));
         first_ns.is_some_and(|first_ns| *first_ns < before_ns)
     }
 }
 
-/// Whether a frame may be RoCEv2: it is not plain IPv4, or it is UDP to the RoCEv2 port.
+/// Whether a frame may be RoCEv2: it is UDP to the RoCEv2 port, or not plain IPv4, so that this is unknown.
 pub fn may_be_roce(frame: &[u8]) -> bool {
     const PORT: [u8; 2] = 4791_u16.to_be_bytes();
     if frame.get(12..14) != Some(&[8, 0]) {
@@ -313,7 +313,7 @@ pub fn may_be_roce(frame: &[u8]) -> bool {
     frame.get(23) == Some(&17) && frame.get(14 + ip + 2..14 + ip + 4) == Some(&PORT)
 }
 
-/// Inserts an element into a sorted list, searching from the end.
+/// Inserts an element into an ascending list, searching from the end.
 fn insert<T: Ord>(into: &mut Vec<T>, new: T) {
     let behind = into.iter().rposition(|other| *other <= new);
     into.insert(behind.map_or(0, |last| last + 1), new);

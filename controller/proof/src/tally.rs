@@ -1,4 +1,4 @@
-//! Counts of a switch's behavior: by injection, by trigger, and of frames that no fault explains.
+//! Counts of what a switch did to frames: by fault injection, by trigger, and of frames that no fault explains.
 
 use scenario::plan::Plan;
 use scenario::replay::{Engine, Passage};
@@ -8,34 +8,34 @@ use super::judge::{self, Errors};
 use super::order::{self, Lazy};
 use super::{Hit, Observation, Strays, Turns};
 
-/// Counts and hits of a switch.
+/// Counts of what a switch did to frames, and the frames that its faults hit.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// One observation for each injection of the plan.
+    /// Counts of each fault injection of the plan.
     pub observations: Vec<Observation>,
-    /// One entry for each trigger of the scenario.
+    /// Counts of each trigger of the scenario.
     pub triggers: Vec<Turns>,
-    /// Frames that no fault explains.
+    /// Numbers of frames that no fault explains.
     pub strays: Strays,
-    /// Hits of frames, not yet taken.
+    /// Frames that faults hit or had to hit, since the caller last took them.
     pub hits: Vec<Hit>,
 }
 
-/// Departures of a frame, and the errors that explain them.
+/// How a frame left the switch, and the errors of faults that explain it.
 #[derive(Clone, Copy)]
 pub struct Left<'a> {
-    /// Number that identifies the frame in the order.
+    /// Number of the frame by which [`super::order::Order`] identifies it.
     pub index: usize,
     pub came_ns: u64,
-    /// Departure times of its copies, by exit.
+    /// Departure times of the frame's copies, by egress port, in nanoseconds since 1970.
     pub left: &'a [Vec<u64>],
     pub errors: &'a Errors,
-    /// The frame arrived while an epoch was being written.
+    /// Whether the frame arrived while an epoch was being written, so that the old or the new epoch may have applied.
     pub is_at_boundary: bool,
 }
 
 impl Tally {
-    /// An empty tally.
+    /// A tally of zeros for a plan with this number of fault injections and triggers.
     pub fn new(injections: usize, triggers: usize) -> Tally {
         Tally {
             observations: vec![Observation::default(); injections],
@@ -44,7 +44,7 @@ impl Tally {
         }
     }
 
-    /// Adds another tally of the same plan.
+    /// Adds the counts and hits of another tally of the same plan.
     pub fn add(&mut self, other: Tally) {
         for (own, other) in self.observations.iter_mut().zip(other.observations) {
             *own = own.and(other);
@@ -57,7 +57,7 @@ impl Tally {
         self.hits.extend(other.hits);
     }
 
-    /// Counts the effect of a frame on triggers.
+    /// Counts the triggers that the model says a frame turned on, or was counted by.
     pub fn turn(&mut self, passage: &Passage) {
         let triggered = &passage.triggered;
         for index in &triggered.came_on {
@@ -71,7 +71,7 @@ impl Tally {
         }
     }
 
-    /// Counts a frame at the injections that looked at it, hit it or erred on it.
+    /// Counts a frame at the injections that looked at it, hit it, or wrongly hit or spared it.
     pub fn count(&mut self, frame: &Judged, seen: Left<'_>) {
         let observations = &mut self.observations;
         for verdict in frame.passage.verdicts() {
@@ -111,7 +111,7 @@ impl Tally {
         }
     }
 
-    /// Counts the lateness of a frame that faults held or limited in rate.
+    /// Counts how late a frame left that faults held or limited in rate.
     pub fn count_held(
         &mut self,
         (engine, plan): (&Engine, &Plan),
@@ -148,8 +148,8 @@ impl Tally {
         }
     }
 
-    /// Counts a frame that a fault had to spare, but that took as long as if the fault had held it. The frame counts as slow, or
-    /// as collateral if others overtook it meanwhile, which shows that it was held.
+    /// Counts a frame that a fault had to spare, but that took as long as if the fault had held it. The frame counts as slow,
+    /// or as collateral if other frames overtook it meanwhile, which shows that the fault held it.
     pub fn count_spared(
         &mut self,
         engine: &Engine,

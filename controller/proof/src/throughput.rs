@@ -1,25 +1,25 @@
-//! Throughput of flows over time: frames and bytes in bins of equal length, from the captures at both ends.
+//! Throughput of flows over time: frames and bytes in bins of equal length, captured at both ends of a flow's path.
 
 use serde::Serialize;
 
-/// Maximum number of bins in a result.
+/// Maximum number of time bins in the throughput of a flow.
 const MAX_BINS: u64 = 240;
-/// Length of the shortest bin, in nanoseconds. One millisecond would have too few frames for a rate.
+/// Length of the shortest time bin, in nanoseconds. One millisecond would have too few frames for a rate.
 const SHORTEST_NS: u64 = 10_000_000;
 
-/// Frames and bytes that a link carried in a bin.
+/// Frames and bytes that a link carried in one time bin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Carried {
-    /// Number of frames.
+    /// Number of frames in the bin.
     pub packets: u64,
-    /// Bytes of these frames, without the frame check sequence.
+    /// Number of bytes of these frames, without the frame check sequence.
     pub bytes: u64,
 }
 
 /// Throughput of a flow over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Throughput {
-    /// Length of a bin in nanoseconds; the first bin begins with the workload.
+    /// Length of a time bin in nanoseconds; the first bin begins with the workload.
     pub bin_ns: u64,
     /// Frames and bytes, per bin, that the sender put on its link.
     pub sent: Vec<Carried>,
@@ -27,23 +27,23 @@ pub struct Throughput {
     pub received: Vec<Carried>,
 }
 
-/// Collects a flow's throughput in bins from the start of its workload. If there are too many bins, ten become one.
+/// Collects a flow's throughput in time bins from the start of the workload. If there are too many bins, every ten are merged.
 #[derive(Debug, Default)]
 pub struct Bins {
-    /// Length of a bin, in multiples of the shortest.
+    /// Length of a bin, in multiples of [`SHORTEST_NS`]; `None` until a frame is counted.
     scale: Option<u64>,
     sent: Vec<Carried>,
     received: Vec<Carried>,
 }
 
 impl Bins {
-    /// Counts a frame sent `since_ns` after the start; `None` if it was sent before, which no bin counts.
+    /// Counts a frame sent `since_ns` nanoseconds after the workload's start; no bin counts a frame sent before it (`None`).
     pub fn send(&mut self, since_ns: Option<u64>, bytes: u32) {
         let bin = since_ns.map(|since_ns| self.bin(since_ns));
         add(&mut self.sent, bin, bytes);
     }
 
-    /// Counts a received frame in the same way.
+    /// Counts a frame received `since_ns` nanoseconds after the workload's start; `None`: received before it, not counted.
     pub fn receive(&mut self, since_ns: Option<u64>, bytes: u32) {
         let bin = since_ns.map(|since_ns| self.bin(since_ns));
         add(&mut self.received, bin, bytes);
@@ -63,7 +63,7 @@ impl Bins {
         }
     }
 
-    /// The throughput over a run of length `length_ns`.
+    /// The throughput over a workload of `length_ns` nanoseconds.
     pub fn over(mut self, length_ns: u64) -> Throughput {
         // 10, 20, 50, 100 …
         let decades = std::iter::successors(Some(SHORTEST_NS), |width| width.checked_mul(10));

@@ -1,4 +1,4 @@
-//! Recently captured frames of one switch: arrivals in order, and departures.
+//! Recently captured frames of one switch: those that arrived, in order, and when frames with their bytes left.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Index;
@@ -16,31 +16,30 @@ pub const TOLD_BYTES: usize = 128;
 /// A frame that arrived at a switch.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Ingress port.
+    /// Port of the switch by which the frame arrived.
     pub port: u32,
-    /// Number of the frame among that port's arrivals, from 1.
+    /// Number of the frame among the arrivals by its port, from 1.
     pub number: u64,
-    /// Time of the recorder's timestamp plus the time for which the port holds each frame for its link's latency, in nanoseconds
-    /// since 1970.
+    /// Time of arrival: the recorder's timestamp plus the link latency that the port simulates, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Lower bound on the times of this arrival and all later ones: timestamps may be slightly out of order.
+    /// Lower bound on the arrival times of this frame and all later ones, since timestamps may be slightly out of order.
     pub from_ns: u64,
-    /// Either of two epochs may have applied to the frame.
+    /// The frame arrived while an epoch was being written, so the old or the new epoch may have applied to it.
     pub is_at_boundary: bool,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Identity of the frame.
+    /// Identity of the frame: a hash of its bytes.
     pub identity: Identity,
-    /// Its bytes, where an effect may have to change them.
-    pub bytes: Vec<u8>,
+    /// The frame's recorded bytes, if a fault's effect may have to change them; otherwise empty.
+    pub bytes: Box<[u8]>,
     /// The RDMA packet, if the frame belongs to a connection that is announced to the switch.
     pub packet: Option<Packet>,
-    /// The frame as input of the model.
+    /// The frame's ports and flows, as input of the model.
     pub frame: Classified,
 }
 
 impl Arrival {
-    /// For each ingress unit, the time at which as many other frames had passed as the unit makes this frame wait for.
+    /// For each fault in ingress, the time at which as many frames had passed as the fault makes this frame wait for.
     pub fn passed_ns(&mut self, engine: &Engine) -> &mut [u64] {
         if self.frame.passed_ns.is_empty() {
             self.frame.passed_ns = vec![u64::MAX; engine.units()].into();
@@ -48,7 +47,7 @@ impl Arrival {
         Arc::make_mut(&mut self.frame.passed_ns)
     }
 
-    /// The recorded bytes as input of an effect.
+    /// The frame's recorded bytes as input of a fault's effect.
     pub fn recorded(&self) -> Recorded<'_> {
         Recorded {
             bytes: &self.bytes,
@@ -57,8 +56,8 @@ impl Arrival {
     }
 }
 
-/// Undecided arrivals in the order in which the switch took them, which is the order of a port's capture: the sender's end fills
-/// both the switch's ring and the capture's when it hands over a frame. Each frame has a number, which it keeps.
+/// Undecided arrivals in the order in which the switch took them, which is the order of a port's capture: the sending side of a
+/// link fills the rings of the switch and of the capture together. Each frame keeps its number.
 #[derive(Debug, Default)]
 pub struct Queue {
     first: usize,
@@ -71,20 +70,20 @@ impl Queue {
         self.first
     }
 
-    /// Number after that of the last frame in the queue.
+    /// Number that the next appended frame will get: the last frame's number plus 1.
     pub fn end(&self) -> usize {
         self.first + self.arrivals.len()
     }
 
-    /// Number of the first frame that arrived after a time.
+    /// Number of the first frame that arrived after `until_ns`.
     pub fn behind_time(&self, until_ns: u64) -> usize {
         let by_time = |arrival: &Arrival| arrival.from_ns <= until_ns;
         self.first + self.arrivals.partition_point(by_time)
     }
 
-    /// Inserts an arrival by timestamp, behind those with the same time, and returns its number. Frames of several ports are in
-    /// the order of their timestamps. A packet always precedes the packets sent in response to it. If two packets arrive by
-    /// different ports within a few microseconds, the switch may have taken them in the other order.
+    /// Inserts an arrival after those with the same or an earlier timestamp, and returns its number: the queue has frames of
+    /// several ports. A packet always precedes the packets sent in response to it. If two packets arrive by different ports
+    /// within a few microseconds, the switch may have taken them in the other order.
     pub fn insert_by_time(&mut self, arrival: Arrival) -> usize {
         let mut at = self.arrivals.len();
         while at > 0 && self.arrivals[at - 1].at_ns > arrival.at_ns {
@@ -94,7 +93,7 @@ impl Queue {
         self.first + at
     }
 
-    /// Appends the next arrival of a port and returns its number.
+    /// Appends the next arrival of a port and returns the number that the queue gives it.
     pub fn push(&mut self, arrival: Arrival) -> usize {
         let from_ns = arrival.at_ns;
         for before in self.arrivals.iter_mut().rev() {
@@ -112,7 +111,7 @@ impl Queue {
         self.end() - 1
     }
 
-    /// The arrival with this number, if it is not decided.
+    /// The arrival with this number; `None` if it is decided and removed.
     pub fn get_mut(&mut self, number: usize) -> Option<&mut Arrival> {
         self.arrivals.get_mut(number.checked_sub(self.first)?)
     }
@@ -124,7 +123,7 @@ impl Queue {
         Some(arrival)
     }
 
-    /// Arrivals after the one with this number.
+    /// The undecided arrivals after the one with this number.
     pub fn behind(&self, number: usize) -> impl Iterator<Item = &Arrival> + Clone {
         self.arrivals.range(number + 1 - self.first..)
     }
@@ -143,23 +142,23 @@ impl Index<usize> for Queue {
     }
 }
 
-/// Counts and departures of frames with the same bytes.
+/// Counts of undecided arrivals, and departures, of frames with the same bytes.
 #[derive(Debug, Default)]
 struct Equal {
-    /// Number of undecided arrivals.
+    /// Number of undecided arrivals with these bytes.
     came: u32,
-    /// Number of undecided arrivals with other bytes that had to leave with these bytes.
+    /// Number of undecided arrivals that had other bytes and have to leave with these bytes.
     expected: u32,
     left: Left,
 }
 
-/// Departure times in nanoseconds since 1970, by port. Usually there is one departure by one port.
+/// Departure times of equal frames in nanoseconds since 1970, by egress port. Usually there is one departure by one port.
 #[derive(Debug, Default)]
 enum Left {
     #[default]
     Nowhere,
     Once(u32, u64),
-    /// In ascending order.
+    /// Several departures: ports in ascending order, each with its times.
     By(Vec<(u32, Vec<u64>)>),
 }
 
@@ -227,17 +226,17 @@ impl Left {
     }
 }
 
-/// Arrivals and departures by frame identity.
+/// Captured arrivals and departures of a switch's undecided frames, by identity.
 #[derive(Debug, Default)]
 pub struct Passed(HashMap<Identity, Equal, Plainly>);
 
 impl Passed {
-    /// Adds an arrival.
+    /// Adds an arrival of a frame with this identity.
     pub fn comes(&mut self, identity: Identity) {
         self.0.entry(identity).or_default().came += 1;
     }
 
-    /// Adds a departure.
+    /// Adds a departure of a frame with this identity by `port`.
     pub fn leaves(&mut self, identity: Identity, port: u32, at_ns: u64) {
         self.0.entry(identity).or_default().left.push(port, at_ns);
     }
@@ -249,7 +248,7 @@ impl Passed {
         }
     }
 
-    /// Departure time of a frame that arrived once and left once, by this port.
+    /// Departure time of a frame that arrived once and left once, by this port; otherwise `None`.
     pub fn left_once(&self, identity: Identity, port: u32) -> Option<u64> {
         match self.0.get(&identity)? {
             Equal {
@@ -261,35 +260,35 @@ impl Passed {
         }
     }
 
-    /// Forgets an identity whose arrivals and departures are all decided.
+    /// Forgets an identity if all arrivals and departures with it are decided.
     pub fn forget(&mut self, identity: Identity) {
         self.0.remove(&identity);
     }
 
-    /// Whether an undecided arrival has this identity.
+    /// Whether a frame with this identity has arrived and is undecided.
     pub fn has_come(&self, identity: Identity) -> bool {
         self.0.get(&identity).is_some_and(|equal| equal.came > 0)
     }
 
-    /// Whether exactly one undecided arrival has this identity.
+    /// Whether exactly one undecided frame has arrived with this identity.
     pub fn is_unique(&self, identity: Identity) -> bool {
         self.0.get(&identity).is_some_and(|equal| equal.came == 1)
     }
 
-    /// Whether exactly one known arrival with another identity has to leave with this identity.
+    /// Whether exactly one undecided frame arrived with another identity and has to leave with this one.
     pub fn is_expected_once(&self, identity: Identity) -> bool {
         let equal = self.0.get(&identity);
         equal.is_some_and(|equal| equal.expected == 1)
     }
 
-    /// Times at which frames of this identity left by a port, in ascending order.
+    /// Times at which frames with this identity left by a port, in ascending order, in nanoseconds since 1970.
     pub fn left(&self, port: u32, identity: Identity) -> &[u64] {
         self.0
             .get(&identity)
             .map_or(&[], |equal| equal.left.by(port))
     }
 
-    /// Removes a decided arrival and its departures: with identity `left_as`, by these ports at these times.
+    /// Removes a decided arrival and its departures: `left` has, by egress port, the times of those with identity `left_as`.
     pub fn decide(&mut self, came: Identity, left_as: Identity, left: &[(u32, &[u64])]) {
         if let Some(equal) = self.0.get_mut(&left_as) {
             if left_as != came {
@@ -312,7 +311,7 @@ impl Passed {
         }
     }
 
-    /// Removes the expectation of another reading, by which a decided frame would have left with this identity.
+    /// Removes the expectation, from a reading that was not selected, that a decided frame would leave as `leaves_as`.
     pub fn decide_other(&mut self, came: Identity, left_as: Identity) {
         if left_as != came
             && let Some(equal) = self.0.get_mut(&left_as)
@@ -321,16 +320,16 @@ impl Passed {
         }
     }
 
-    /// Removes all departures with this identity: they are accounted for.
+    /// Removes all departures with this identity, because the judge has explained them.
     pub fn account(&mut self, identity: Identity) {
         if let Some(equal) = self.0.get_mut(&identity) {
             equal.left = Left::Nowhere;
         }
     }
 
-    /// Forgets departures before `begin_ns` without an arrival. Captures start one after the other, so of a frame that passed
-    /// meanwhile only the departure may be recorded. That departure would be attributed to a later arrival with the same bytes;
-    /// hosts repeat their own announcements bit for bit.
+    /// Forgets departures before `begin_ns` that precede the first arrival at `came_ns`. Captures of ports start one after the
+    /// other, so of a frame that passed meanwhile only the departure may be recorded. It would be attributed to a later arrival
+    /// with the same bytes; hosts repeat their own announcements bit for bit.
     pub fn forget_before(&mut self, identity: Identity, begin_ns: u64, came_ns: u64) {
         if let Some(equal) = self.0.get_mut(&identity) {
             equal.left.retain(|_, left_ns| {
@@ -339,8 +338,8 @@ impl Passed {
         }
     }
 
-    /// Forgets departures before `before_ns`: all earlier arrivals are decided, so nothing accounts for them. Returns how many
-    /// of the forgotten departures have a time that satisfies `counts`.
+    /// Forgets departures before `before_ns`: all earlier arrivals are decided, so none explains
+    /// them. Returns the number of forgotten departures whose time satisfies `counts`.
     pub fn sweep(&mut self, before_ns: u64, counts: impl Fn(u64) -> bool) -> u64 {
         let mut foreign = 0;
         self.0.retain(|_, equal| {

@@ -21,10 +21,13 @@ use super::facts::EpochWrite;
 use super::frame::{Digest, Sight, Way};
 use super::odd::Ground;
 use super::recovery::may_be_roce;
-use super::trace::{Arrival, Passed, TOLD_BYTES};
+use super::trace::{Arrival, Passed};
 
-/// The longest time for which a switch may keep a frame: all holds of the faults, the longest latency
-/// of its links, and a backlog of one second.
+/// Number of leading bytes kept of each frame of a faulty flow, for the report of hits.
+const TOLD_BYTES: usize = 128;
+
+/// The longest time, in nanoseconds, for which a switch may keep a frame: the holds of all faults,
+/// the longest latency of its links, and a backlog of one second.
 pub fn horizon_ns(scenario: &Scenario, switch: &str) -> u64 {
     let faults = scenario.faults.iter();
     let held = faults.map(|fault| fault.effect.longest_stay_ns());
@@ -34,29 +37,29 @@ pub fn horizon_ns(scenario: &Scenario, switch: &str) -> u64 {
         .fold(BACKLOG_NS, u64::saturating_add)
 }
 
-/// Model and captured frames of a faulting switch.
+/// Compares the captured frames of one faulting switch with the model of its fault engine.
 pub struct Witness<'a> {
     ground: Ground<'a>,
     library: &'a Library,
     latencies: Vec<PortLatency>,
-    /// Time after its arrival, in nanoseconds, after which a frame cannot leave the switch any more.
+    /// Time in nanoseconds from a frame's arrival after which the frame cannot leave the switch any more.
     horizon_ns: u64,
     passed: Passed,
     groups: Vec<Group>,
-    /// For each port, its group and the number of frames that arrived by it.
+    /// For each recorded port, the index of its group in `groups` and the number of frames that arrived by it.
     ports: BTreeMap<u32, (usize, u64)>,
     told: Announcements,
-    /// Injections of faults that select by packet sequence number.
+    /// Indices of the injections of faults that select by packet sequence number.
     places: Vec<usize>,
-    /// Some fault takes packets: the recovery of RDMA connections is reported.
+    /// Some fault takes packets, so the recovery of RDMA connections is reported.
     takes: bool,
-    /// All frames until this time are in, in nanoseconds since 1970.
+    /// The captures have all frames until this time, in nanoseconds since 1970.
     now_ns: u64,
-    /// Frames that passed after this time are not judged, since some are missing.
+    /// Frames that passed after this time are not judged, since some are missing from the captures; `None`: all are judged.
     ends_ns: Option<u64>,
-    /// `ends_ns` has passed, and the frames that were open then are forgotten.
+    /// The time `ends_ns` has passed, and the frames that were open then are forgotten.
     is_over: bool,
-    /// Decided and waiting frames.
+    /// Counts of the switch's decided frames, and the frames that wait for a decision.
     pub docket: Docket,
 }
 
@@ -121,22 +124,22 @@ impl<'a> Witness<'a> {
         })
     }
 
-    /// Adds an epoch that took effect on the switch.
+    /// Adds a write of an epoch that took effect on the switch.
     pub fn write(&mut self, write: EpochWrite) {
         self.ground.writes.push(write);
     }
 
-    /// Adds the announcement of an RDMA connection to the switch.
+    /// Adds an announcement, which the switch received, of an RDMA connection's first sequence number.
     pub fn announce(&mut self, announcement: &Announcement) {
         self.told.add(announcement);
     }
 
-    /// Time after its arrival, in nanoseconds, after which a frame cannot leave the switch any more.
+    /// Time in nanoseconds from a frame's arrival after which the frame cannot leave the switch any more.
     pub fn horizon_ns(&self) -> u64 {
         self.horizon_ns
     }
 
-    /// Time after its arrival at which a frame can be decided, if a later frame shows that the switch has taken it.
+    /// Nanoseconds from a frame's arrival until it can be decided, if a later frame shows that the switch has taken it.
     fn certain_ns(&self) -> u64 {
         match self.ground.engine.has_triggers() {
             true => self.horizon_ns,
@@ -144,7 +147,7 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Every frame that arrived before this time has been replayed, and changes to its bytes have been announced.
+    /// Every frame that arrived before this time has been replayed, and the witness has announced the changes to its bytes.
     pub fn replayed_ns(&self) -> u64 {
         if self.is_over {
             return u64::MAX;
@@ -154,7 +157,7 @@ impl<'a> Witness<'a> {
         waiting.fold(lately_ns, u64::min)
     }
 
-    /// Longest time for which faults and links hold a frame.
+    /// Longest time, in nanoseconds, for which faults and links hold a frame.
     pub fn longest_hold_ns(&self) -> u64 {
         self.horizon_ns - BACKLOG_NS
     }
@@ -166,7 +169,7 @@ impl<'a> Witness<'a> {
         waiting.chain(open).min().unwrap_or(u64::MAX)
     }
 
-    /// The witness has decided all frames with an earlier stamp, except those that several readings explain.
+    /// The witness has decided all frames with an earlier timestamp, except those that several readings explain.
     pub fn decided_ns(&self) -> u64 {
         if self.is_over {
             return u64::MAX;
@@ -182,7 +185,7 @@ impl<'a> Witness<'a> {
     }
 
     /// Stops judging at `since_ns`, because later frames are missing; only frames about which all is known by then are judged.
-    /// Returns `false`, and goes on, if later frames may be decided already.
+    /// Returns `false`, and continues judging, if later frames may be decided already.
     pub fn give_up(&mut self, since_ns: u64) -> bool {
         let is_in_time = self.is_over || self.now_ns <= since_ns;
         if is_in_time && !self.is_over {
@@ -191,7 +194,7 @@ impl<'a> Witness<'a> {
         is_in_time
     }
 
-    /// Forgets the open frames: nothing more becomes known about them.
+    /// Forgets the undecided frames, since no more frames of the switch are judged.
     fn close(&mut self) {
         self.is_over = true;
         self.groups.clear();
@@ -204,7 +207,7 @@ impl<'a> Witness<'a> {
         self.ends_ns
     }
 
-    /// Takes a frame that passed a port. The frames of a port come in order.
+    /// Takes a frame that passed a recorded port of the switch. The frames of a port come in order of time.
     pub fn see(&mut self, port: u32, sight: &Sight<'_>, headers: &Headers) {
         if self.is_over || self.ends_ns.is_some_and(|ends_ns| sight.at_ns >= ends_ns) {
             return;
@@ -260,7 +263,7 @@ impl<'a> Witness<'a> {
         group.tell_passed(&self.ground.engine, number);
     }
 
-    /// Replays and decides the frames that can be decided, once all frames until `now_ns` are in.
+    /// Replays and decides the frames that can be decided, once all captured frames until `now_ns` are in.
     pub fn advance(&mut self, now_ns: u64) {
         match self.ends_ns {
             _ if self.is_over => {}
@@ -337,7 +340,7 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Decides all frames at the end of the run.
+    /// Decides all remaining frames at the end of the run.
     pub fn end(&mut self) {
         // Odd frames are examined once all frames are replayed.
         self.now_ns = u64::MAX;
@@ -358,7 +361,7 @@ impl<'a> Witness<'a> {
         self.sweep(u64::MAX);
     }
 
-    /// Whether some fault takes packets.
+    /// Whether some fault of the switch takes packets.
     pub fn takes(&self) -> bool {
         self.takes
     }
@@ -373,7 +376,7 @@ impl<'a> Witness<'a> {
         self.docket.decide(ground, passed, waiting, bounds);
     }
 
-    /// Counts and forgets departures without an arrival: frames that were changed, invented or sent to a wrong port.
+    /// Counts and forgets departures until `until_ns` without an arrival: frames changed, invented or sent by a wrong port.
     fn sweep(&mut self, until_ns: u64) {
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
         let oldest_ns = waiting
@@ -393,7 +396,7 @@ impl<'a> Witness<'a> {
             .forget_before(before_ns.saturating_sub(self.horizon_ns));
     }
 
-    /// Notes the observed departure of each frame that may be replayed.
+    /// Notes when each frame that may be replayed left the switch.
     fn note(&mut self, group: &mut Group, limit: ReplayLimit) {
         while let Some(number) = group.next_unknown(limit) {
             let arrival = &group.queue[number];

@@ -1,21 +1,21 @@
-//! Branch and bound: nodes, their order, and the choice of the branching variable.
+//! Branch and bound: the open nodes of the search, their order, and the choice of the variable to branch on.
 
 use super::propagate::WHOLE;
 use super::simplex::Basis;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Open subproblem of the search.
+/// Open subproblem of the branch-and-bound search.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// Lower bounds of the integer columns, in their order; below, their upper bounds.
+    /// Lower bounds of the integer variables, in their order; `upper` has their upper bounds.
     pub lower: Vec<f64>,
     pub upper: Vec<f64>,
     pub bound: f64,
     pub depth: usize,
-    /// Branching that made the node: index of the integer column, whether upward, and the fraction at the parent.
+    /// How the node was made: index of the integer variable, whether upward, fraction at the parent; `None` at the root.
     pub by: Option<(usize, bool, f64)>,
-    /// Basis at which the parent's relaxation ended.
+    /// Simplex basis at which the parent's relaxation ended, to start from.
     pub basis: Option<Rc<Basis>>,
     pub serial: usize,
 }
@@ -35,7 +35,7 @@ impl PartialOrd for Node {
 }
 
 impl Ord for Node {
-    /// The greatest node is taken first: the one with the least bound, then the deepest, then the oldest.
+    /// The search takes the greatest node first: the one with the least bound, then the deepest, then the oldest.
     fn cmp(&self, other: &Node) -> Ordering {
         other
             .bound
@@ -45,44 +45,44 @@ impl Ord for Node {
     }
 }
 
-/// Split of a node.
+/// Split of a node into two child nodes, by an integer variable.
 #[derive(Debug)]
 pub(super) struct Split {
-    /// Index of the integer column.
+    /// Index of the variable among the integer variables.
     pub at: usize,
-    /// Greatest value in the lower half.
+    /// Greatest value of the variable in the lower child.
     pub below: f64,
-    /// Distance of the relaxation's value from `below`.
+    /// Distance of the variable's value in the relaxation from `below`.
     pub fraction: f64,
-    /// Whether the upper half is searched first.
+    /// Whether the upper child is searched first.
     pub goes_up: bool,
-    /// Lower bound of the cost in both halves.
+    /// Lower bound of the cost in both children.
     pub bound: f64,
     pub basis: Option<Rc<Basis>>,
 }
 
-/// Gains in the bound from branching on a column, per unit of the fraction, down and up.
+/// Observed gains in the cost's bound from branching on a variable, per unit of the fraction: down, then up.
 #[derive(Debug, Clone, Copy, Default)]
 struct PseudoCost {
     sum: [f64; 2],
     count: [u32; 2],
 }
 
-/// Pseudo-costs of all integer columns.
+/// Pseudo-costs (observed gains from branching) of all integer variables.
 #[derive(Debug)]
 pub(super) struct PseudoCosts {
     columns: Vec<PseudoCost>,
 }
 
 impl PseudoCosts {
-    /// Pseudo-costs without observations.
+    /// Pseudo-costs of `columns` integer variables, without observations.
     pub fn new(columns: usize) -> PseudoCosts {
         PseudoCosts {
             columns: vec![PseudoCost::default(); columns],
         }
     }
 
-    /// Records the gain of the branching that made a node.
+    /// Records how much the branching that made a node raised the cost's bound.
     pub fn learn(&mut self, node: &Node, bound: f64) {
         let Some((at, up, fraction)) = node.by else {
             return;
@@ -96,7 +96,7 @@ impl PseudoCosts {
         }
     }
 
-    /// Column to branch on: the one with the greatest product of the gains expected in both directions.
+    /// Variable to branch on, and its value: the one with the greatest product of the gains expected in both directions.
     pub fn choose(&self, fractional: &[(usize, f64)]) -> Option<(usize, f64)> {
         let known = |way: usize| {
             let (sum, count) = self.columns.iter().fold((0.0, 0), |(sum, count), cost| {

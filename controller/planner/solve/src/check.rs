@@ -1,22 +1,21 @@
-//! Checks of a solver's answer: values by evaluating them, bounds and refutations by weak duality.
+//! Checks a solver's answer: values by evaluating them, bounds and refutations by weak duality.
 //!
-//! For any multipliers y, and all x that meet `low` ≤ A·x ≤ `high` and the bounds,
-//! c·x = y·A·x + (c − Aᵀy)·x ≥ Σ min(yᵢ·lowᵢ, yᵢ·highᵢ) + Σ min((c − Aᵀy)ⱼ·xⱼ over the bounds of xⱼ).
-//! The right side is computed with its rounding errors subtracted, so it holds for any y, whatever its origin. With c = 0 a
-//! right side above 0 refutes the program (Farkas). Source: Neumaier and Shcherbina, Mathematical Programming 99 (2004); the
-//! error terms are Higham's γₙ.
+//! For any multipliers y, and all x that meet `low` ≤ A·x ≤ `high` and the bounds, c·x = y·A·x + (c − Aᵀy)·x ≥ Σ min(yᵢ·lowᵢ,
+//! yᵢ·highᵢ) + Σ min((c − Aᵀy)ⱼ·xⱼ over the bounds of xⱼ). The right side is computed with its rounding errors subtracted, so
+//! it holds for any y, whatever its origin. With c = 0 a right side above 0 refutes the program (Farkas). Source: Neumaier and
+//! Shcherbina, Mathematical Programming 99 (2004); the error terms are Higham's γₙ.
 
 use super::program::{Bounds, Program};
 use super::{SLACK, TOLERANCE};
 
-/// Interval that contains a number.
+/// Interval that is sure to contain a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Between {
     pub least: f64,
     pub greatest: f64,
 }
 
-/// Sum of products with a bound of its rounding error.
+/// Sum of products in floating point, with a bound of its rounding error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     value: f64,
@@ -39,7 +38,7 @@ impl Sum {
         self.terms += 1;
     }
 
-    /// Upper bound of the distance from the exact sum.
+    /// Upper bound of the computed sum's distance from the exact sum.
     pub fn error(&self) -> f64 {
         // A product that loses digits to underflow adds an error below the smallest normal number.
         let terms = self.terms as f64 + 3.0;
@@ -56,7 +55,7 @@ impl Sum {
         }
     }
 
-    /// Interval of the sum, widened by [`SLACK`] times the magnitude of the sum and of `with`, to which it is compared.
+    /// Interval that contains the sum, widened by [`SLACK`] times the magnitude of the sum or of the number `with`.
     pub fn outward(&self, with: f64) -> Between {
         let slack = self.error() + SLACK * self.magnitude.max(with.abs());
         Between {
@@ -66,7 +65,7 @@ impl Sum {
     }
 }
 
-/// Reduced cost of a variable, given the multipliers `y` of the rows.
+/// Interval that contains the reduced cost of a variable, given the multipliers `y` of the rows.
 pub(super) fn reduced_cost(program: &Program, cost: &[f64], y: &[f64], column: usize) -> Between {
     let mut sum = Sum::default();
     if let Some(cost) = cost.get(column) {
@@ -80,7 +79,7 @@ pub(super) fn reduced_cost(program: &Program, cost: &[f64], y: &[f64], column: u
     sum.between()
 }
 
-/// Lower bound of the cost of all x within rows and bounds, proved by multipliers of rows. An empty `cost` is 0 everywhere.
+/// Lower bound of the cost within rows and bounds, proved by the multipliers `y` of rows. An empty `cost` is 0 everywhere.
 pub(super) fn bound(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> f64 {
     let least = least(program, bounds, cost, y).map(|sum| sum.between().least);
     least
@@ -88,12 +87,12 @@ pub(super) fn bound(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64])
         .unwrap_or(f64::NEG_INFINITY)
 }
 
-/// Whether multipliers prove that no x is within rows and bounds, nor violates them by at most [`SLACK`].
+/// Whether the multipliers `y` prove that no x meets rows and bounds, not even if each is violated by at most [`SLACK`].
 pub(super) fn refutes(program: &Program, bounds: &Bounds, y: &[f64]) -> bool {
     least(program, bounds, &[], y).is_some_and(|sum| sum.outward(0.0).least > 0.0)
 }
 
-/// Right side of the inequality above; `None` if it is −∞.
+/// Lower bound of the cost by weak duality, as the module's text derives it; `None` if it is −∞.
 fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<Sum> {
     let mut sum = Sum::default();
     for (row, y) in y.iter().enumerate() {
@@ -135,7 +134,7 @@ fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<
     Some(sum)
 }
 
-/// Sets multipliers to 0 whose sign needs a side that the row does not have.
+/// Sets those multipliers to 0 whose sign needs an upper or lower side that their row does not have.
 pub(super) fn signed(program: &Program, y: &mut [f64]) {
     for (row, y) in y.iter_mut().enumerate() {
         let is_idle = match *y > 0.0 {
@@ -148,7 +147,7 @@ pub(super) fn signed(program: &Program, y: &mut [f64]) {
     }
 }
 
-/// Whether x is within the bounds exactly, and violates no row by more than the tolerance.
+/// Whether x is within its variables' bounds exactly, and violates no row by more than the tolerance.
 pub(super) fn is_feasible(program: &Program, x: &[f64]) -> bool {
     let bounds = &program.bounds;
     let is_within = |(j, x): (usize, &f64)| *x >= bounds.lower[j] && *x <= bounds.upper[j];

@@ -1,7 +1,7 @@
 //! Finds rows that contradict each other: an irreducible infeasible subset, by a deletion filter.
 //!
-//! Source: Chinneck, *Feasibility and infeasibility in optimization*, 2008, chapter 6. Rows that a refutation does not use are
-//! removed at once.
+//! Source: Chinneck, *Feasibility and infeasibility in optimization*, 2008, chapter 6. Rows outside
+//! a refutation are removed at once.
 
 use super::milp::{self, Limits};
 use super::model::{Model, Row, SolveError};
@@ -13,8 +13,7 @@ use super::relax::{Relaxed, Relaxer};
 const NODES: usize = 2_000;
 
 /// Irreducible set of rows that cannot all be met within the variables' bounds: without any one of them, the rest can be met,
-/// or at least is not proved infeasible. Empty if the model is not proved infeasible, or if bounds alone contradict each other,
-/// a lower bound above an upper one.
+/// or at least is not proved infeasible. Empty if the model is not proved infeasible, or if bounds alone contradict each other.
 #[must_use]
 pub fn conflict(model: &Model) -> Vec<Row> {
     if Program::from_model(model).is_err() {
@@ -51,7 +50,7 @@ pub fn conflict(model: &Model) -> Vec<Row> {
     rows.into_iter().map(Row::at).collect()
 }
 
-/// If rows are proved infeasible together: the rows that the proof uses.
+/// Rows that a proof of infeasibility uses, if `rows` are proved infeasible together; otherwise `None`.
 fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
     let mut part = Program::from_model(&model.only(rows)).ok()?;
     part.cost.fill(0.0);
@@ -64,7 +63,7 @@ fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
     is_refuted(&part).then(|| rows.to_vec())
 }
 
-/// Whether bounds alone are infeasible, regardless of the row.
+/// Whether the bounds of variables are infeasible by themselves, regardless of the row.
 fn is_void(model: &Model, row: usize) -> bool {
     let Ok(mut part) = Program::from_model(&model.only(&[row])) else {
         return false;

@@ -1,10 +1,10 @@
-//! Dual simplex iterations: from a dual feasible basis to one whose variables are all within their bounds.
+//! Dual simplex iterations: from a dual feasible basis to a basis whose variables are all within their bounds.
 
 use super::simplex::{At, FRESH, PIVOT, Simplex, Stuck, dense};
 
-/// Perturbation of costs against stalling, relative to 1 plus the cost's magnitude.
+/// Perturbation of costs against stalling, relative to 1 plus the magnitude of each cost.
 const PERTURBATION: f64 = 1e-6;
-/// Maximum number of pivots that differ from their computed values.
+/// Maximum number of pivots whose two computed values may differ before the iterations give up.
 const DOUBTS: usize = 20;
 
 impl Simplex {
@@ -28,7 +28,7 @@ impl Simplex {
         }
     }
 
-    /// Place of the variable with the greatest violation of its bounds, relative to its row's length.
+    /// Place of the basic variable with the greatest violation of its bounds, relative to its row's length, if there is one.
     pub(super) fn worst(&self) -> Option<usize> {
         let mut worst = None;
         let mut most = 0.0;
@@ -44,7 +44,7 @@ impl Simplex {
         worst
     }
 
-    /// Iterates until no basic variable violates its bounds; or returns the row of the inverse that proves that one must.
+    /// Iterates until no basic variable violates its bounds (`None`), or returns multipliers that prove this impossible.
     pub(super) fn dual(&mut self) -> Result<Option<Vec<f64>>, Stuck> {
         let mut doubts = 0;
         loop {
@@ -95,7 +95,7 @@ impl Simplex {
         }
     }
 
-    /// Entering variable, and the variables that flip to their other bounds.
+    /// Nonbasic variable that enters the basis, and the variables that flip to their other bounds; `None` if none can enter.
     fn ratio_test(&self, beyond: f64) -> Option<(usize, Vec<usize>)> {
         let sign = if beyond < 0.0 { -1.0 } else { 1.0 };
         let mut candidates: Vec<(f64, usize, f64)> = Vec::new();
@@ -144,7 +144,7 @@ impl Simplex {
         Some((candidates[chosen].1, flips))
     }
 
-    /// Moves from one basis to the next.
+    /// Moves from the current basis to the next: exchanges one variable, and flips others to their other bounds.
     fn step(
         &mut self,
         place: usize,
@@ -222,12 +222,12 @@ impl Simplex {
         self.weight[place] = (own / (pivot * pivot)).max(1e-4);
     }
 
-    /// Resets the row lengths, which primal iterations do not maintain.
+    /// Resets the lengths of the inverse's rows, which primal iterations do not maintain.
     pub(super) fn forget_weights(&mut self) {
         self.weight.fill(1.0);
     }
 
-    /// If rounding gave a reduced cost the wrong sign, shifts the cost until it is 0.
+    /// If rounding gave a variable's reduced cost the wrong sign, shifts its cost until the reduced cost is 0.
     fn right_cost(&mut self, j: usize) {
         let is_wrong = match self.at[j] {
             At::Basis => false,

@@ -3,14 +3,14 @@
 //! Columns and rows with one remaining entry are peeled off first. The rest is eliminated column by column; the pivot is in the
 //! row with the fewest entries among those that are large enough. Exchanges are kept in product form.
 
-/// Least share of its column's greatest entry that a pivot must have.
+/// Minimum magnitude of a pivot, as a share of its column's greatest entry.
 const THRESHOLD: f64 = 0.1;
-/// Least pivot.
+/// Minimum magnitude of a pivot; below it the matrix counts as singular.
 const SINGULAR: f64 = 1e-9;
-/// Entries below this are dropped.
+/// Matrix entries below this magnitude are dropped.
 const TINY: f64 = 1e-14;
 
-/// Sparse columns, stored consecutively.
+/// Sparse matrix columns, stored consecutively.
 #[derive(Debug, Clone)]
 struct Columns {
     start: Vec<usize>,
@@ -50,27 +50,27 @@ impl Columns {
     }
 }
 
-/// Factorized basis. Columns are identified by their places in the basis.
+/// LU factorization of a basis matrix. Columns are identified by their places in the basis.
 #[derive(Debug, Clone)]
 pub(super) struct Factor {
-    /// Pivots in elimination order: row, place of the column, value.
+    /// Pivots in order of elimination: row, place of the column in the basis, value.
     pivots: Vec<(usize, usize, f64)>,
-    /// Entries below the pivots, one column per pivot, divided by it; indexed by rows.
+    /// Factor L: for each pivot, the entries below it, divided by it; indexed by rows.
     lower: Columns,
-    /// Steps whose columns in `lower` have entries.
+    /// Elimination steps whose columns in `lower` have entries.
     lower_steps: Vec<usize>,
-    /// Entries above the pivots, one column per pivot; indexed by rows.
+    /// Factor U: for each pivot, the entries above it; indexed by rows.
     upper: Columns,
-    /// Exchanges: the new column in terms of the old basis, by places, without the pivot.
+    /// For each exchange, the new column in terms of the old basis, by places, without the pivot.
     exchanges: Columns,
-    /// Exchanged places and their pivots.
+    /// For each exchange, the place of the exchanged column, and the pivot.
     exchanged: Vec<(usize, f64)>,
     work: Vec<f64>,
 }
 
 impl Factor {
-    /// Factorizes a matrix, given as one column per place. Fails with the places of linearly dependent columns, and as many
-    /// rows that no column covers.
+    /// Factorizes a basis matrix, given as one sparse column per place. The error has the places of
+    /// linearly dependent columns, and as many rows that no column covers.
     pub fn new(columns: &[Vec<(usize, f64)>]) -> Result<Factor, (Vec<usize>, Vec<usize>)> {
         let m = columns.len();
         let order = Peeled::new(columns);
@@ -138,7 +138,7 @@ impl Factor {
         self.pivots.push((row, place, pivot));
     }
 
-    /// Eliminates a column that was not peeled; returns whether it has a pivot.
+    /// Eliminates a column that was not peeled; returns whether a large enough pivot was found in it.
     fn eliminate(
         &mut self,
         column: &[(usize, f64)],
@@ -207,12 +207,12 @@ impl Factor {
         is_pivot
     }
 
-    /// Number of columns that were exchanged.
+    /// Number of columns exchanged since the factorization.
     pub fn exchanges(&self) -> usize {
         self.exchanged.len()
     }
 
-    /// Solves B·z = x: `x` is by rows on entry, by places on return.
+    /// Solves B·z = x for the basis matrix B: `x` is indexed by rows on entry, and holds z by places on return.
     pub fn forward(&mut self, x: &mut Vec<f64>) {
         for &step in &self.lower_steps {
             let value = x[self.pivots[step].0];
@@ -249,7 +249,7 @@ impl Factor {
         }
     }
 
-    /// Solves z·B = x: `x` is by places on entry, by rows on return.
+    /// Solves z·B = x for the basis matrix B: `x` is indexed by places on entry, and holds z by rows on return.
     pub fn backward(&mut self, x: &mut Vec<f64>) {
         for (at, &(place, pivot)) in self.exchanged.iter().enumerate().rev() {
             let mut value = x[place];
@@ -276,7 +276,7 @@ impl Factor {
         std::mem::swap(x, work);
     }
 
-    /// Replaces the column at a place by one that is `column` in terms of the basis.
+    /// Replaces the basis column at a place by a new one, given as `column` in terms of the current basis.
     pub fn exchange(&mut self, place: usize, column: &[f64]) {
         for (i, value) in column.iter().enumerate() {
             if i != place && value.abs() > TINY {
@@ -288,13 +288,13 @@ impl Factor {
     }
 }
 
-/// Order of elimination.
+/// Order in which the columns of a basis matrix are eliminated.
 struct Peeled {
-    /// Places and rows of pivots without elimination: columns with one remaining entry, then rows with one.
+    /// Place and row of each pivot that needs no elimination: columns with one remaining entry, then rows with one.
     peeled: Vec<(usize, usize)>,
-    /// Other places, the shortest column first.
+    /// Places of all other columns, the shortest column first.
     rest: Vec<usize>,
-    /// Number of entries of each row in these columns.
+    /// For each row, its number of entries in the columns of `rest`.
     counts: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Heuristics for integer values near those of a relaxation.
+//! Heuristics that look for feasible integer values near the values of a relaxation.
 
 use super::check;
 use super::program::{Bounds, Program};
@@ -8,13 +8,13 @@ use super::relax::{Relaxed, Relaxer};
 use super::simplex::Basis;
 use std::rc::Rc;
 
-/// Maximum number of relaxations in a dive.
+/// Maximum number of relaxations that a dive solves.
 const DIVE: usize = 12;
 
-/// Values and their cost.
+/// Feasible values of all variables and their cost; `None` if none were found.
 type Found = Option<(Vec<f64>, f64)>;
 
-/// Rounds the integers, and solves for the other variables if they do not fit them.
+/// Rounds the integer variables, and solves for the other variables if their values do not fit the rounded ones.
 pub(super) fn complete(
     relaxer: &mut Relaxer<'_>,
     integers: &[usize],
@@ -56,7 +56,7 @@ pub(super) fn complete(
     }
 }
 
-/// Rounds one integer after the other, nearest to a whole number first, and propagates rows to the others.
+/// Rounds one integer variable after another, nearest to whole first, and tightens the others' bounds by the rows.
 pub(super) fn round(
     relaxer: &mut Relaxer<'_>,
     integers: &[usize],
@@ -95,7 +95,7 @@ pub(super) fn round(
     complete(relaxer, integers, bounds, &implied, &values, basis)
 }
 
-/// Dives: fixes integers near whole numbers, solves the relaxation again, and so on.
+/// Dives: fixes integer variables that are near whole numbers, solves the relaxation again, and so on.
 pub(super) fn dive(
     relaxer: &mut Relaxer<'_>,
     integers: &[usize],

@@ -1,4 +1,4 @@
-//! Interface to clarabel: scales and translates a program, and its answer back. The answer is checked elsewhere.
+//! Interface to the interior-point solver clarabel: translates programs and answers. Other modules check the answers.
 
 use super::program::{Bounds, Program};
 use super::scale;
@@ -8,36 +8,36 @@ use clarabel::solver::{
     SupportedConeT::{NonnegativeConeT, ZeroConeT},
 };
 
-/// Number of attempts at a program, each with other settings.
+/// Number of attempts to solve a program, each with other solver settings.
 pub(super) const ATTEMPTS: usize = 3;
 
-/// Goal of a solution.
+/// Goal that the solver is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Goal {
-    /// Minimize the cost.
+    /// Minimize the program's cost.
     Cost,
-    /// Minimize the cost, with costs shifted by a share of the greatest towards bounds that variables have.
+    /// Minimize the cost, after shifting costs towards the variables' bounds by this share of the greatest cost.
     Inward(f64),
-    /// Find any feasible point.
+    /// Find any point that meets all rows and bounds.
     Feasible,
-    /// Minimize the sum of the rows' violations.
+    /// Minimize the sum of all rows' violations.
     Elastic,
 }
 
-/// Unchecked result of the solver.
+/// Result of the solver, before it is checked.
 #[derive(Debug, Clone)]
 pub(super) enum Raw {
-    /// Values and multipliers, possibly optimal.
+    /// Values of variables and multipliers of rows, possibly optimal.
     Solved { x: Vec<f64>, y: Vec<f64> },
-    /// Multipliers, possibly a refutation.
+    /// Multipliers of rows that possibly prove that the program is infeasible.
     Infeasible { y: Vec<f64> },
-    /// Direction, possibly of an unbounded improvement.
+    /// Direction in which the cost possibly falls without limit.
     Unbounded { ray: Vec<f64> },
-    /// No result.
+    /// The solver gave no result.
     Failed,
 }
 
-/// Solves a program with other bounds.
+/// Solves a program with `bounds` instead of its own bounds of variables.
 pub(super) fn solve(
     program: &Program,
     bounds: &Bounds,
@@ -112,26 +112,26 @@ fn settings(attempt: usize) -> Option<DefaultSettings<f64>> {
     builder.build().ok()
 }
 
-/// Positions of a program's row in the solver's program.
+/// Positions that a row of the program has in the solver's program.
 #[derive(Debug, Clone, Copy, Default)]
 struct RowSides {
-    /// Position of the row as an upper bound, or as an equality.
+    /// Position of the row as an upper bound or an equality; `None` if it has neither.
     high: Option<usize>,
-    /// Position of the row as a lower bound.
+    /// Position of the row as a lower bound; `None` if it has none.
     low: Option<usize>,
     scale: f64,
 }
 
-/// Program in the form that clarabel reads, and the data to translate its answer.
+/// A program in the form that clarabel reads, and the data to translate its answer back.
 struct Scaled {
     cost: Vec<f64>,
     cost_scale: f64,
     matrix: CscMatrix<f64>,
     rhs: Vec<f64>,
     equalities: usize,
-    /// Columns of the program that are not fixed.
+    /// Indices of the program's variables that are not fixed.
     columns: Vec<usize>,
-    /// Size of a unit of each such column, and the position of its 0.
+    /// For each of `columns`, the size of the solver's unit; `origin` has the value that is the solver's 0.
     unit: Vec<f64>,
     origin: Vec<f64>,
     places: Vec<RowSides>,
@@ -281,7 +281,7 @@ impl Scaled {
     }
 }
 
-/// Bounds without those that rows imply, which the solver does not need.
+/// Bounds of variables without those that rows imply, which the solver does not need.
 ///
 /// Only rows in the solver's program count, each with the bounds left at its turn: no bound is dropped that another needs.
 fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[RowSides]) -> Bounds {
@@ -370,8 +370,8 @@ fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[Ro
     left
 }
 
-/// Assigns positions to rows, equalities first, and fills the right-hand sides. Returns the number of equalities. Rows that no
-/// values within bounds violate get no position.
+/// Assigns positions in the solver's program to rows, equalities first, and fills the right-hand sides. Returns the number of
+/// equalities. Rows that no values within bounds violate get no position.
 fn place_rows(
     program: &Program,
     bounds: &Bounds,

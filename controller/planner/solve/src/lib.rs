@@ -44,12 +44,12 @@ pub use lp::lp;
 pub use milp::{Limits, milp};
 pub use model::{Answer, Cmp, Model, Row, Sense, SolveError, Unsolved, Var};
 
-/// Relative tolerance for violated rows. A row's magnitude is the greatest of its right-hand side and its terms, each term
-/// taken at the value or the farther bound of its variable.
+/// Relative tolerance for violated rows. The magnitude of a row is the greatest of its right-hand
+/// side and its terms; each term is taken at its variable's value or farther bound.
 pub const TOLERANCE: f64 = 1e-7;
 
 /// Relative gap between objective and bound up to which an answer counts as proven.
 pub const GAP: f64 = 1e-6;
 
-/// Share of a sum's magnitude by which rows must be violated at least for a refutation.
+/// Share of a sum's magnitude by which a row must be violated at least to refute a model.
 const SLACK: f64 = 1e-9;

@@ -1,14 +1,14 @@
-//! Linear programs.
+//! Solves linear programs.
 
 use super::model::{Answer, Model, SolveError, Unsolved};
 use super::program::Program;
 use super::propagate;
 use super::relax::{Relaxed, Relaxer};
 
-/// Solves a model with all variables fractional.
+/// Solves a model as a linear program: integer variables may be fractional.
 ///
-/// The answer is `proven` if bound and objective differ by at most [`GAP`](super::GAP) times the objective's greatest term;
-/// otherwise its bound still holds.
+/// The answer is `proven` if bound and objective differ by at most [`GAP`](super::GAP) times the
+/// objective's greatest term; otherwise its bound still holds.
 pub fn lp(model: &Model) -> Result<Answer, SolveError> {
     let program = Program::from_model(model)?;
     let mut implied = program.bounds.clone();

@@ -14,17 +14,17 @@ use super::relax::{Point, Relaxed, Relaxer, magnitude};
 use super::simplex::Basis;
 use std::collections::BinaryHeap;
 
-/// Maximum number of integer variables.
+/// Maximum number of integer variables in a model.
 pub const MAX_INTEGERS: usize = 20_000;
 
-/// Maximum number of bounds in all open nodes: 256 MiB of memory.
+/// Maximum number of variable bounds in all open nodes together: 256 MiB of memory.
 const MAX_HELD: usize = 32 << 20;
 
-/// Limits of the search.
+/// Limits of a branch-and-bound search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Maximum number of nodes; fewer if so many would exceed the memory limit. Equal limits give equal answers on every
-    /// machine, unlike a time limit.
+    /// Maximum number of nodes to search; fewer if so many would exceed the memory limit. Equal
+    /// limits give equal answers on every machine, unlike a time limit.
     pub nodes: usize,
     /// Relative gap between objective and bound up to which the answer counts as proven.
     pub gap: f64,
@@ -41,14 +41,14 @@ impl Default for Limits {
 
 /// Solves a model whose integer variables take whole values.
 ///
-/// `start` are initial values, by [`Var::index`](super::Var::index). Values of integer variables are used as given; others are
-/// solved for if they do not fit. A start that leads to no answer is no error.
+/// `start` are initial values, by [`Var::index`](super::Var::index). Values of integer variables are used as given; other
+/// variables are solved for if their values do not fit. A start that leads to no answer is no error.
 pub fn milp(model: &Model, limits: &Limits, start: Option<&[f64]>) -> Result<Answer, SolveError> {
     let program = Program::from_model(model)?;
     solve(&program, limits, start)
 }
 
-/// Solves a program, as [`milp`] does a model.
+/// Solves a program in standard form, as [`milp`] does a model.
 pub(super) fn solve(
     program: &Program,
     limits: &Limits,
@@ -76,16 +76,16 @@ struct Search<'a> {
     program: &'a Program,
     relaxer: Relaxer<'a>,
     limits: &'a Limits,
-    /// Indexes of the integer columns.
+    /// Indices of the integer variables among all variables.
     integers: Vec<usize>,
-    /// Bounds that hold in all nodes.
+    /// Bounds of all variables that hold in all nodes.
     bounds: Bounds,
     implied: Bounds,
-    /// Common divisor of all values of the cost; 0 if there is none.
+    /// Number that divides the cost of every solution that the search must consider; 0 if there is none.
     step: f64,
     best: Option<(Vec<f64>, f64)>,
     open: BinaryHeap<Node>,
-    /// Lower bound of the cost in all nodes that were dropped.
+    /// Least of the cost's lower bounds in all nodes that were dropped.
     floor: f64,
     costs: PseudoCosts,
     nodes: usize,
@@ -93,7 +93,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Prepares the search; `None` if no point is within bounds and rows.
+    /// Prepares the search; `None` if the bounds and rows admit no point.
     fn new(program: &'a Program, limits: &'a Limits) -> Option<Search<'a>> {
         let integers: Vec<usize> = (0..program.width())
             .filter(|j| program.integer[*j])
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Cost at or above which solutions are not searched for.
+    /// Only solutions with a cost below this are searched for.
     fn target(&self) -> f64 {
         let Some((x, value)) = &self.best else {
             return f64::INFINITY;
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Drops a node in which every cost is at least `bound`.
+    /// Drops a node in which every solution's cost is at least `bound`.
     fn drop_node(&mut self, bound: f64) {
         self.floor = self.floor.min(bound);
     }
@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
         Ok(self.branch(node, &bounds, &point, &fractional))
     }
 
-    /// Tightened bounds of a node; `None` if no point is cheaper than the target.
+    /// Bounds of variables in a node, and tighter ones that rows imply; `None` if no point in it costs less than the target.
     fn narrowed(&self, node: &Node) -> Option<(Bounds, Bounds)> {
         let mut bounds = self.bounds.clone();
         let mut implied = self.implied.clone();
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         Some((bounds, implied))
     }
 
-    /// Bound, raised to the next value that the cost can take.
+    /// The given lower bound of the cost, raised to the next value that the cost can take.
     fn lifted(&self, bound: f64) -> f64 {
         match self.step > 0.0 && bound.is_finite() {
             true => (bound / self.step).ceil() * self.step,
@@ -239,7 +239,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Integer columns with fractional values: their indexes among the integers, and the values.
+    /// Integer variables with fractional values: index among the integer variables, and value.
     fn fractional(&self, x: &[f64], bounds: &Bounds) -> Vec<(usize, f64)> {
         let all = self.integers.iter().enumerate();
         all.filter(|(_, j)| !bounds.is_fixed(**j))
@@ -248,7 +248,7 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// Searches for integer values near those of a relaxation.
+    /// Searches for feasible integer values near the values of a relaxation, and records the best.
     fn seek(&mut self, bounds: &Bounds, implied: &Bounds, point: &Point) {
         let target = self.target();
         let found = heuristic::round(
@@ -274,7 +274,7 @@ impl<'a> Search<'a> {
         self.take(found);
     }
 
-    /// Rounds values whose integers are nearly whole, and records the result.
+    /// Rounds a relaxation's values whose integers are nearly whole, and records the result if it is feasible.
     fn accept(&mut self, x: &[f64], bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) {
         let found =
             heuristic::complete(&mut self.relaxer, &self.integers, bounds, implied, x, basis);
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Fixes variables at their bounds where moving away costs more than the difference to the target.
+    /// Tightens the bounds of integer variables where, by reduced costs, other values cannot cost less than the target.
     fn fix_by_reduced_costs(&self, point: &Point, bounds: &mut Bounds, implied: &mut Bounds) {
         let left =
             self.target() - check::bound(self.program, implied, &self.program.cost, &point.y);
@@ -320,7 +320,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Splits a node at the column with the greatest expected gain; returns the child to continue with.
+    /// Splits a node at the variable with the greatest expected gain in the bound; returns the child to continue with.
     fn branch(
         &mut self,
         node: Node,
@@ -362,7 +362,7 @@ impl<'a> Search<'a> {
         self.split(node, bounds, by)
     }
 
-    /// Splits a node without a relaxation at the widest integer column.
+    /// Splits a node with an unsolved relaxation at the widest integer variable; returns the child to continue with.
     fn split_blindly(&mut self, node: Node, bounds: &Bounds) -> Option<Node> {
         let all = self.integers.iter().enumerate();
         let width = |j: usize| bounds.upper[j] - bounds.lower[j];
@@ -391,7 +391,7 @@ impl<'a> Search<'a> {
         self.split(node, bounds, by)
     }
 
-    /// Splits a node; returns the child to continue with.
+    /// Splits a node into two children, keeps one of them open, and returns the other to continue with.
     fn split(&mut self, node: Node, bounds: &Bounds, by: Split) -> Option<Node> {
         let ends = |ends: &[f64]| self.integers.iter().map(|j| ends[*j]).collect();
         let mut down = Node {
@@ -414,7 +414,7 @@ impl<'a> Search<'a> {
         Some(first)
     }
 
-    /// Error for an unbounded relaxation: if there is any solution, none is optimal.
+    /// Error for a model with an unbounded relaxation: if it has any solution, it has no optimal one.
     fn endless(&self) -> SolveError {
         let mut any = self.program.clone();
         any.cost.fill(0.0);
@@ -451,8 +451,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Common divisor of all costs that need to be considered, if all variables with a cost are whole and their costs are whole
-/// numbers; otherwise 0.
+/// Number that divides the cost of every solution to consider, if all variables with a cost and their costs are whole; else 0.
 fn step(program: &Program) -> f64 {
     let mut step = 0_u64;
     for (j, cost) in program.cost.iter().enumerate() {
@@ -468,8 +467,8 @@ fn step(program: &Program) -> f64 {
     step as f64
 }
 
-/// Whether a fractional variable is whole in some cheapest solution whenever the integer variables are: all its bounds are
-/// whole, also those that rows with integer variables imply.
+/// Whether a continuous variable is whole in some cheapest solution whenever the integer variables
+/// are: all its bounds are whole, including those that rows with integer variables imply.
 fn is_whole_at_best(program: &Program, column: usize) -> bool {
     let is_whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
     let bounds = &program.bounds;

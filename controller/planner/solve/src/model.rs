@@ -1,4 +1,4 @@
-//! Models that planners write, and their answers.
+//! The models that planners write (variables, rows, objective), and the answers that they get.
 
 /// Direction of optimization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,27 +9,27 @@ pub enum Sense {
     Maximize,
 }
 
-/// Relation of a row's sum to its right-hand side.
+/// Relation between the sum of a row's terms and its right-hand side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cmp {
-    /// At most the right-hand side.
+    /// The sum is at most the right-hand side.
     Le,
-    /// At least the right-hand side.
+    /// The sum is at least the right-hand side.
     Ge,
-    /// Equal to the right-hand side.
+    /// The sum equals the right-hand side.
     Eq,
 }
 
-/// Number of a variable.
+/// Number of a variable in its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Var(u32);
 
-/// Number of a row.
+/// Number of a row in its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Row(u32);
 
 impl Var {
-    /// Index into [`Answer::values`]: variables are numbered in the order in which they were added.
+    /// Index into [`Answer::values`]: variables are numbered from 0 in the order in which they were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -37,7 +37,7 @@ impl Var {
 }
 
 impl Row {
-    /// Index of the row: rows are numbered in the order in which they were added.
+    /// Index of the row in its model: rows are numbered from 0 in the order in which they were added.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -48,11 +48,11 @@ impl Row {
     }
 }
 
-/// Maximum number of variables.
+/// Maximum number of variables in a model.
 pub const MAX_VARIABLES: usize = 2_000_000;
-/// Maximum number of rows.
+/// Maximum number of rows in a model.
 pub const MAX_ROWS: usize = 2_000_000;
-/// Maximum number of terms, over all rows.
+/// Maximum number of terms in all rows of a model.
 pub const MAX_TERMS: usize = 20_000_000;
 
 /// A linear or mixed-integer program. A bound of 1e20 or more counts as infinite.
@@ -63,7 +63,7 @@ pub struct Model {
     pub(super) upper: Vec<f64>,
     pub(super) objective: Vec<f64>,
     pub(super) integer: Vec<bool>,
-    /// Index of each row's first term, and the end of the last row.
+    /// For each row, the index of its first term; then the end of the last row.
     pub(super) start: Vec<usize>,
     pub(super) columns: Vec<u32>,
     pub(super) coefficients: Vec<f64>,
@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    /// Adds a variable with values from `lower` to `upper` (infinite if there is no bound), and `objective` per unit.
+    /// Adds a variable with values from `lower` to `upper` (infinite: no bound); each unit adds `objective` to the objective.
     pub fn variable(&mut self, lower: f64, upper: f64, objective: f64) -> Var {
         self.add(lower, upper, objective, false)
     }
@@ -133,7 +133,7 @@ impl Model {
         row
     }
 
-    /// Model of some rows, in this order, with their variables and those whose bounds are contradictory.
+    /// Model of the given rows, in this order, with the variables in them and those whose bounds contradict each other.
     pub(super) fn only(&self, rows: &[usize]) -> Model {
         let mut part = Model::new(self.sense);
         let mut number: Vec<Option<Var>> = vec![None; self.lower.len()];
@@ -174,7 +174,7 @@ impl Model {
         }
     }
 
-    /// Name of a row, if it has one.
+    /// Name of a row; `None` if it has none.
     #[must_use]
     pub fn row_name(&self, row: Row) -> Option<&str> {
         let at = self.names.binary_search_by_key(&row, |(named, _)| *named);
@@ -192,7 +192,7 @@ impl Model {
         self.rhs[row.index()] = rhs;
     }
 
-    /// Changes the objective of a variable.
+    /// Changes how much each unit of a variable adds to the objective.
     pub fn set_objective(&mut self, var: Var, objective: f64) {
         self.objective[var.index()] = objective;
     }
@@ -210,30 +210,30 @@ impl Model {
     }
 }
 
-/// Values that meet every row and bound within [`TOLERANCE`](super::TOLERANCE), and their quality.
+/// Values of variables that meet every row and bound within [`TOLERANCE`](super::TOLERANCE), and how good they are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Values by [`Var::index`]. Exactly within bounds; integers are whole in answers of [`milp`](super::milp()).
+    /// Values of variables by [`Var::index`]. Exactly within bounds; integers are whole in answers of [`milp`](super::milp()).
     pub values: Vec<f64>,
     /// Objective of these values.
     pub objective: f64,
     /// Proved bound of the objective of any values: at most the optimum for [`Sense::Minimize`], at least the optimum for
     /// [`Sense::Maximize`]; infinite if nothing could be proved.
     pub bound: f64,
-    /// Whether bound and objective are as close as requested.
+    /// Whether bound and objective are as close as the caller requested.
     pub proven: bool,
-    /// Number of relaxations that were solved.
+    /// Number of relaxations that the solver solved.
     pub nodes: usize,
 }
 
 impl Answer {
-    /// Value of a variable.
+    /// Value of a variable in the answer.
     #[must_use]
     pub fn value(&self, var: Var) -> f64 {
         self.values[var.index()]
     }
 
-    /// Distance of objective and bound as a share of the objective; infinite if nothing is proved.
+    /// Distance between objective and bound as a share of the objective; infinite if no bound is proved.
     #[must_use]
     pub fn gap(&self) -> f64 {
         let distance = (self.bound - self.objective).abs();
@@ -247,31 +247,31 @@ impl Answer {
 /// Why a model has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SolveError {
-    /// No values meet all rows and bounds; proved.
+    /// It is proved that no values meet all rows and bounds.
     #[error("no values meet all constraints")]
     Infeasible,
     /// The objective can be improved without limit.
     #[error("the objective has no bound")]
     Unbounded,
-    /// Neither an answer was found nor a proof that there is none.
+    /// The solver found neither an answer nor a proof that there is none.
     #[error("not solved: {0}")]
     Unsolved(Unsolved),
-    /// The model exceeds a maximum size.
+    /// The model exceeds a maximum: its number of items, their kind, and the maximum.
     #[error("{0} {1}; at most {2} are supported")]
     TooLarge(usize, &'static str, usize),
-    /// A number in the model is not finite, or not valid.
+    /// A number in the model is not finite, or not valid at its place.
     #[error("{what} {index} {trouble}")]
     Invalid {
-        /// `variable` or `row`.
+        /// Kind of the item with the number: `variable` or `row`.
         what: &'static str,
-        /// Index of the variable or row.
+        /// Index of that variable or row.
         index: usize,
         /// Description of the error.
         trouble: &'static str,
     },
 }
 
-/// Why a model was not solved.
+/// Why the solver found neither an answer nor a proof that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsolved {
     /// The limit of nodes was reached before any solution was found.

@@ -1,9 +1,9 @@
-//! Primal simplex iterations from a feasible basis: needed once perturbed costs are restored.
+//! Primal simplex iterations from a feasible basis, which restore optimality after the perturbation of costs is removed.
 
 use super::simplex::{At, FEASIBLE, FRESH, OPTIMAL, PIVOT, Simplex, Stuck, dense};
 
 impl Simplex {
-    /// Iterates until no reduced cost has the wrong sign.
+    /// Iterates until no reduced cost has the sign that would let the cost fall further.
     pub(super) fn primal(&mut self) -> Result<(), Stuck> {
         while let Some(entering) = self.steepest() {
             if self.left == 0 {
@@ -44,7 +44,7 @@ impl Simplex {
         best
     }
 
-    /// Moves a variable from its bound until it or a basic one reaches a bound.
+    /// Moves a nonbasic variable away from its bound until it or a basic variable reaches a bound.
     fn move_along(&mut self, entering: usize, sign: f64, column: &[f64]) -> Result<(), Stuck> {
         let own = self.upper[entering] - self.lower[entering];
         // Two passes (Harris): the step if bounds are slightly relaxed; then the largest pivot among those reached by it.

@@ -1,11 +1,11 @@
-//! Model in standard form: minimization, rows with a least and a greatest activity, by rows and by columns.
+//! A model in standard form: minimization, rows with a lower and an upper limit of their sum, stored by rows and by columns.
 
 use super::model::{Cmp, MAX_ROWS, MAX_TERMS, MAX_VARIABLES, Model, Sense, SolveError};
 
-/// Bounds of at least this magnitude count as infinite.
+/// Bounds of variables and rows of at least this magnitude count as infinite.
 const INFINITE: f64 = 1e20;
 
-/// Sparse matrix, compressed along one side.
+/// Sparse matrix, stored as a list of rows or of columns (lines).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Matrix {
     start: Vec<usize>,
@@ -14,7 +14,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Entries of a row, or of a column: index on the other side, and value.
+    /// Nonzero entries of a row (or column, by how the matrix is stored): index of the column (or row), and value.
     pub fn line(&self, line: usize) -> impl ExactSizeIterator<Item = (usize, f64)> + '_ {
         let range = self.start[line]..self.start[line + 1];
         let values = &self.value[range.clone()];
@@ -24,12 +24,12 @@ impl Matrix {
             .map(|(index, value)| (*index as usize, *value))
     }
 
-    /// Number of rows, or of columns.
+    /// Number of rows, or of columns, by how the matrix is stored.
     pub fn lines(&self) -> usize {
         self.start.len() - 1
     }
 
-    /// The matrix with each entry multiplied.
+    /// A copy of the matrix with each entry multiplied by `by(line, index)`.
     pub fn mapped(&self, by: impl Fn(usize, usize) -> f64) -> Matrix {
         let mut matrix = self.clone();
         for line in 0..self.lines() {
@@ -78,13 +78,13 @@ impl Bounds {
         self.lower[column] == self.upper[column]
     }
 
-    /// Value within a variable's bounds that is nearest to a value.
+    /// The value within a variable's bounds that is nearest to `value`.
     pub fn clamp(&self, column: usize, value: f64) -> f64 {
         value.max(self.lower[column]).min(self.upper[column])
     }
 }
 
-/// Program: minimize `cost`·x over `low` ≤ A·x ≤ `high` and `bounds`.
+/// Program in standard form: minimize `cost`·x over `low` ≤ A·x ≤ `high` and `bounds`.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub cost: Vec<f64>,
@@ -94,7 +94,7 @@ pub(super) struct Program {
     pub high: Vec<f64>,
     pub rows: Matrix,
     pub columns: Matrix,
-    /// 1, or −1 if the model maximizes. The model's objective is the program's times this.
+    /// 1, or −1 if the model maximizes. The model's objective is the program's cost times this.
     pub sign: f64,
 }
 
@@ -166,7 +166,7 @@ impl Program {
         self.low.len()
     }
 
-    /// Cost of values.
+    /// Cost of the values `x` of all variables.
     pub fn value(&self, x: &[f64]) -> f64 {
         self.cost.iter().zip(x).map(|(c, x)| c * x).sum()
     }
@@ -191,7 +191,7 @@ fn within(model: &Model) -> Result<(), SolveError> {
     of(model.columns.len(), "terms", MAX_TERMS)
 }
 
-/// Rows of a model, each variable at most once per row, without zeros.
+/// Rows of a model, each variable at most once per row, without zero coefficients.
 fn merged(model: &Model) -> Result<Matrix, (usize, &'static str)> {
     let n = model.variables();
     // Position of a variable's term in the current row, if it has one.

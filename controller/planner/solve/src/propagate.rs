@@ -1,7 +1,7 @@
-//! Bound propagation: the least activity of a row limits each of its variables.
+//! Bound propagation: the least possible sum of a row limits each of its variables.
 //!
-//! Conclusions need a margin of [`SLACK`] times a sum's magnitude, which far exceeds rounding errors: no point is lost that
-//! meets the rows, or violates them by at most that.
+//! Conclusions need a margin of [`SLACK`] times a sum's magnitude, which far exceeds rounding
+//! errors: no point is lost that meets the rows, or violates them by at most that.
 
 use super::SLACK;
 use super::check::Sum;
@@ -9,22 +9,22 @@ use super::program::{Bounds, Program};
 
 /// Maximum number of passes over the rows.
 const ROUNDS: usize = 8;
-/// Least relative reduction of a fractional variable's range for which a bound is tightened.
+/// Minimum relative reduction of a continuous variable's range for which its bound is tightened.
 const WORTH: f64 = 0.05;
-/// Distance from a whole number up to which a value counts as whole.
+/// Maximum distance from a whole number at which a value counts as whole.
 pub(super) const WHOLE: f64 = 1e-6;
 
-/// Proof that no point within bounds meets a row.
+/// Proof that no point within the bounds meets some row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// Additional row: a cost that must not be exceeded.
+/// An additional row: a maximum that the cost must not exceed.
 pub(super) struct Cutoff<'a> {
     pub cost: &'a [f64],
     pub most: f64,
 }
 
-/// Tightens bounds by rows until little changes. `whole` marks the integer variables; if it is empty, there are none.
+/// Tightens the bounds of variables by the rows until little changes. `whole` marks the integer variables, if there are any.
 pub(super) fn tighten(
     program: &Program,
     bounds: &mut Bounds,
@@ -42,7 +42,7 @@ pub(super) fn tighten(
     follow(program, bounds, whole, cutoff, vec![true; program.height()])
 }
 
-/// Tightens bounds as [`tighten`] does, if only some columns have changed since the last time.
+/// Tightens bounds as [`tighten`] does, if only the bounds of some variables have changed since the last time.
 pub(super) fn tighten_after(
     program: &Program,
     bounds: &mut Bounds,
@@ -102,7 +102,7 @@ fn follow(
     Ok(())
 }
 
-/// One end of an activity: sum of the finite terms, and number of infinite ones.
+/// Least or greatest possible sum of a row: sum of its finite terms, and number of its infinite terms.
 #[derive(Default)]
 struct Activity {
     finite: Sum,
@@ -117,7 +117,7 @@ impl Activity {
         }
     }
 
-    /// The sum without one of its terms; `None` if it is infinite.
+    /// The sum of the row without one of its terms; `None` if it is infinite.
     fn without(&self, value: f64, end: f64) -> Option<Sum> {
         match (self.endless, end.is_infinite()) {
             (0, false) => {
@@ -206,7 +206,7 @@ fn tighten_by<I: Iterator<Item = (usize, f64)>>(
     Ok(())
 }
 
-/// Applies value·x ≤ most; returns whether the bound moves far enough.
+/// Applies value·x ≤ most to the bounds of variable x; returns whether a bound moves far enough to count.
 fn cut(is_whole: bool, bounds: &mut Bounds, column: usize, value: f64, most: f64) -> bool {
     let end = most / value;
     if !end.is_finite() {

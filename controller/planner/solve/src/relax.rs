@@ -1,4 +1,4 @@
-//! Relaxation of a program: solved by the simplex method or by clarabel, with checks of the result.
+//! Solves the continuous relaxation of a program by the simplex method or by clarabel, and checks the result.
 
 use super::check;
 use super::interior::{self, Goal, Raw};
@@ -12,31 +12,31 @@ use std::rc::Rc;
 /// Checked result of a relaxation.
 #[derive(Debug, Clone)]
 pub(super) enum Relaxed {
-    /// Values that passed the check, and multipliers that prove a bound.
+    /// Values of variables that passed the check, and multipliers of rows that prove a bound of the cost.
     Solved(Point),
-    /// Refuted by multipliers; none are needed if bounds alone are infeasible.
+    /// No point is feasible: multipliers of rows that prove it; empty if bounds of variables alone prove it.
     Infeasible(Vec<f64>),
-    /// A feasible point, and a direction from it of unlimited improvement.
+    /// There is a feasible point, and a direction from it in which the cost falls without limit.
     Unbounded,
-    /// No result passed the checks.
+    /// No solver's result passed the checks.
     Failed,
 }
 
-/// Values and multipliers.
+/// Values of variables, and multipliers of rows.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
     pub x: Vec<f64>,
     pub y: Vec<f64>,
-    /// Cost of x.
+    /// Cost of the values x.
     pub value: f64,
-    /// Lower bound of the cost of all points.
+    /// Lower bound of the cost of all feasible points.
     pub bound: f64,
-    /// Basis to restart from after bounds have changed.
+    /// Simplex basis to restart from after bounds have changed; `None` if no basis is known.
     pub basis: Option<Rc<Basis>>,
 }
 
 impl Point {
-    /// Keeps the better values and the better multipliers of two points.
+    /// Takes over the values and the multipliers of another point where they are better.
     fn or(&mut self, other: Point) {
         if other.bound > self.bound {
             (self.bound, self.y) = (other.bound, other.y);
@@ -47,46 +47,46 @@ impl Point {
         self.basis = self.basis.take().or(other.basis);
     }
 
-    /// Whether no point is much better.
+    /// Whether it is proved that no feasible point is much better.
     pub fn is_proven(&self, program: &Program) -> bool {
         self.value - self.bound <= GAP * magnitude(program, &self.x)
     }
 }
 
-/// Magnitude of a cost's terms, to which its errors are relative.
+/// Magnitude of the greatest term of a cost, to which rounding errors are relative.
 pub(super) fn magnitude(program: &Program, x: &[f64]) -> f64 {
     let terms = program.cost.iter().zip(x);
     let most = terms.map(|(c, x)| (c * x).abs()).fold(0.0, f64::max);
     most.max(program.value(x).abs())
 }
 
-/// Maximum number of variables and rows for which a single relaxation goes to the simplex method first.
+/// Maximum number of variables and rows for which a single relaxation tries the simplex method first.
 const SMALL: usize = 2_500;
-/// Number of variables and rows above which the simplex method is not used.
+/// Maximum number of variables and rows for which the simplex method is used.
 const LARGE: usize = 40_000;
-/// Maximum number of simplex iterations, whatever the size: their time grows with the rows.
+/// Maximum number of simplex iterations for any program: the time of each grows with the rows.
 const ITERATIONS: usize = 3_000;
 
-/// Method to solve relaxations.
+/// Solver of a relaxation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
-    /// Exact vertices; fast if it starts near the optimum.
+    /// Simplex method: exact vertices; fast if it starts near the optimum.
     Simplex,
-    /// Time grows with size only; ends inside the set of optima.
+    /// Interior-point method: its time grows with the size only, and it ends inside the set of optima.
     Interior,
 }
 
-/// Solver of a program's relaxations.
+/// Solves the relaxations of one program, with changing bounds.
 pub(super) struct Relaxer<'a> {
     pub program: &'a Program,
-    /// Methods to try in order, until an answer passes the checks.
+    /// Methods in the order in which they are tried until an answer passes the checks.
     methods: Vec<Method>,
-    /// Created on demand if it is the second method.
+    /// State of the simplex method; created on first use if the simplex method is the second method.
     simplex: Option<Simplex>,
 }
 
 impl<'a> Relaxer<'a> {
-    /// Solver for a single relaxation. `implied` are implied bounds, for scaling.
+    /// A solver for one relaxation. `implied` are implied bounds of variables, for scaling.
     pub fn once(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
         let methods = match program.width() + program.height() {
             ..=SMALL => [Method::Simplex, Method::Interior],
@@ -95,7 +95,7 @@ impl<'a> Relaxer<'a> {
         Relaxer::by(&methods, program, implied)
     }
 
-    /// Solver for many relaxations, each starting where another ended.
+    /// A solver for many relaxations, each of which starts where an earlier one ended.
     pub fn often(program: &'a Program, implied: &Bounds) -> Relaxer<'a> {
         Relaxer::by(&[Method::Simplex, Method::Interior], program, implied)
     }
@@ -112,7 +112,7 @@ impl<'a> Relaxer<'a> {
         }
     }
 
-    /// Solves the program over some bounds, with all variables fractional. `implied` are the tightest known bounds: they prove
+    /// Solves the program over `bounds`, with all variables continuous. `implied` are the tightest known bounds: they prove
     /// bounds of the cost, and limit the size of variables. `basis` is the start, if one is known.
     pub fn relax(&mut self, bounds: &Bounds, implied: &Bounds, basis: Option<&Basis>) -> Relaxed {
         let mut best = None;
@@ -202,7 +202,7 @@ fn by_interior(
     None
 }
 
-/// Keeps the better values and multipliers of two points.
+/// Replaces the values and the multipliers of `best` where those of `point` are better.
 fn better(best: &mut Option<Point>, point: Point) {
     match best {
         Some(best) => best.or(point),
@@ -210,7 +210,7 @@ fn better(best: &mut Option<Point>, point: Point) {
     }
 }
 
-/// Tries to refute rows and bounds by minimizing the sum of the rows' violations.
+/// Tries to prove that rows and bounds are infeasible by minimizing the sum of the rows' violations; `None`: not proved.
 fn refuted(program: &Program, bounds: &Bounds, implied: &Bounds) -> Option<Vec<f64>> {
     match interior::solve(program, bounds, implied, Goal::Elastic, 0) {
         Raw::Solved { y, .. } => refutation(program, implied, &y),
@@ -218,7 +218,7 @@ fn refuted(program: &Program, bounds: &Bounds, implied: &Bounds) -> Option<Vec<f
     }
 }
 
-/// Multipliers that refute: the solver's, or rounded to few digits, so that terms cancel exactly.
+/// Multipliers of rows that prove infeasibility: the solver's, or rounded to few digits, so that terms cancel exactly.
 fn refutation(program: &Program, implied: &Bounds, y: &[f64]) -> Option<Vec<f64>> {
     // The coarsest first: it names the fewest rows.
     let all: Vec<_> = candidates(program, y).collect();
@@ -227,8 +227,8 @@ fn refutation(program: &Program, implied: &Bounds, y: &[f64]) -> Option<Vec<f64>
         .find(|y| check::refutes(program, implied, y))
 }
 
-/// Multipliers as given, and rounded ever more coarsely to multiples of a share of the greatest; the coarsest are small counts,
-/// as multipliers of combinatorial rows often are.
+/// Multipliers as given, and rounded ever more coarsely to multiples of a share of the greatest.
+/// The coarsest are small whole numbers, as the multipliers of combinatorial rows often are.
 fn candidates<'a>(program: &'a Program, y: &'a [f64]) -> impl Iterator<Item = Vec<f64>> + 'a {
     let greatest = y.iter().fold(0.0_f64, |most, y| most.max(y.abs()));
     // A power of two, so that whole multiples of it become exact.
@@ -267,7 +267,7 @@ fn snapped(program: &Program, bounds: &Bounds, implied: &Bounds, x: Vec<f64>) ->
     check::is_feasible(program, &x).then_some(x)
 }
 
-/// Point with the best bound that multipliers prove.
+/// The point x with the best bound of the cost that the multipliers y prove, as given or rounded.
 fn with_bound(
     program: &Program,
     bounds: &Bounds,
@@ -326,7 +326,7 @@ fn with_bound(
     point
 }
 
-/// Whether a direction stays within rows and bounds indefinitely and lowers the cost, within the tolerance.
+/// Whether moving in the direction `ray` stays within rows and bounds without limit and lowers the cost, within the tolerance.
 fn pays(program: &Program, bounds: &Bounds, ray: &[f64]) -> bool {
     let mut ray = ray.to_vec();
     for (column, d) in ray.iter_mut().enumerate() {

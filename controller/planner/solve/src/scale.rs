@@ -1,18 +1,18 @@
-//! Units of variables, rows and costs, so that numbers inside a solver are near 1.
+//! Chooses units of variables, rows and costs such that numbers inside a solver are near 1.
 //!
-//! A variable's unit is its range, a row's its greatest term, so that programs in bit/s look like programs in fractions of one.
-//! Scales are powers of two: they cause no rounding.
+//! A variable's unit is its range, a row's its greatest term, so that programs in bit/s look like
+//! programs in fractions of one. Scales are powers of two: they cause no rounding.
 
 use super::program::{Bounds, Program};
 
-/// Units of a program.
+/// Units in which a solver sees a program.
 #[derive(Debug, Clone)]
 pub(super) struct Scale {
-    /// Value outside the solver of a variable that is 1 inside.
+    /// For each variable, the value outside the solver that is 1 inside.
     pub unit: Vec<f64>,
-    /// Factor of each row.
+    /// For each row, the factor by which the solver's row is multiplied.
     pub row: Vec<f64>,
-    /// Factor of costs.
+    /// Factor by which the solver's costs are multiplied.
     pub cost: f64,
 }
 
@@ -35,12 +35,12 @@ impl Scale {
         }
     }
 
-    /// Converts values to outside units.
+    /// Converts a solver's values of variables to the program's units.
     pub fn values(&self, x: &[f64]) -> Vec<f64> {
         x.iter().zip(&self.unit).map(|(x, unit)| x * unit).collect()
     }
 
-    /// Converts multipliers of rows to outside units; `cost` is the factor of costs.
+    /// Converts a solver's multipliers of rows to the program's units; `cost` is the factor of costs.
     pub fn multipliers(&self, y: &[f64], cost: f64) -> Vec<f64> {
         y.iter()
             .zip(&self.row)
@@ -49,7 +49,7 @@ impl Scale {
     }
 }
 
-/// Unit of each variable: its range if it has one.
+/// For each variable, its unit: its range, if it has one.
 pub(super) fn units(program: &Program, implied: &Bounds) -> Vec<f64> {
     let mut unit = vec![0.0; program.width()];
     for (j, unit) in unit.iter_mut().enumerate() {
@@ -99,7 +99,7 @@ fn reciprocal(of: f64) -> f64 {
     if of > 0.0 { power(of).recip() } else { 1.0 }
 }
 
-/// Greatest power of two that is at most `of`.
+/// The greatest power of two that is at most `of`.
 pub(super) fn power(of: f64) -> f64 {
     f64::from_bits(of.to_bits() & 0x7ff0_0000_0000_0000).max(f64::MIN_POSITIVE)
 }

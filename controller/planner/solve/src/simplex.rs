@@ -11,47 +11,47 @@ use super::factor::Factor;
 use super::program::{Bounds, Matrix, Program};
 use super::scale::Scale;
 
-/// Tolerance of bounds, in scaled units.
+/// Tolerance for violated bounds of variables, in scaled units.
 pub(super) const FEASIBLE: f64 = 1e-9;
-/// Tolerance of reduced costs.
+/// Tolerance for reduced costs of the wrong sign, in scaled units.
 pub(super) const OPTIMAL: f64 = 1e-9;
-/// Least pivot.
+/// Minimum magnitude of a pivot.
 pub(super) const PIVOT: f64 = 1e-7;
-/// Artificial bound of a variable without one, in scaled units.
+/// Artificial bound of a variable that has none, in scaled units.
 const FAR: f64 = 1e7;
-/// Number of exchanges after which the basis is factorized again.
+/// Number of column exchanges after which the basis is factorized again.
 pub(super) const FRESH: usize = 60;
 
-/// Position of a variable.
+/// Where a variable is: in the basis, or at one of its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
-    /// In the basis.
+    /// The variable is in the basis.
     Basis,
-    /// At its lower bound.
+    /// The variable is at its lower bound.
     Lower,
-    /// At its upper bound.
+    /// The variable is at its upper bound.
     Upper,
 }
 
-/// Basis to start from.
+/// A basis from which a later simplex search can start.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Basis {
     head: Vec<u32>,
     at: Vec<At>,
 }
 
-/// Unchecked result.
+/// Result of the simplex method, before it is checked.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
-    /// Values and multipliers, possibly optimal.
+    /// Values of variables and multipliers of rows, possibly optimal.
     Optimal { x: Vec<f64>, y: Vec<f64> },
-    /// Multipliers, possibly a refutation.
+    /// Multipliers of rows that possibly prove that the program is infeasible.
     Infeasible { y: Vec<f64> },
-    /// No result.
+    /// The iterations ended without a result.
     Stuck,
 }
 
-/// Scaled program, and the state of the search.
+/// A scaled program, and the state of its simplex search.
 pub(super) struct Simplex {
     pub(super) n: usize,
     pub(super) m: usize,
@@ -59,16 +59,16 @@ pub(super) struct Simplex {
     columns: Matrix,
     rows: Matrix,
     own_cost: Vec<f64>,
-    /// Current costs, perturbed or not.
+    /// Current cost of each variable, perturbed or not.
     pub(super) cost: Vec<f64>,
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
     pub(super) head: Vec<usize>,
     pub(super) at: Vec<At>,
     pub(super) x: Vec<f64>,
-    /// Reduced costs.
+    /// Reduced cost of each variable.
     pub(super) d: Vec<f64>,
-    /// Squared lengths of the rows of the inverse.
+    /// For each place in the basis, the squared length of the basis inverse's row.
     pub(super) weight: Vec<f64>,
     pub(super) factor: Option<Factor>,
     /// Number of iterations left.
@@ -78,11 +78,11 @@ pub(super) struct Simplex {
     is_touched: Vec<bool>,
 }
 
-/// Error: the iterations ended without an answer.
+/// Error: the simplex iterations ended without an answer.
 pub(super) struct Stuck;
 
 impl Simplex {
-    /// Prepares a program, scaled by the implied bounds.
+    /// Prepares a program for the simplex method, scaled by the implied bounds of variables.
     pub fn new(program: &Program, implied: &Bounds) -> Simplex {
         let scale = Scale::new(program, implied);
         let (n, m) = (program.width(), program.height());
@@ -114,7 +114,7 @@ impl Simplex {
         }
     }
 
-    /// Current basis.
+    /// The current basis, from which a later search can start.
     pub fn basis(&self) -> Basis {
         Basis {
             head: self.head.iter().map(|j| *j as u32).collect(),
@@ -218,7 +218,7 @@ impl Simplex {
         }
     }
 
-    /// Column of a variable.
+    /// Matrix column of a variable, as rows and values.
     pub(super) fn column(&self, j: usize) -> Vec<(usize, f64)> {
         match j < self.n {
             true => self.columns.line(j).collect(),
@@ -226,7 +226,7 @@ impl Simplex {
         }
     }
 
-    /// Factorizes the basis, with logical variables in place of dependent columns, and computes the basic variables.
+    /// Factorizes the basis matrix, with logical variables in place of dependent columns, and computes the basic variables.
     pub(super) fn factorise(&mut self) -> Result<(), Stuck> {
         for _ in 0..3 {
             let columns: Vec<_> = self.head.iter().map(|j| self.column(*j)).collect();
@@ -285,7 +285,7 @@ impl Simplex {
         }
     }
 
-    /// Multipliers of rows for the current costs.
+    /// Multipliers of the rows for the current basis and costs.
     fn multipliers(&mut self) -> Vec<f64> {
         let mut y: Vec<f64> = self.head.iter().map(|j| self.cost[*j]).collect();
         if let Some(factor) = &mut self.factor {
@@ -294,7 +294,7 @@ impl Simplex {
         y
     }
 
-    /// Computes reduced costs.
+    /// Computes the reduced costs of all variables.
     pub(super) fn price(&mut self) {
         let y = self.multipliers();
         for j in 0..self.n + self.m {
@@ -309,7 +309,7 @@ impl Simplex {
         }
     }
 
-    /// Moves variables whose reduced cost has the wrong sign to their other bounds.
+    /// Moves nonbasic variables whose reduced cost has the wrong sign to their other bounds.
     fn place_at_right_ends(&mut self) {
         for j in 0..self.n + self.m {
             match self.at[j] {
@@ -321,7 +321,7 @@ impl Simplex {
         self.place_basics();
     }
 
-    /// Violation of a basic variable's bounds: negative below the lower one, 0 within both.
+    /// Amount by which a variable violates its bounds: negative below the lower bound, 0 within both.
     pub(super) fn beyond(&self, j: usize) -> f64 {
         let x = self.x[j];
         if x < self.lower[j] - FEASIBLE * (1.0 + self.lower[j].abs()) {
@@ -333,7 +333,7 @@ impl Simplex {
         }
     }
 
-    /// Row of the inverse.
+    /// The row of the basis inverse for a place in the basis.
     pub(super) fn inverse_row(&mut self, place: usize) -> Vec<f64> {
         let mut row = vec![0.0; self.m];
         row[place] = 1.0;
@@ -343,7 +343,7 @@ impl Simplex {
         row
     }
 
-    /// Computes the entries of a row of the inverse times the nonbasic columns.
+    /// Computes the products of a row of the basis inverse with the columns of nonbasic variables.
     pub(super) fn pivot_row(&mut self, row: &[f64]) {
         for j in self.touched.drain(..) {
             self.alpha[j] = 0.0;
@@ -375,7 +375,7 @@ impl Simplex {
         self.touched.iter().map(|j| (*j, self.alpha[*j]))
     }
 
-    /// Exchanges a basic variable for another one.
+    /// Exchanges the basic variable at a place for `entering`, and puts the variable that leaves at the bound `at`.
     pub(super) fn exchange(&mut self, place: usize, entering: usize, at: At, column: &[f64]) {
         let leaving = self.head[place];
         self.at[leaving] = at;
@@ -401,7 +401,7 @@ impl Simplex {
     }
 }
 
-/// Expands a sparse column to all rows.
+/// Expands a sparse column to `m` rows.
 pub(super) fn dense(column: &[(usize, f64)], m: usize) -> Vec<f64> {
     let mut all = vec![0.0; m];
     for (i, value) in column {

@@ -10,7 +10,7 @@ use super::nearest::{fastest, racks, spare_sums_bps};
 use crate::gradient::{Job, JobError, Plan};
 use crate::network::{Network, NodeId};
 
-/// Plans all jobs at the greatest common rate of all their workers.
+/// Plans all jobs by ATP, at the greatest common rate of all their workers.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! ATP as in InArt's example (WWW 2024), with the model divided equally among servers: the nearest switch sums everything,
-//! nothing bypasses it, so its workers send no faster than it sums.
+//! ATP as in InArt's example (WWW 2024): each server holds an equal share of the model, and the nearest switch sums all
+//! traffic. No traffic bypasses the switch, so its workers send no faster than it sums.
 //!
 //! GRID's reading of ATP ([`super::atp`]) sends the rest raw. In InArt's example that would give 8/3, more than InArt itself
 //! reaches, if links have the capacity.
@@ -8,7 +8,7 @@ use super::nearest::{fastest, racks};
 use crate::gradient::{Job, JobError, Plan};
 use crate::network::Network;
 
-/// Plans all jobs at the greatest common rate of all their workers.
+/// Plans all jobs by this reading of ATP, at the greatest common rate of all their workers.
 ///
 /// # Errors
 ///

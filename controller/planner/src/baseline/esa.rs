@@ -1,5 +1,5 @@
 //! ESA (Wang et al., "Efficient Data-Plane Memory Scheduling for In-Network Aggregation", 2022): as ATP, but jobs of higher
-//! priority take a switch from others, whose partial sums go to the server.
+//! priority take a switch's memory from other jobs, whose partial sums go to the server.
 //!
 //! A single job is as fast as with ATP. ESA's gain, memory that is not held during waits, shows only with workers out of step.
 
@@ -9,7 +9,7 @@ use super::nearest::{fastest, racks, spare_sums_bps};
 use crate::gradient::{Job, JobError, Plan};
 use crate::network::{Network, NodeId};
 
-/// Plans all jobs, highest priority first, at the greatest common rate of all their workers.
+/// Plans all jobs by ESA, highest priority first, at the greatest common rate of all their workers.
 ///
 /// # Errors
 ///

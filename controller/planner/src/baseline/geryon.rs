@@ -9,7 +9,7 @@ use crate::gradient::grid::streams::{bisect, whole};
 use crate::gradient::{Job, JobError, Loads, Member, Part, Plan, Route};
 use crate::network::{Network, NodeId};
 
-/// Plans a job with one server at the greatest common rate of its workers.
+/// Plans a job with one server by Geryon, at the greatest common rate of its workers.
 ///
 /// # Errors
 ///

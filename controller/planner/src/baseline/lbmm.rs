@@ -1,5 +1,5 @@
 //! LBMM, as in InArt's comparison (WWW 2024): several servers, no switch sums, and the load of the most loaded link is
-//! minimized. A server's share of the model is its ingress rate as a share of all servers'.
+//! minimized. A server's share of the model is its share of all servers' ingress rate.
 //!
 //! Streams choose one after another, each among all its shortest paths: the one whose fullest link is then the least full.
 
@@ -10,7 +10,7 @@ use crate::gradient::{Job, JobError, Member, Part, Plan, Route};
 use crate::network::{Arc, Network};
 use crate::routing::{Costs, Routing};
 
-/// Plans a job at the greatest common rate of its workers on these paths.
+/// Plans a job by LBMM, at the greatest common rate of its workers on the chosen paths.
 ///
 /// # Errors
 ///

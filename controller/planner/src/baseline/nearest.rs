@@ -13,27 +13,27 @@ const ROUNDING: f64 = 1e-12;
 
 /// Workers of one job whose streams to one server reach the same programmable switch first.
 pub(super) struct Rack {
-    /// Index of the job.
+    /// Index of the job among all jobs that are planned.
     pub job: usize,
     /// Index of the server in the job.
     pub server: usize,
-    /// First programmable switch on the workers' paths; `None` if there is none.
+    /// First programmable switch on the workers' paths to the server; `None` if there is none.
     pub at: Option<NodeId>,
     /// Share of the model that the server holds.
     pub share: f64,
-    /// Per worker: its rank, the whole path to the server, and the number of arcs up to the switch.
+    /// For each worker: its rank, its whole path to the server, and the number of arcs up to the switch.
     workers: Vec<(usize, Route, usize)>,
     /// Path from the switch to the server.
     up: Route,
 }
 
 impl Rack {
-    /// Rate that arrives at the switch per bit/s that a worker sends.
+    /// Rate that arrives at the rack's switch per bit/s that each worker sends.
     pub fn demand(&self) -> f64 {
         self.share * self.workers.len() as f64
     }
 
-    /// Parts of a plan in which the switch sums the share `summed` of the traffic that it receives.
+    /// Parts of the job's plan if the rack's switch sums the share `summed` of the traffic that it receives.
     fn parts(&self, job: &Job, summed: f64) -> impl Iterator<Item = Part> {
         let member = |(worker, route, to_switch): &(usize, Route, usize), is_raw: bool| Member {
             worker: *worker,
@@ -68,7 +68,7 @@ impl Rack {
     }
 }
 
-/// Racks of all jobs, sorted by job, server and switch.
+/// Racks of workers of all jobs, sorted by job, server and switch.
 pub(super) fn racks(network: &Network, jobs: &[Job]) -> Result<Vec<Rack>, JobError> {
     let routing = Routing::new(network, Costs::hops(network));
     let mut racks = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn racks(network: &Network, jobs: &[Job]) -> Result<Vec<Rack>, JobErr
     Ok(racks)
 }
 
-/// The shortest path at index `number`, modulo their count.
+/// The shortest path with index `number` modulo the number of shortest paths.
 pub(super) fn way(
     routing: &Routing<'_>,
     job: &Job,
@@ -113,7 +113,7 @@ pub(super) fn way(
     Ok(ways.swap_remove(chosen))
 }
 
-/// Shortest paths, at most [`WAYS`]; an error if there is none.
+/// Shortest paths between two nodes, at most [`WAYS`]; an error if there is none.
 pub(super) fn ways(
     routing: &Routing<'_>,
     job: &Job,
@@ -134,14 +134,14 @@ fn first_switch(network: &Network, route: &Route) -> (Option<NodeId>, usize) {
     found.map_or((None, route.len()), |(at, passed)| (Some(at), passed))
 }
 
-/// Rate in bit/s that a switch can still sum; infinite if it has no limit.
+/// Rate of gradients in bit/s that a switch can still sum; infinite if the switch has no limit.
 pub(super) fn spare_sums_bps(network: &Network, switch: NodeId) -> f64 {
     let spare = network.switch(switch).and_then(Switch::spare_sums_bps);
     spare.map_or(f64::INFINITY, |bps| bps as f64)
 }
 
 /// Plans of all jobs at the greatest common rate of all their workers. `summed` returns, for a rate, the share of its traffic
-/// that each rack's switch sums: the higher the rate, the more has to be forwarded raw.
+/// that each rack's switch sums: the higher the rate, the more the switch forwards raw.
 pub(super) fn fastest(
     network: &Network,
     jobs: &[Job],

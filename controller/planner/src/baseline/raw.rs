@@ -1,10 +1,10 @@
-//! Parameter server only: no switch sums, and streams take shortest paths.
+//! Plain parameter server: no switch sums, and all streams take shortest paths to the servers.
 
 use super::nearest::{fastest, racks};
 use crate::gradient::{Job, JobError, Plan};
 use crate::network::Network;
 
-/// Plans all jobs at the greatest common rate of all their workers.
+/// Plans all jobs without sums in switches, at the greatest common rate of all their workers.
 ///
 /// # Errors
 ///

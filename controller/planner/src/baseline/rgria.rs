@@ -16,23 +16,23 @@ use crate::network::generate::random::unit;
 use crate::network::{Network, NodeId};
 use crate::routing::{Costs, Routing};
 
-/// Optimum of the relaxed program.
+/// Optimum of GRID's relaxed linear program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
     /// λ: upper bound of the rate of any assignment of workers to nodes, if there were no links.
     pub rate_bps: f64,
-    /// Switches that sum, and the rate at which every worker sends to each.
+    /// Switches that sum, and for each the rate in bit/s at which every worker sends to it.
     pub summed_bps: Vec<(NodeId, f64)>,
-    /// Rate at which every worker sends to the server directly.
+    /// Rate at which every worker sends to the server directly, in bit/s.
     pub raw_bps: f64,
 }
 
-/// Node that each worker has drawn.
+/// The node that sums each worker's gradient, drawn at random.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounded {
-    /// Node that sums each worker, by rank: a switch, or the server.
+    /// For each rank, the node that sums the worker's gradient: a switch or the server.
     pub at: Vec<NodeId>,
-    /// λ, the rate at which all workers would send.
+    /// λ, the rate in bit/s at which all workers would send, if no capacity were exceeded.
     pub rate_bps: f64,
     /// Greatest ratio, over switches and the server, of load at λ to capacity. Links do not count.
     pub exceeded: f64,
@@ -82,7 +82,7 @@ pub fn round(network: &Network, job: &Job, relaxation: &Relaxation, seed: u64) -
     rounded(network, job, relaxation, &draws)
 }
 
-/// Rounds with given draws from 0 to 1, by rank.
+/// Assigns a node to each worker by its draw, a number from 0 to 1; draws are in the order of ranks.
 #[must_use]
 pub fn rounded(network: &Network, job: &Job, relaxation: &Relaxation, draws: &[f64]) -> Rounded {
     let server = &job.servers[0];
@@ -107,7 +107,7 @@ pub fn rounded(network: &Network, job: &Job, relaxation: &Relaxation, draws: &[f
 }
 
 impl Relaxation {
-    /// Switch for a draw from 0 to 1; `None` is the server.
+    /// The switch that a draw from 0 to 1 selects; `None`: the server.
     fn drawn(&self, draw: f64) -> Option<NodeId> {
         let mut below_bps = draw * self.rate_bps;
         let chosen = self.summed_bps.iter().find(|(_, rate_bps)| {
@@ -120,7 +120,7 @@ impl Relaxation {
 }
 
 impl Rounded {
-    /// Makes a plan that exceeds no capacity.
+    /// Makes a plan from the drawn nodes that exceeds no capacity.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Rounded {
     }
 }
 
-/// Rate in bit/s that a switch can still sum; `None` for a host, or a switch that is not programmable.
+/// Rate of gradients in bit/s that a switch can still sum; `None` for a host, or a switch that is not programmable.
 fn sums_bps(network: &Network, node: NodeId) -> Option<f64> {
     let can_sum = network.switch(node)?.programmable;
     can_sum.then(|| spare_sums_bps(network, node))

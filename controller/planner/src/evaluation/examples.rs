@@ -1,4 +1,4 @@
-//! Examples of the papers: networks so small that each planner's result can be computed by hand.
+//! Example networks and jobs from the papers, so small that each planner's result can be computed by hand.
 
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Host, Network, NetworkError, NodeId, Switch};
@@ -58,7 +58,7 @@ pub fn goat(is_chain: bool) -> Result<(Network, Job), NetworkError> {
     Ok((network, job(workers, vec![Server::on(server)])))
 }
 
-/// Cost of a byte in [`goat`]'s example: 1 for each link, except links from workers, whose load is equal in every plan.
+/// Costs of a byte on each link of [`goat`]'s example: 1, or 0 for links from workers, whose load is equal in every plan.
 #[must_use]
 pub fn links_behind_workers(network: &Network) -> Costs {
     Costs::from_fn(network, |arc: Arc| {
@@ -107,7 +107,7 @@ fn switches<const N: usize>(
     Ok(made)
 }
 
-/// Adds workers `W1`, `W2` and so on, each at one switch of `at`.
+/// Adds workers `W1`, `W2` and so on: one at each switch that `at` lists.
 fn workers(
     network: &mut Network,
     at: &[NodeId],

@@ -16,33 +16,33 @@ use crate::network::generate::{
 };
 use crate::network::{Network, NetworkError, NodeId};
 
-/// Shape of a network in the papers' evaluations, or one of any size.
+/// Shape of a network: one that the papers use, or one of any size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// 80 switches (k = 8), 192 hosts.
+    /// Fat tree with 80 switches (k = 8) and 192 hosts.
     FatTree,
-    /// 60 switches (50 leaves, 10 spines), 500 hosts. The paper gives the total, not the number of spines.
+    /// Leaf–spine network: 60 switches (50 leaves, 10 spines), 500 hosts. The paper gives the total, not the number of spines.
     LeafSpine,
-    /// InArt's network (WWW 2024): 45 switches (k = 6), 54 hosts.
+    /// Fat tree of InArt's paper (WWW 2024): 45 switches (k = 6) and 54 hosts.
     FatTreeOf45,
-    /// Nonblocking, k³/4 hosts; shows how planners scale.
+    /// Nonblocking fat tree with k³/4 hosts, to measure how planning time grows.
     FatTreeOf {
         /// Number of ports per switch; even.
         k: u32,
     },
-    /// Nonblocking, 40 hosts per leaf, 16 spines; shows how planners scale.
+    /// Nonblocking leaf–spine network with 40 hosts per leaf and 16 spines, to measure how planning time grows.
     LeafSpineOf {
-        /// Number of switches with hosts.
+        /// Number of leaves, the switches with hosts.
         leaves: u32,
     },
 }
 
-/// A network and a job on it.
+/// Parameters from which a network and a job on it are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Instance {
     /// Shape of the network.
     pub shape: Shape,
-    /// Which switches sum.
+    /// Which switches of the network can sum gradients.
     pub programmable: Programmable,
     /// Number of the job's workers; at most the network's hosts less the job's servers.
     pub workers: usize,
@@ -55,7 +55,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Draws throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers, so that racks are contiguous.
+    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers: racks are contiguous.
     ///
     /// # Errors
     ///

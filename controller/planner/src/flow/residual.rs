@@ -1,16 +1,16 @@
 //! Maximum flow of minimum cost, by the primal-dual method (Ahuja, Magnanti and Orlin, *Network Flows*, 9.8): shortest
-//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those. There are as many rounds as
-//! paths have different costs, which is few if costs are hops.
+//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those edges. There are as many rounds
+//! as there are different path costs, which are few if costs are hops.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Residual graph. Edges 2n and 2n + 1 are reverses of each other.
+/// Residual graph of a flow problem. Edges 2n and 2n + 1 are reverses of each other.
 pub(super) struct Residual {
     edges: Vec<Edge>,
-    /// By node: numbers of the edges that leave it.
+    /// For each node, the numbers of the edges that leave it.
     away: Vec<Vec<u32>>,
-    /// By node: least cost from the source, as far as it is known.
+    /// For each node, its least cost from the source in the last search.
     potential: Vec<u64>,
 }
 
@@ -54,13 +54,13 @@ impl Residual {
         number
     }
 
-    /// Flow over an edge.
+    /// Units of flow on an edge.
     pub fn flow(&self, edge: usize) -> u32 {
         self.edges[edge + 1].left
     }
 
-    /// Sends the maximum flow at minimum cost. Returns, by node, whether the source still reaches it: edges from such nodes to
-    /// others are full and form a minimum cut.
+    /// Sends the maximum flow at minimum cost from `source` to `sink`. Returns, for each node, whether the source still reaches
+    /// it: edges from such nodes to others are full and form a minimum cut.
     pub fn fill(&mut self, source: usize, sink: usize) -> Vec<bool> {
         loop {
             let distances = self.distances(source);
@@ -77,14 +77,14 @@ impl Residual {
         }
     }
 
-    /// Reduced cost of an edge: its cost plus the difference of its ends' potentials; never below 0 if capacity is left.
+    /// Reduced cost of an edge: its cost plus the difference of its ends' potentials; at least 0 if the edge has capacity left.
     fn reduced(&self, from: usize, edge: &Edge) -> u64 {
         let from = self.potential[from] as i64;
         let to = self.potential[edge.to as usize] as i64;
         (edge.cost + from - to).max(0) as u64
     }
 
-    /// Distances from the source by reduced costs (Dijkstra).
+    /// For each node, its distance from the source by reduced costs (Dijkstra).
     fn distances(&self, source: usize) -> Vec<u64> {
         let mut distances = vec![FAR; self.away.len()];
         distances[source] = 0;
@@ -108,7 +108,7 @@ impl Residual {
         distances
     }
 
-    /// Number of edges on cheapest paths to each node; `None` if no such path leads to the sink.
+    /// For each node, the number of edges on cheapest paths to it; `None` if no such path leads to the sink.
     fn levels(&self, source: usize, sink: usize) -> Option<Vec<u32>> {
         let mut levels = vec![u32::MAX; self.away.len()];
         levels[source] = 0;
@@ -126,7 +126,7 @@ impl Residual {
         (levels[sink] != u32::MAX).then_some(levels)
     }
 
-    /// Fills paths whose edges each ascend one level, until none is left.
+    /// Sends flow along paths whose edges each ascend one level, until no such path has capacity (blocking flow).
     fn block(&mut self, source: usize, sink: usize, levels: &[u32]) {
         let mut next = vec![0; self.away.len()];
         let mut way: Vec<usize> = Vec::new();

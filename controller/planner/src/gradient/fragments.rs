@@ -1,9 +1,9 @@
-//! Simulation of single fragments through switches that hold few sums: which fragments cross which link depends on their order.
+//! Simulates single gradient fragments through switches that hold few sums: the links that they cross depend on their order.
 //!
-//! A worker's gradient consists of fragments, one per piece. With a plan, a switch holds a sum until all its members have
-//! arrived. First come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a free slot and is summed with later
-//! ones. A fragment that finds all slots taken by other pieces passes on, and the sum before it may then never be complete.
-//! Once all workers have sent, switches send their incomplete sums, the farthest from the server first.
+//! A worker's gradient consists of fragments, one per piece. With a plan, a switch holds a sum until the fragments of all its
+//! members have arrived. First come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a free slot and is
+//! summed with later ones. A fragment that finds all slots taken by other pieces is forwarded, and later sums of its piece may
+//! then never be complete. Once all workers have sent, switches send their incomplete sums, the farthest from the server first.
 //!
 //! Time is the order of arrival: a fragment and its effects are processed before the next one is sent.
 
@@ -13,24 +13,24 @@ use super::{Job, JobError, Plan};
 use crate::network::{Arc, Network, NodeId};
 use crate::routing::{Path, Routing};
 
-/// Event: a worker sends its fragment of a piece.
+/// Event of the simulation: a worker sends its fragment of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Send {
     /// Rank of the worker.
     pub worker: usize,
-    /// Index of the piece.
+    /// Index of the piece of the gradient.
     pub piece: usize,
 }
 
-/// Traffic of a simulation.
+/// Traffic that a simulation counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Passed {
-    /// Number of fragments by arc.
+    /// Number of fragments on each arc.
     pub links: BTreeMap<Arc, u64>,
     /// Number of fragments that the server received.
     pub at_server: u64,
-    /// For each of these, in order, the index of the send that brought it there; the number of sends for sums that were still
-    /// incomplete at the end.
+    /// For each fragment that the server received, in order: the index of the send that completed
+    /// it, or the number of sends if its sum was still incomplete at the end.
     pub brought_by: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Passed {
         self.brought_by.push(by);
     }
 
-    /// Number of fragments on all links that lead away from switches. The traffic of workers does not depend on the sums.
+    /// Number of fragments on all links that lead away from switches. The traffic of workers does not depend on sums.
     #[must_use]
     pub fn between_switches(&self, network: &Network) -> u64 {
         let from_switches = self.links.iter();
@@ -56,7 +56,7 @@ impl Passed {
     }
 }
 
-/// Simulates a plan: each fragment is summed where the plan says.
+/// Simulates a plan: each fragment is summed at the node that the plan assigns.
 #[must_use]
 pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     let mut summed = BTreeMap::new();
@@ -87,12 +87,12 @@ pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     passed
 }
 
-/// Action of a fragment that finds all slots of a switch taken by other pieces.
+/// What a switch does with a fragment that finds all slots taken by other pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collision {
-    /// The fragment passes on (ATP).
+    /// The switch forwards the fragment unsummed (ATP).
     Passes,
-    /// The fragment takes the slot of the oldest sum, which is sent incomplete (ESA among fragments of equal priority).
+    /// The switch sends the oldest sum incomplete, and gives its slot to the fragment (ESA among fragments of equal priority).
     Evicts,
 }
 
@@ -108,7 +108,7 @@ pub fn first_come(
     by_slots(network, job, routing, (&alike, Collision::Passes), sends)
 }
 
-/// Simulates first come, first served with the slots of each switch, and the action when all are taken.
+/// Simulates first come, first served; given are the number of slots of each switch, and what it does if all are taken.
 pub fn by_slots(
     network: &Network,
     job: &Job,
@@ -156,29 +156,29 @@ pub fn by_slots(
 }
 
 struct SlotSwitch {
-    /// Maximum number of sums that it holds at a time.
+    /// Maximum number of sums that the switch holds at a time.
     slots: usize,
-    /// Path to the server.
+    /// Path from the switch to the server.
     up: Path,
-    /// Workers whose paths lead through it.
+    /// Workers whose paths to the server cross the switch.
     below: BTreeSet<usize>,
-    /// By piece: when the sum was begun, as a count, and the workers summed so far.
+    /// For each piece that the switch is summing: the sum's serial number, and the workers summed so far.
     held: BTreeMap<usize, (usize, BTreeSet<usize>)>,
-    /// Number of sums that it has begun.
+    /// Number of sums that the switch has begun.
     begun: usize,
 }
 
 struct Simulation<'n> {
     network: &'n Network,
     collision: Collision,
-    /// Index of the current send.
+    /// Index of the send that is simulated.
     now: usize,
     switches: BTreeMap<NodeId, SlotSwitch>,
     passed: Passed,
 }
 
 impl Simulation<'_> {
-    /// Sends a fragment, the sum of the workers `of`, along a path until a switch holds it.
+    /// Sends a fragment, the sum of the workers `of`, along a path until a switch holds it or the server receives it.
     fn send(&mut self, way: Path, piece: usize, of: BTreeSet<usize>) {
         let mut of = of;
         for arc in way {
@@ -221,7 +221,7 @@ impl Simulation<'_> {
         self.passed.reaches_server(self.now);
     }
 
-    /// Sends all incomplete sums.
+    /// Sends the incomplete sums of all switches to the server.
     fn finish(&mut self) {
         let mut order: Vec<NodeId> = self.switches.keys().copied().collect();
         order.sort_by_key(|at| std::cmp::Reverse(self.switches[at].up.len()));

@@ -38,22 +38,22 @@ const ROUNDINGS: usize = 8;
 /// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
-/// Sizes of a job's sub-models, and the cost of their traffic.
+/// Sizes of a job's sub-models, and the cost of their traffic on each link.
 #[derive(Debug, Clone, Copy)]
 pub struct Gradient<'a> {
-    /// Bytes of each sub-model.
+    /// Size of each sub-model in bytes.
     pub sub_models: &'a [u64],
     /// Cost of a byte on each link; with 1 everywhere, the cost is the number of links.
     pub costs: &'a Costs,
 }
 
-/// Why there is no plan.
+/// Why GOAT has no plan for a job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GoatError {
-    /// The job is invalid, or a worker is cut off.
+    /// The job is invalid, or a worker cannot reach the server.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// All sub-models are empty.
+    /// All sub-models of the job are empty.
     #[error("job `{0}` has a gradient without bytes")]
     Empty(String),
     /// The gradient exceeds the range in which byte counts are exact.
@@ -67,7 +67,7 @@ pub fn links(network: &Network) -> Costs {
     Costs::from_fn(network, |_| 1)
 }
 
-/// Plan with the least traffic that is found: where each sub-model is summed. Equal seeds give equal plans.
+/// Plan with the least traffic that is found: decides where each sub-model is summed. Equal seeds give equal plans.
 pub fn plan(
     network: &Network,
     job: &Job,

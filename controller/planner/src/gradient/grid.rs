@@ -38,7 +38,7 @@ const PRECISION: f64 = 1e-6;
 pub struct Work {
     /// Maximum number of linear programs to solve.
     pub programs: usize,
-    /// Maximum number of sets of switches to try besides those from programs.
+    /// Maximum number of sets of summing switches to try, besides those that the programs suggest.
     pub sets: usize,
 }
 
@@ -51,7 +51,7 @@ impl Default for Work {
     }
 }
 
-/// Plans a job with one server at the greatest rate of all workers that is found, answers included.
+/// Plans a job with one server at the greatest rate of all workers that is found, answers to the workers included.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     quick(network, job, true)
 }
 
-/// Plans as [`plan`] does, without answers, as in the paper.
+/// Plans as [`plan`] does, without answers to the workers, as in the paper.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ fn quick(network: &Network, job: &Job, answers: bool) -> Result<Plan, JobError> 
     })
 }
 
-/// Bounds by linear programs how much better a plan could be, improves the plan where a program shows how, and records the
+/// Computes by linear programs how much better a plan could be, improves the plan where a program shows how, and records the
 /// remaining gap in it. If the limit of work is reached, the plan is not marked optimal.
 ///
 /// # Errors
@@ -162,14 +162,14 @@ pub fn prove(network: &Network, job: &Job, plan: &mut Plan, work: Work) -> Resul
     Ok(())
 }
 
-/// Paths of all streams, and the rate of all workers on them.
+/// Paths of all streams of a plan, and the rate in bit/s of all workers on these paths.
 struct Found {
     ways: StreamPaths,
     rate_bps: f64,
 }
 
 impl Found {
-    /// Paths with capacity at some rate keep it up to the rate at which a resource is full.
+    /// Paths with capacity at the rate `at_bps`; all workers can send on them up to the rate at which a resource is full.
     fn new(streams: &Streams<'_>, ways: StreamPaths, at_bps: f64) -> Found {
         let rate_bps = at_bps.max(streams.rate_of(&ways));
         Found { ways, rate_bps }
@@ -216,7 +216,7 @@ impl Found {
     }
 }
 
-/// Error for a worker that cannot reach the server, or cannot be answered; `None` if there is none.
+/// Error for a worker that cannot reach the server, or that answers cannot reach; `None` if there is no such worker.
 fn cut_off(network: &Network, job: &Job, server: NodeId, answers: bool) -> Option<JobError> {
     let reached = |from: NodeId, is_away: bool| {
         let mut reached = vec![false; network.nodes().len()];

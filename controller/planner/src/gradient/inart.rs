@@ -31,14 +31,14 @@ use ways::Ways;
 /// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
-/// Maximum number of iterations, each of streams and shares, from each start.
+/// Maximum number of iterations from each start; an iteration moves streams, then changes shares.
 const TURNS: usize = 8;
-/// Maximum number of further iterations from the best.
+/// Maximum number of further iterations from the best result.
 const MORE_TURNS: usize = 64;
-/// Maximum number of further searches with given shares: an event leaves little time.
+/// Maximum number of further searches with given shares when a job arrives or departs, which leaves little time.
 const MORE_IN_AN_EVENT: usize = 4;
 
-/// First phase: the servers' shares with the greatest rate that is found, and the plan for them.
+/// First phase: the servers' shares of the model with the greatest rate that is found, and the plan for these shares.
 pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError> {
     job.check(network)?;
     let ways = Ways::new(network, job)?;
@@ -79,10 +79,10 @@ pub fn shares(network: &Network, job: &Job) -> Result<(Vec<f64>, Plan), JobError
     Ok((shares, plan))
 }
 
-/// Rate, the shares that reach it, and the streams.
+/// Rate of all workers in bit/s, the servers' shares that reach it, and the placement of streams.
 type Found<'w> = (f64, Vec<f64>, Search<'w>);
 
-/// Moves streams and changes shares in turn, as long as the rate grows.
+/// Moves streams and changes the servers' shares alternately, as long as the rate grows.
 fn take_turns<'w>(
     best: &mut Option<Found<'w>>,
     mut search: Search<'w>,
@@ -109,7 +109,7 @@ fn take_turns<'w>(
     }
 }
 
-/// Moves streams repeatedly, as long as the rate grows.
+/// Moves streams repeatedly, up to `times` times, as long as the rate grows.
 fn climbed<'w>(mut search: Search<'w>, shares: &[f64], times: usize) -> Search<'w> {
     let mut rate = 0.0;
     for _ in 0..times {
@@ -123,7 +123,7 @@ fn climbed<'w>(mut search: Search<'w>, shares: &[f64], times: usize) -> Search<'
     search
 }
 
-/// Second phase: plan with the greatest rate that is found for given shares, whose sum is 1.
+/// Second phase: plan with the greatest rate that is found for given shares of the servers, whose sum is 1.
 pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobError> {
     let ways = ways(network, job, shares)?;
     let (search, most) = searched(&ways, shares)?;
@@ -133,16 +133,15 @@ pub fn plan(network: &Network, job: &Job, shares: &[f64]) -> Result<Plan, JobErr
 /// Result of solving the second phase's whole program, for small networks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exact {
-    /// Best plan found, at least as fast as that of [`plan`].
+    /// Best plan found, at least as fast as the plan of [`plan`].
     pub plan: Plan,
-    /// Upper bound of the rate in bit/s, over all choices of the nodes and paths considered; infinite if the program is too
-    /// large.
+    /// Upper bound of the rate in bit/s, over the considered nodes and paths; infinite if the program is too large.
     pub best_bps: f64,
     /// Number of nodes of the branch-and-bound search.
     pub nodes: usize,
 }
 
-/// Best choice of the nodes and paths that [`plan`] considers, as far as a search of `nodes` nodes finds and proves it.
+/// Finds and proves, in a search of at most `nodes` nodes, the best choice among the nodes and paths that [`plan`] considers.
 ///
 /// # Errors
 ///
@@ -178,7 +177,7 @@ fn ways<'n>(network: &'n Network, job: &'n Job, shares: &[f64]) -> Result<Ways<'
     Ways::new(network, job)
 }
 
-/// Best search result, and an upper bound of any plan's rate.
+/// Best search result for given shares, and an upper bound of any plan's rate in bit/s.
 fn searched<'w>(ways: &'w Ways<'w>, shares: &[f64]) -> Result<(Search<'w>, f64), JobError> {
     let mut best: Option<(f64, Search<'_>)> = None;
     let relaxed = relax::relax(ways, Some(shares));

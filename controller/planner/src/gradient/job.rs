@@ -1,31 +1,31 @@
-//! Jobs to plan: workers that send gradients to servers.
+//! Describes the jobs to plan: workers that send gradients to parameter servers.
 
 use crate::network::{Network, NodeId};
 
-/// A training job and its parameter servers.
+/// A training job: its workers and parameter servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     /// Name of the job.
     pub name: String,
-    /// Hosts that send gradients, by rank.
+    /// Hosts of the workers, which send gradients, by rank.
     pub workers: Vec<NodeId>,
-    /// Servers that need the sum: one, or several that hold a share of the model each.
+    /// Servers that need the sum: one, or several that each hold a share of the model.
     pub servers: Vec<Server>,
 }
 
-/// A parameter server.
+/// A parameter server of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// Host of the server.
+    /// Host on which the server runs.
     pub host: NodeId,
-    /// Maximum ingress rate in bit/s; `None`: the rate of its links.
+    /// Maximum ingress rate of the server in bit/s; `None`: the rate of its links.
     pub ingress_bps: Option<u64>,
-    /// Ingress rate in bit/s that other jobs use already.
+    /// Ingress rate of the server in bit/s that other jobs use already.
     pub load_bps: u64,
 }
 
 impl Server {
-    /// A server without a limit except its links.
+    /// A server on this host, without a limit except its links.
     #[must_use]
     pub fn on(host: NodeId) -> Server {
         Server {
@@ -35,7 +35,7 @@ impl Server {
         }
     }
 
-    /// Spare ingress rate in bit/s, by the server's own limit and its links.
+    /// Spare ingress rate of the server in bit/s, by its own limit and its links.
     #[must_use]
     pub fn spare_bps(&self, network: &Network) -> u64 {
         let links = network.adjacent(self.host).iter();
@@ -51,44 +51,44 @@ impl Server {
 /// Why a job cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
-    /// The job has no workers.
+    /// The job, given by name, has no workers.
     #[error("job `{0}` has no workers")]
     NoWorkers(String),
-    /// The job has no servers.
+    /// The job, given by name, has no servers.
     #[error("job `{0}` has no server")]
     NoServer(String),
-    /// The planner supports one server only.
+    /// The job has this number of servers, and the planner supports one only.
     #[error("job `{0}` has {1} servers; this planner supports one")]
     OneServer(String, usize),
-    /// The job contains a host twice; ranks on one host cannot be distinguished.
+    /// The job (first name) contains a host (second name) twice; ranks on one host cannot be distinguished.
     #[error("job `{0}` has host `{1}` twice")]
     HostTwice(String, String),
-    /// A worker or server is no host.
+    /// A worker or server (second name) of the job (first name) is no host.
     #[error("job `{0}`: `{1}` is not a host")]
     NoHost(String, String),
-    /// No path leads there, or all paths are full.
+    /// No path leads from a node to the server, or all paths are full.
     #[error("job `{job}`: no path from `{from}` to `{to}` has spare capacity")]
     NoWay {
-        /// The job.
+        /// Name of the job.
         job: String,
-        /// Name of a worker or switch.
+        /// Name of the worker or switch that cannot reach the server.
         from: String,
         /// Name of the server.
         to: String,
     },
-    /// The number of shares is not that of the servers, or their sum is not 1.
+    /// The number of shares is not the number of servers, or the shares do not add up to 1.
     #[error("job `{0}` has {1} servers: give each a share from 0 to 1; their sum is 1")]
     Shares(String, usize),
     /// The exact program is solved for small networks only.
     #[error("the exact program of job `{0}` has more than {1} integer variables, the maximum")]
     TooLarge(String, usize),
-    /// The server has no ingress rate left.
+    /// The server (second name) of the job (first name) has no ingress rate left.
     #[error("job `{0}`: server `{1}` has no ingress rate left")]
     NoIngress(String, String),
 }
 
 impl Job {
-    /// Checks the job against the network.
+    /// Checks that a network can carry the job: hosts, servers and ingress rates.
     pub fn check(&self, network: &Network) -> Result<(), JobError> {
         let name = |node: NodeId| network.name(node).to_owned();
         if self.workers.is_empty() {
@@ -113,7 +113,7 @@ impl Job {
         Ok(())
     }
 
-    /// Spare rate in bit/s of the links of the worker that has the least.
+    /// Spare rate in bit/s of the links of that worker that has the least.
     pub(crate) fn narrowest_bps(&self, network: &Network) -> f64 {
         let workers = self.workers.iter().map(|worker| {
             let links = network.adjacent(*worker).iter();
@@ -133,7 +133,7 @@ impl Job {
         }
     }
 
-    /// The job's server, if it has exactly one.
+    /// The job's only server; an error if it has several.
     pub fn server(&self) -> Result<&Server, JobError> {
         match self.servers.as_slice() {
             [server] => Ok(server),

@@ -1,23 +1,23 @@
-//! Load of a plan on a network, per bit/s that every worker sends, and that is answered if the plan has answers.
+//! Load of a plan on links, switches and servers, per bit/s that every worker sends, with answers if the plan has them.
 
 use std::collections::BTreeMap;
 
 use super::{Job, Part, Plan};
 use crate::network::{Arc, Network, NodeId};
 
-/// Resource with a limited rate.
+/// Resource of a network with a limited rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// Arc of a link.
+    /// Rate on a directed link.
     Link(Arc),
-    /// Rate that a switch sums.
+    /// Rate of gradients that a switch sums.
     Sums(NodeId),
-    /// Ingress rate of a server.
+    /// Rate at which a server receives.
     Ingress(NodeId),
 }
 
 impl Resource {
-    /// Description for messages.
+    /// Description of the resource with its name, for messages.
     #[must_use]
     pub fn describe(self, network: &Network) -> String {
         let name = |node: NodeId| network.name(node);
@@ -36,17 +36,17 @@ impl Resource {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loads(BTreeMap<Resource, f64>);
 
-/// Resource that is full first.
+/// The resource that is full first as the workers' rate grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Binding {
-    /// The resource.
+    /// The resource that is full.
     pub resource: Resource,
-    /// Rate of all workers at which it is full, in bit/s.
+    /// Rate of all workers, in bit/s, at which the resource is full.
     pub rate_bps: f64,
 }
 
 impl Loads {
-    /// Loads of a plan.
+    /// Loads of a plan on all resources.
     #[must_use]
     pub fn from_plan(network: &Network, job: &Job, plan: &Plan) -> Loads {
         let mut loads = Loads::default();
@@ -61,7 +61,7 @@ impl Loads {
         loads
     }
 
-    /// Loads of one part of a plan.
+    /// Loads of one part of a plan on all resources.
     #[must_use]
     pub fn from_part(network: &Network, job: &Job, part: &Part) -> Loads {
         let mut loads = Loads::default();
@@ -96,7 +96,7 @@ impl Loads {
         self.0.iter().map(|(resource, load)| (*resource, *load))
     }
 
-    /// Rate in bit/s used of each resource if every worker sends at `rate_bps`.
+    /// Rate in bit/s that is used of each resource if every worker sends at `rate_bps`.
     #[must_use]
     pub fn at(&self, rate_bps: f64) -> Vec<(Resource, u64)> {
         // Rounds up, but not if only a rounding error in the rate exceeds a whole capacity.
@@ -106,7 +106,7 @@ impl Loads {
             .collect()
     }
 
-    /// Resource that is full first as all workers' rate grows; `None` if none is limited.
+    /// The resource that is full first as all workers' rate grows; `None` if no resource is limited.
     #[must_use]
     pub fn binding(&self, network: &Network, job: &Job) -> Option<Binding> {
         let limits = self.iter().filter_map(|(resource, load)| {
@@ -118,19 +118,19 @@ impl Loads {
         });
         limits.min_by(|a, b| a.rate_bps.total_cmp(&b.rate_bps))
     }
-    /// Rate in bit/s of all workers at which the first resource is full; infinite if none is limited.
+    /// Rate in bit/s of all workers at which the first resource is full; infinite if no resource is limited.
     pub(crate) fn rate_bps(&self, network: &Network, job: &Job) -> f64 {
         let binding = self.binding(network, job);
         binding.map_or(f64::INFINITY, |binding| binding.rate_bps)
     }
 }
 
-/// Reserves the rates that a plan uses, except servers' ingress, which belongs to their jobs.
+/// Reserves in the network the rates that a plan uses, except servers' ingress, which belongs to their jobs.
 pub fn occupy(network: &mut Network, used: &[(Resource, u64)]) {
     change(network, used, u64::saturating_add);
 }
 
-/// Releases the rates that [`occupy`] has reserved.
+/// Releases in the network the rates that [`occupy`] has reserved.
 pub fn release(network: &mut Network, used: &[(Resource, u64)]) {
     change(network, used, u64::saturating_sub);
 }

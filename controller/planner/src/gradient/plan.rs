@@ -1,59 +1,59 @@
-//! Plans, the results of planners.
+//! Plans, the results of planners: which node sums which workers' gradients, and the paths of all frames.
 
 use super::Job;
 use crate::network::{Arc, NodeId};
 
-/// Arcs that a frame crosses, in order.
+/// Arcs (directed links) that a frame crosses, in order.
 pub type Route = Vec<Arc>;
 
-/// Plan of a job: where its gradients are summed.
+/// Plan of a job: where its workers' gradients are summed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Name of the job.
     pub job: String,
-    /// Assignment of workers to nodes. Each worker is a member of one part of each piece; of several if a baseline splits its
-    /// traffic by capacity, and then their shares add up to the piece's.
+    /// Assignment of workers to the nodes that sum them. For each piece, each worker is a member of one part; of several if a
+    /// baseline splits its traffic by capacity, and then their shares add up to the piece's share.
     pub parts: Vec<Part>,
-    /// Multicast of sums from each server that answers. Empty if the plan only covers the workers' traffic.
+    /// Multicast of sums from each server that answers its workers. Empty if the plan covers the workers' traffic only.
     pub answers: Vec<Answers>,
     /// Rate of every worker in bit/s; its answers flow at the same rate if the plan has answers.
     pub rate_bps: f64,
-    /// Upper bound of the rate of any plan of this kind; infinite if the plan has another goal.
+    /// Upper bound, in bit/s, of the rate of any plan of this kind; infinite if the plan has another goal.
     pub bound_bps: f64,
-    /// Goal that the plan optimizes.
+    /// Quantity that the plan optimizes.
     pub goal: Goal,
     /// Whether the plan is proved optimal for its goal among plans of this kind.
     pub is_optimal: bool,
 }
 
-/// Goal of a plan.
+/// Quantity that a plan optimizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     /// Greatest rate of every worker: [`Plan::rate_bps`], with [`Plan::bound_bps`] as upper bound.
     Rate,
-    /// Least traffic in a round.
+    /// Least traffic in a round of the training.
     Traffic {
-        /// Sum over all links of bytes times the link's cost.
+        /// Sum, over all links, of the bytes on the link times its cost.
         byte_cost: f64,
         /// Lower bound of `byte_cost` for any plan of this kind.
         bound: f64,
     },
 }
 
-/// Workers whose gradients one node sums.
+/// Workers whose gradients one node sums for one piece of the gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Index of the piece of the gradient: a sub-model, or one server's share. Pieces are numbered consecutively.
     pub piece: usize,
     /// Share of the gradient, above 0 and up to 1. The shares of all pieces add up to 1.
     pub share: f64,
-    /// Index of the server in the job.
+    /// Index of the server in [`Job::servers`] that receives the piece.
     pub server: usize,
-    /// Node that sums: a switch, or that server.
+    /// Node that sums the part: a switch, or the server itself.
     pub at: NodeId,
-    /// Workers that it sums.
+    /// Workers whose gradients the node sums.
     pub members: Vec<Member>,
-    /// Path of a switch's sum to the server. Empty if the server sums.
+    /// Path of the node's sum to the server; empty if the server itself sums.
     pub up: Route,
 }
 
@@ -62,23 +62,23 @@ pub struct Part {
 pub struct Member {
     /// Rank of the worker.
     pub worker: usize,
-    /// Path from its host.
+    /// Path from the worker's host to the node that sums.
     pub route: Route,
 }
 
 /// Multicast of a server's answers: one copy over each link of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
-    /// Index of the server in the job.
+    /// Index of the server in [`Job::servers`].
     pub server: usize,
-    /// Share of the gradient that it answers: the sum over all its pieces.
+    /// Share of the gradient that the server answers: the sum over all its pieces.
     pub share: f64,
-    /// Arcs of the tree, nearer to the server first.
+    /// Arcs of the multicast tree; arcs nearer to the server come first.
     pub tree: Vec<Arc>,
 }
 
 impl Plan {
-    /// Plan of these parts, without answers; its rate is not computed yet.
+    /// A plan of these parts, without answers; the caller computes its rate.
     pub(crate) fn new(job: &Job, parts: Vec<Part>) -> Plan {
         Plan {
             job: job.name.clone(),
@@ -91,7 +91,7 @@ impl Plan {
         }
     }
 
-    /// Number of links that all streams of a round cross in total.
+    /// Number of links that all streams of one round cross in total.
     #[must_use]
     pub fn hops(&self) -> usize {
         let parts = self.parts.iter().map(|part| {
@@ -102,7 +102,7 @@ impl Plan {
         parts.chain(answers).sum()
     }
 
-    /// Maximum distance from the optimum: as a share of the best rate, or of this plan's traffic.
+    /// Upper bound of the plan's distance from the optimum: as a share of the best rate, or of the plan's traffic.
     #[must_use]
     pub fn gap(&self) -> f64 {
         if self.is_optimal {

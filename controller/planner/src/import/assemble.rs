@@ -1,4 +1,4 @@
-//! Converts a graph with attributes into a network.
+//! Converts an imported graph, with its attributes, into a network.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -43,7 +43,7 @@ pub fn assemble(graph: &Graph<'_>, options: &Options) -> Result<Imported, Import
     Ok(Imported { network, report })
 }
 
-/// Units of numbers that are written without one.
+/// Units of rates and delays that the file writes without a unit; `None`: a number without a unit is an error.
 struct Units {
     rate_bps: Option<u64>,
     delay_ns: Option<u64>,
@@ -66,11 +66,11 @@ impl Units {
     }
 }
 
-/// An edge, and the edge in the other direction.
+/// A link: an edge of the file, and the edge in the other direction, if the file has one.
 struct Join<'g> {
     edge: &'g Edge,
     back: Option<&'g Edge>,
-    /// Indexes of its ends among the nodes.
+    /// Indices of the edge's two ends among the nodes.
     ends: [usize; 2],
 }
 
@@ -84,7 +84,7 @@ fn nodes_by_id<'g>(graph: &'g Graph<'_>) -> Result<BTreeMap<&'g str, usize>, Imp
     Ok(nodes)
 }
 
-/// Pairs directed edges: the n-th from a to b and the n-th from b to a are one link.
+/// Joins directed edges to links: the n-th edge from a to b and the n-th edge from b to a are one link.
 fn pair<'g>(
     graph: &'g Graph<'_>,
     nodes: &BTreeMap<&str, usize>,
@@ -163,8 +163,8 @@ fn add_nodes(
     Ok(ids)
 }
 
-/// Whether the file declares a node a host (`true`) or a switch. Unknown words in `type` are ignored, since other files use it
-/// for other purposes.
+/// Whether the file declares that a node is a host (`true`) or a switch; `None` if it declares
+/// neither. Unknown words in `type` are ignored, since other files use it for other purposes.
 fn declared(text: &str, attributes: &Attributes) -> Result<Option<bool>, ImportError> {
     for name in ["kind", "type"] {
         let Some(said) = attributes.find(name) else {
@@ -268,7 +268,8 @@ fn read_link(
     })
 }
 
-/// Reads `rate` or an alias, or the Topology Zoo's attributes: bits per second, or a number and its unit's letter.
+/// Reads an edge's rate in bit/s: `rate` or an alias, or the Topology Zoo's attributes (bits per
+/// second, or a number and its unit's letter). `None`: the edge has no rate.
 fn read_rate(
     text: &str,
     attributes: &Attributes,

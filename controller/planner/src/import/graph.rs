@@ -1,16 +1,16 @@
-//! Graph that both formats contain: nodes and edges with attributes, each with its position in the text.
+//! The graph that a GraphML or node-link file contains: nodes and edges with attributes, each with its position in the text.
 
 use std::collections::BTreeMap;
 
 use super::quantity::{Bad, Dimension};
 use super::{ImportError, ImportErrorKind};
 
-/// Parsed file, before its attributes are interpreted.
+/// A parsed network file, before its attributes are interpreted.
 #[derive(Debug)]
 pub struct Graph<'t> {
     /// Text of the file; positions are byte offsets in it.
     pub text: &'t str,
-    /// Attributes of the graph.
+    /// Attributes of the graph as a whole.
     pub attributes: Attributes,
     /// Nodes in the order of the file.
     pub nodes: Vec<Node>,
@@ -28,19 +28,19 @@ pub struct Node {
 
 #[derive(Debug)]
 pub struct Edge {
-    /// Identifiers of its ends, and their positions.
+    /// Identifiers of the nodes at the edge's two ends, each with its byte offset in the text.
     pub ends: [(String, usize); 2],
-    /// Whether the edge leads from the first to the second end only.
+    /// Whether the edge leads only from its first end to its second.
     pub is_directed: bool,
     pub attributes: Attributes,
     pub at: usize,
 }
 
-/// Attributes by name.
+/// Attributes of a graph, node or edge, by name.
 #[derive(Debug, Default)]
 pub struct Attributes(BTreeMap<String, Attribute>);
 
-/// Value of an attribute, as text: numbers and Boolean values as they are written.
+/// Value of an attribute, as text; numbers and Boolean values are kept as the file writes them.
 #[derive(Debug, Clone)]
 pub struct Attribute {
     pub value: String,
@@ -48,7 +48,7 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// Error that the value is not `wanted`.
+    /// Error that the attribute's value is not `wanted`, a description of valid values.
     pub fn wanted(&self, text: &str, name: &str, wanted: &str) -> ImportError {
         let kind = ImportErrorKind::Value {
             attribute: name.to_owned(),
@@ -68,7 +68,7 @@ impl Attributes {
         self.0.get(name)
     }
 
-    /// Reads a count.
+    /// Reads the attribute `name` as a count; `None` if it is absent.
     pub fn integer(&self, text: &str, name: &str) -> Result<Option<u32>, ImportError> {
         let Some(attribute) = self.find(name) else {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Attributes {
         }
     }
 
-    /// Reads a Boolean value.
+    /// Reads the attribute `name` as a Boolean value; `None` if it is absent.
     pub fn truth(&self, text: &str, name: &str) -> Result<Option<bool>, ImportError> {
         let Some(attribute) = self.find(name) else {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Attributes {
         }
     }
 
-    /// Reads a share such as `0.01` or `1%`.
+    /// Reads the attribute `name` as a share such as `0.01` or `1%`; `None` if it is absent.
     pub fn share(&self, text: &str, name: &str) -> Result<Option<f64>, ImportError> {
         let Some(attribute) = self.find(name) else {
             return Ok(None);
@@ -110,7 +110,7 @@ impl Attributes {
         }
     }
 
-    /// Reads a quantity by one of several names, each with or without a unit at its end: `rate`, `rate_gbps`.
+    /// Reads a quantity from the first attribute of several names, each with or without a unit at its end: `rate`, `rate_gbps`.
     pub fn quantity(
         &self,
         text: &str,

@@ -1,4 +1,4 @@
-//! GraphML, as the Topology Zoo, NetworkX and yEd write it.
+//! Reads GraphML files, as the Topology Zoo, NetworkX and yEd write them.
 //!
 //! Reads `key`, one `graph`, `node`, `edge` and `data`, and labels in yEd's graphics. Refuses hyperedges, graphs inside nodes,
 //! and document types, hence entities. Ignores ports and everything else.
@@ -11,10 +11,10 @@ use super::assemble::assemble;
 use super::graph::{Attribute, Attributes, Edge, Graph, Node};
 use super::{ImportError, ImportErrorKind, Imported, MAX_BYTES, Options};
 
-/// Maximum number of elements, texts and comments.
+/// Maximum number of elements, texts and comments in a GraphML file.
 const MAX_XML_NODES: u32 = 20_000_000;
 
-/// Reads a file.
+/// Reads a GraphML file.
 ///
 /// # Errors
 ///
@@ -116,14 +116,14 @@ fn is(element: Element<'_, '_>, name: &str) -> bool {
     element.is_element() && element.tag_name().name() == name
 }
 
-/// Names of attributes, by the identifiers of their keys.
+/// Names of the attributes that the file declares, by the identifiers of their `key` elements.
 fn keys<'d>(root: Element<'d, '_>) -> BTreeMap<&'d str, &'d str> {
     let keys = root.children().filter(|child| is(*child, "key"));
     keys.filter_map(|key| Some((key.attribute("id")?, key.attribute("attr.name")?)))
         .collect()
 }
 
-/// Attributes in the `data` of an element; skips those without a text.
+/// Attributes in the `data` elements of an element; skips those without a text.
 fn attributes(element: Element<'_, '_>, keys: &BTreeMap<&str, &str>) -> Attributes {
     let mut attributes = Attributes::default();
     for data in element.children().filter(|child| is(*child, "data")) {
@@ -140,7 +140,7 @@ fn attributes(element: Element<'_, '_>, keys: &BTreeMap<&str, &str>) -> Attribut
     attributes
 }
 
-/// Label of a node in yEd's `<data><y:ShapeNode><y:NodeLabel>`.
+/// Label of a node in yEd's `<data><y:ShapeNode><y:NodeLabel>`; `None` if there is none.
 fn label_in_graphics(node: Element<'_, '_>) -> Option<String> {
     let data = node.children().filter(|child| is(*child, "data"));
     let shapes = data.flat_map(|data| data.children());

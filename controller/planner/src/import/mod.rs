@@ -1,7 +1,7 @@
 //! Imports networks from files of other tools: GraphML, and NetworkX's node-link JSON.
 //!
-//! Both become a graph whose nodes and edges have attributes with positions in the text, which `assemble` converts. Names and
-//! meanings of attributes are equal in both; docs/topologies.md lists them.
+//! A file of either format becomes a graph whose nodes and edges have attributes with positions in the text, which `assemble`
+//! converts. Names and meanings of attributes are the same in both formats; docs/topologies.md lists them.
 
 mod assemble;
 mod error;
@@ -14,32 +14,32 @@ pub use error::{ImportError, ImportErrorKind};
 
 use crate::network::{Host, Network, Switch};
 
-/// Maximum length of a file in bytes.
+/// Maximum length of an imported file in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// Choices that a file leaves open.
+/// Choices of the user for what an imported file leaves open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Which nodes without a declared kind are hosts.
+    /// Which nodes are hosts, among those whose kind the file does not declare.
     pub hosts: Hosts,
-    /// Source of the nodes' names.
+    /// Whether nodes are named by labels or identifiers.
     pub names: Names,
-    /// Rate of edges without one; `None`: such an edge is an error.
+    /// Rate in bit/s of edges without a rate; `None`: such an edge is an error.
     pub default_rate_bps: Option<u64>,
-    /// Delay of edges without one.
+    /// Delay of edges without a delay, in nanoseconds.
     pub default_delay_ns: u64,
-    /// Unit of rates without one, in bit/s; `None`: such a rate is an error. A unit that the file declares takes precedence.
+    /// Unit in bit/s of rates without a unit; `None`: such a rate is an error. A unit that the file declares takes precedence.
     pub rate_unit_bps: Option<u64>,
-    /// Unit of delays without one, in nanoseconds; `None`: such a delay is an error. A unit in the file takes precedence.
+    /// Unit in ns of delays without a unit; `None`: such a delay is an error. A unit that the file declares takes precedence.
     pub delay_unit_ns: Option<u64>,
-    /// Properties of hosts that the file does not set.
+    /// Properties of hosts, where the file does not set them.
     pub host: Host,
-    /// Properties of switches that the file does not set.
+    /// Properties of switches, where the file does not set them.
     pub switch: Switch,
 }
 
 impl Default for Options {
-    /// Nodes without a declared kind are switches, and no units are assumed.
+    /// Options by which nodes without a declared kind are switches, and no units are assumed.
     fn default() -> Options {
         Options {
             hosts: Hosts::Declared,
@@ -54,52 +54,52 @@ impl Default for Options {
     }
 }
 
-/// Which nodes are hosts if the file does not declare it.
+/// Which nodes of an imported network are hosts, if the file does not declare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hosts {
-    /// None.
+    /// Only nodes that the file declares as hosts.
     Declared,
-    /// Nodes with one link.
+    /// All nodes with exactly one link.
     Leaves,
-    /// None, but each switch gets hosts with one link each: the first of switch `a` is `a-h0`.
+    /// No node, but the importer adds hosts to each switch, with one link each: the first host of switch `a` is `a-h0`.
     Attach {
-        /// Number of hosts per switch.
+        /// Number of hosts added per switch.
         per_switch: u32,
-        /// Rate of their links, in bit/s.
+        /// Rate of the added hosts' links, in bit/s.
         rate_bps: u64,
     },
 }
 
-/// Source of the nodes' names.
+/// Whether nodes of an imported network are named by their labels or identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// Their labels; the identifier for a node without a label.
+    /// By their labels; a node without a label by its identifier.
     Labels,
-    /// Their identifiers.
+    /// By their identifiers.
     Ids,
 }
 
-/// A network, and the report of its import.
+/// An imported network, and the report of its import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The network.
     pub network: Network,
-    /// Choices that the file left open.
+    /// Numbers of choices that the importer made because the file left them open.
     pub report: Report,
 }
 
-/// Number of choices that a file left open.
+/// Numbers of choices that the importer made because the file left them open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Links with the default rate.
+    /// Number of links that got the default rate.
     pub default_rates: usize,
-    /// Nodes without a label, named by their identifiers.
+    /// Number of nodes without a label, which are named by their identifiers.
     pub unlabelled: usize,
-    /// Directed edges without a reverse, which became full-duplex links.
+    /// Number of directed edges without a reverse edge, which became full-duplex links.
     pub one_way: usize,
-    /// Links that are parallel to another link.
+    /// Number of links that are parallel to another link.
     pub parallel: usize,
-    /// Connected components; 1 if the network is connected.
+    /// Number of connected components; 1 if the network is connected.
     pub parts: usize,
 }
 

@@ -1,4 +1,4 @@
-//! NetworkX's node-link JSON, as `node_link_data` writes it: `nodes`, and `links` or, since NetworkX 3.4, `edges`.
+//! Reads NetworkX's node-link JSON, as `node_link_data` writes it: `nodes`, and `links` or, since NetworkX 3.4, `edges`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::assemble::assemble;
 use super::graph::{Attribute, Attributes, Edge, Graph, Node};
 use super::{ImportError, ImportErrorKind, Imported, MAX_BYTES, Options};
 
-/// Values as raw text, so that their positions are known.
+/// Fields of a JSON object by name; values are kept as raw text, so that their positions are known.
 type Fields<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ struct File<'t> {
     edges: Option<Vec<&'t RawValue>>,
 }
 
-/// Reads a file.
+/// Reads a node-link JSON file.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn read(text: &str, options: &Options) -> Result<Imported, ImportError> {
     assemble(&graph(text, &file)?, options)
 }
 
-/// Syntax error in a part of the text that starts at byte `start`.
+/// Syntax error in a part of the file's text that starts at byte `start`.
 fn syntax(error: &serde_json::Error, text: &str, start: usize) -> ImportError {
     let whole = error.to_string();
     // The message ends with the position.
@@ -114,7 +114,7 @@ fn structure(message: &str) -> ImportErrorKind {
     ImportErrorKind::Structure(message.to_owned())
 }
 
-/// Byte offset of a part that was borrowed from the text.
+/// Byte offset in the file's text of a part that was borrowed from it.
 fn offset(text: &str, part: &RawValue) -> usize {
     (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }
@@ -124,7 +124,7 @@ fn fields<'t>(text: &str, value: &'t RawValue) -> Result<Fields<'t>, ImportError
     serde_json::from_str(value.get()).map_err(|error| syntax(&error, text, start))
 }
 
-/// Attributes from all fields that are texts, numbers or Boolean values.
+/// Attributes from all fields of a JSON object whose values are texts, numbers or Booleans.
 fn attributes(text: &str, fields: &Fields<'_>) -> Attributes {
     let mut attributes = Attributes::default();
     for (name, value) in fields {
@@ -145,7 +145,7 @@ fn scalar(value: &RawValue) -> Option<String> {
     }
 }
 
-/// Required identifier, and its position.
+/// The required field `name` as an identifier, and its byte offset in the text; an error if it is missing.
 fn needed(
     text: &str,
     owner: &RawValue,

@@ -1,30 +1,30 @@
-//! Numbers with units, as other tools write them.
+//! Parses numbers with units, such as rates and delays, as other tools write them.
 
-/// A kind of quantity.
+/// Kind of a quantity: rate, delay or size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dimension {
-    /// Bits per second.
+    /// A rate in bits per second.
     Rate,
-    /// Nanoseconds.
+    /// A delay in nanoseconds.
     Delay,
-    /// Bytes.
+    /// A size in bytes.
     Size,
 }
 
-/// Why a text is no valid quantity.
+/// Why a text is not a valid quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bad {
-    /// A number without a unit.
+    /// The text is a number without a unit.
     NoUnit,
-    /// Not a number, a negative number, a unit of another dimension, or more than 10¹⁸ of the smallest unit.
+    /// The text is not a number, is negative, has a unit of another dimension, or exceeds 10¹⁸ of the smallest unit.
     Value,
 }
 
-/// Largest value: above all real devices, and exact as a float to 0.01 %.
+/// Largest quantity, in the smallest unit: above all real devices, and exact as a float to 0.01 %.
 const MOST: f64 = 1e18;
 
 impl Dimension {
-    /// Description for messages.
+    /// Description of valid quantities of this kind, for messages.
     #[must_use]
     pub fn wanted(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Dimension {
         }
     }
 
-    /// Description of its units for messages.
+    /// Description of valid units of this kind, for messages.
     pub(super) fn wanted_unit(self) -> &'static str {
         match self {
             Dimension::Rate => "a unit of rates, such as Gbit/s",
@@ -43,7 +43,7 @@ impl Dimension {
         }
     }
 
-    /// Example of a quantity, as a user writes it.
+    /// Example of a quantity of this kind, as a user writes it.
     #[must_use]
     pub fn example(self) -> &'static str {
         match self {
@@ -53,12 +53,12 @@ impl Dimension {
         }
     }
 
-    /// Ending of an attribute's name that names the smallest unit.
+    /// Suffix of an attribute's name, such as `bps`, that says that its numbers are in the smallest unit.
     pub(super) fn suffix(self) -> &'static str {
         self.suffixes()[0].0
     }
 
-    /// All such endings, and their units in the smallest unit.
+    /// All suffixes of attribute names that stand for a unit, and the value of each unit in the smallest unit.
     pub(super) fn suffixes(self) -> &'static [(&'static str, u64)] {
         match self {
             Dimension::Rate => &[
@@ -83,7 +83,7 @@ impl Dimension {
         }
     }
 
-    /// Value of a unit in the smallest unit. Rates count bits: a unit with a capital B, for bytes, is unknown.
+    /// Value of a unit in the smallest unit; `None` if the unit is unknown, such as bytes in rates: rates count bits.
     pub(super) fn unit(self, unit: &str) -> Option<u64> {
         let lower = unit.to_ascii_lowercase();
         match self {
@@ -118,7 +118,7 @@ impl Dimension {
             .map(|(_, unit)| *unit)
     }
 
-    /// Reads a number with a unit, or one in units of `unit_of_numbers`, rounded to the smallest unit.
+    /// Reads a number with a unit, or a number without one in `unit_of_numbers`; the result is rounded to the smallest unit.
     pub(super) fn read(self, text: &str, unit_of_numbers: Option<u64>) -> Result<u64, Bad> {
         let text = text.trim();
         if let Ok(number) = text.parse::<f64>() {

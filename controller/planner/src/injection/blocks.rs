@@ -1,15 +1,15 @@
-//! Problem prepared for search: tied choices form one block, which takes one of its options; pairs of blocks record which of
-//! their options are compatible.
+//! Prepares a placement problem for search: tied choices form one block, which takes one of its
+//! options; pairs of blocks record which of their options are compatible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidates::Candidates;
 use super::problem::{ChargeId, ChoiceId, Problem, ResourceId, SwitchId};
 
-/// Index of a block.
+/// Index of a block of faults in [`Blocks::blocks`].
 pub(super) type BlockId = usize;
 
-/// Which constraints of a problem are active. The search for a conflict deactivates them one by one.
+/// For each constraint of a problem, whether it is active. The search for a conflict deactivates them one by one.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub choices: Vec<bool>,
@@ -17,12 +17,12 @@ pub(super) struct Held {
     pub orders: Vec<bool>,
     pub ties: Vec<bool>,
     pub clashes: Vec<bool>,
-    /// Whether each limit is active, by switch and resource.
+    /// For each switch and resource, whether its limit is active.
     pub limits: Vec<bool>,
 }
 
 impl Held {
-    /// All constraints of a problem, active.
+    /// All constraints of a problem are active.
     pub fn all(problem: &Problem) -> Held {
         Held {
             choices: vec![true; problem.choices.len()],
@@ -35,50 +35,50 @@ impl Held {
     }
 }
 
-/// Option of a block: the switches at which it is placed.
+/// An option of a block of faults: the set of switches at which the block may be placed.
 #[derive(Debug, Clone)]
 pub(super) struct BlockOption {
     pub switches: Vec<SwitchId>,
     pub hops: u64,
 }
 
-/// Choices that are placed at the same switches.
+/// Choices that have to be placed at the same switches.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     pub members: Vec<ChoiceId>,
     pub charges: Vec<ChargeId>,
     pub options: Vec<BlockOption>,
-    /// Other blocks, and the index of the pair in [`Blocks::pairs`].
+    /// Blocks whose options may be incompatible with this block's, each with the index of the pair in [`Blocks::pairs`].
     pub partners: Vec<(BlockId, usize)>,
 }
 
-/// Which options of two blocks are compatible.
+/// Which options of two blocks of faults are compatible.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
-    /// Block with the lower index.
+    /// Index of that block of faults of the pair that has the lower index.
     pub first: BlockId,
-    /// Number of options of the second block.
+    /// Number of options of the pair's second block of faults.
     pub width: usize,
-    /// Whether two options are compatible: by option of the first block, then of the second.
+    /// Whether two options are compatible: by option of the pair's first block of faults, then of its second.
     pub allowed: Vec<bool>,
 }
 
-/// A problem made ready for search.
+/// A placement problem made ready for search.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks<'p> {
     pub problem: &'p Problem,
     pub blocks: Vec<Block>,
     pub pairs: Vec<Pair>,
-    /// Limit of what faults may take, by switch and resource.
+    /// Maximum amount that faults may take, by switch and resource.
     pub limits: Vec<u64>,
-    /// Free amount, against which utilization is measured, by switch and resource.
+    /// Amount that is free before faults are placed, against which utilization is measured, by switch and resource.
     pub free: Vec<u64>,
-    /// Whether options are missing that might be better.
+    /// Whether some block of faults lacks options that might be better than those it has.
     pub cut: bool,
 }
 
 impl<'p> Blocks<'p> {
-    /// Blocks of a problem with the active constraints `held`. A block may have no option.
+    /// Blocks of faults of a problem whose constraints `held` are active. A block may have no option.
     pub fn new(problem: &'p Problem, candidates: &[Candidates], held: &Held) -> Blocks<'p> {
         let members = members(problem, held);
         let of_choice: BTreeMap<ChoiceId, BlockId> = members
@@ -139,8 +139,9 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// Looser problem for bounds: a block with missing options may take any one switch of its shortest path, which costs less
-    /// than any of its options. A bound of this problem holds for the whole. Without pairs.
+    /// A looser problem for lower bounds: a block of faults that lacks options may also take any
+    /// single switch of its shortest path, which costs less than any missing option, and no pairs
+    /// are incompatible. A lower bound of its cost is one for the whole problem.
     pub fn relaxed(&self, candidates: &[Candidates]) -> Blocks<'p> {
         let mut relaxed = self.clone();
         relaxed.pairs.clear();
@@ -163,12 +164,12 @@ impl<'p> Blocks<'p> {
         relaxed
     }
 
-    /// Number of options of all blocks.
+    /// Total number of options of all blocks of faults.
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|block| block.options.len()).sum()
     }
 
-    /// Whether the blocks of this pair can have these options: `own` is of `block`, `other` of its partner.
+    /// Whether two blocks of a pair can have these options: `own` is an option of `block`, `other` one of its partner.
     pub fn go_together(&self, pair: usize, block: BlockId, own: usize, other: usize) -> bool {
         let pair = &self.pairs[pair];
         let (first, second) = match pair.first == block {
@@ -178,12 +179,12 @@ impl<'p> Blocks<'p> {
         pair.allowed[first * pair.width + second]
     }
 
-    /// Index of a row in [`Blocks::limits`] and [`Blocks::free`].
+    /// Index of a switch's resource in [`Blocks::limits`] and [`Blocks::free`].
     pub fn row(&self, switch: SwitchId, resource: ResourceId) -> usize {
         switch * self.problem.resources.len() + resource
     }
 
-    /// Switches of each choice; empty if the choice has no block.
+    /// For each choice, the switches at which its block's chosen option places it; empty if no block contains the choice.
     pub fn stands_at(&self, chosen: &[usize]) -> Vec<Vec<SwitchId>> {
         let mut at = vec![Vec::new(); self.problem.choices.len()];
         for (block, option) in self.blocks.iter().zip(chosen) {
@@ -195,7 +196,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// Groups of tied choices, in the order of their first choices.
+/// Groups of choices that are tied together, in the order of their first choices.
 fn members(problem: &Problem, held: &Held) -> Vec<Vec<ChoiceId>> {
     let mut leader: Vec<ChoiceId> = (0..problem.choices.len()).collect();
     let find = |leader: &[ChoiceId], mut choice: ChoiceId| {
@@ -258,17 +259,17 @@ fn block(
     }
 }
 
-/// Constraint between two choices.
+/// Constraint between two choices of the problem.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// Packets meet the first before the second.
+    /// Packets must meet the first choice before the second.
     Order(ChoiceId, ChoiceId),
-    /// The choices share no switch.
+    /// The two choices must share no switch.
     Apart,
 }
 
 impl Rule {
-    /// Whether the first choice may have one set of switches, and the second the other.
+    /// Whether the first choice may be placed at one set of switches, and the second at the other.
     fn allows(self, problem: &Problem, first: &[SwitchId], second: &[SwitchId]) -> bool {
         match self {
             Rule::Order(a, b) => problem.in_order((a, first), (b, second)),
@@ -277,7 +278,7 @@ impl Rule {
     }
 }
 
-/// Rules between two blocks, and for each whether its first choice belongs to the second block.
+/// Rules between choices of two blocks of faults, and for each rule whether its first choice belongs to the second block.
 struct Rules(Vec<(bool, Rule)>);
 
 impl Rules {

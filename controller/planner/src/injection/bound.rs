@@ -3,45 +3,44 @@
 //! Any weights of the rows (switch, resource) whose sum is 1 give a bound: the worst utilization is at least the weighted mean,
 //! which is at least the sum, over blocks, of the cheapest option's cost with the weights as prices. A charge that several
 //! blocks share is split evenly among them. Multiplicative updates find good weights (Arora, Hazan, Kale, *The Multiplicative
-//! Weights Update Method*, Theory of Computing 8, 2012): rows on which the cheapest options put much load become more
-//! expensive.
+//! Weights Update Method*, Theory of Computing 8, 2012): rows on which the cheapest options put much load get more expensive.
 
 use super::blocks::Blocks;
 use super::cost::Utilisation;
 
-/// Maximum number of rounds of updates.
+/// Maximum number of rounds in which weights are updated.
 const ROUNDS: usize = 240;
-/// Number of rounds for the largest problems.
+/// Number of rounds of updates for the largest problems.
 const LEAST_ROUNDS: usize = 40;
-/// Maximum number of switches in options that all rounds examine; larger problems have fewer rounds.
+/// Maximum number of switches in options that all rounds together examine; larger problems have fewer rounds.
 const WORK: usize = 60_000_000;
-/// Bound of rounding errors in sums.
+/// Upper bound of the rounding errors in sums.
 const SLACK: f64 = 1e-9;
 
-/// Costs of each block's options at the best weights found.
+/// Costs of each block's options, with the best found weights of resources as prices.
 #[derive(Debug, Clone)]
 pub(super) struct Prices {
-    /// Cost by block and option.
+    /// Cost of each option, by block of faults and option.
     pub of: Vec<Vec<f64>>,
-    /// Cost of the cheapest option, by block.
+    /// For each block of faults, the cost of its cheapest option.
     pub least: Vec<f64>,
     /// Sum of `least`, a lower bound of the worst utilization of any placement.
     pub bound: f64,
 }
 
-/// Amount against which loads are measured.
+/// Amount of a resource against which loads are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoadMeasure {
-    /// Free amounts of binding resources: utilization.
+    /// The free amounts of binding resources: the measured loads are utilizations.
     Free,
-    /// Free amounts of one resource: its utilization.
+    /// The free amounts of one resource, given by its index.
     One(usize),
-    /// Limits: a bound above 1 proves that there is no placement.
+    /// The limits of what faults may take: a bound above 1 proves that there is no placement.
     Limits,
 }
 
 impl Prices {
-    /// Finds the best prices. Every block must have an option.
+    /// Finds the weights of resources that give the best bound, as prices. Every block of faults must have an option.
     pub fn find(blocks: &Blocks<'_>, measure: LoadMeasure) -> Prices {
         let parts = parts(blocks);
         let rows = rows(blocks, measure);
@@ -85,8 +84,8 @@ impl Prices {
         best
     }
 
-    /// Computes the prices of all options, and adds the load of each block's cheapest option. `at_switch` caches a block's cost
-    /// at each switch, since spread blocks have many options with the same switches.
+    /// Computes the costs of all options, and adds the load of each block's cheapest option. `at_switch` caches a block's cost
+    /// at each switch, since spread blocks of faults have many options with the same switches.
     fn price(
         &mut self,
         blocks: &Blocks<'_>,
@@ -132,7 +131,7 @@ impl Prices {
     }
 }
 
-/// By block: its share of each resource that it takes at any of its switches.
+/// For each block of faults, the resources that it takes at each of its switches, with its part of each shared charge.
 fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     let problem = blocks.problem;
     let mut sharing = vec![0_u32; problem.charges.len()];
@@ -152,7 +151,7 @@ fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     blocks.blocks.iter().map(of).collect()
 }
 
-/// By row: reciprocal of the amount against which loads are measured; 0 for rows that do not count.
+/// For each switch and resource, the reciprocal of the amount against which loads are measured; 0 if it does not count.
 fn rows(blocks: &Blocks<'_>, measure: LoadMeasure) -> Vec<f64> {
     let resources = blocks.problem.resources.len();
     let rows = blocks.limits.iter().zip(&blocks.free).enumerate();
@@ -168,7 +167,7 @@ fn rows(blocks: &Blocks<'_>, measure: LoadMeasure) -> Vec<f64> {
     .collect()
 }
 
-/// Converts logarithms to weights: their sum over the rows that count is 1, and each is divided by its row's amount.
+/// Converts logarithms to weights: those that count sum to 1, and each is then divided by its resource's amount.
 fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
     let counted = || logs.iter().zip(rows).filter(|(_, row)| **row > 0.0);
     let highest = counted().fold(f64::NEG_INFINITY, |a, (log, _)| a.max(*log));
@@ -181,25 +180,25 @@ fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
     }
 }
 
-/// Possible utilizations: in each row, multiples of a common divisor of its costs.
+/// The values that a utilization can have: for each switch and resource, multiples of a common divisor of its costs.
 #[derive(Debug, Clone)]
 pub(super) struct Levels {
-    /// By row of a binding resource: free amount, and a divisor of all amounts that can be taken.
+    /// For each switch's binding resource: the free amount, and a divisor of all amounts that faults can take.
     rows: Vec<(u64, u64)>,
 }
 
 impl Levels {
-    /// Levels of all binding resources.
+    /// Possible utilizations of all binding resources.
     pub fn new(blocks: &Blocks<'_>) -> Levels {
         Levels::for_resources(blocks, |resource| blocks.problem.resources[resource].binds)
     }
 
-    /// Levels of one resource.
+    /// Possible utilizations of one resource, given by its index.
     pub fn for_resource(blocks: &Blocks<'_>, resource: usize) -> Levels {
         Levels::for_resources(blocks, |other| other == resource)
     }
 
-    /// Levels of all rows that an option touches.
+    /// Possible utilizations of the resources for which `counts` is true, at all switches of some option.
     fn for_resources(blocks: &Blocks<'_>, counts: impl Fn(usize) -> bool) -> Levels {
         let problem = blocks.problem;
         let mut steps = vec![0_u64; problem.resources.len()];
@@ -230,7 +229,7 @@ impl Levels {
         Levels { rows }
     }
 
-    /// Least level not below a bound; the worst utilization is always one of the levels.
+    /// The least possible utilization that is not below a bound; the worst utilization of a placement is one of those.
     pub fn at_least(&self, bound: f64) -> Utilisation {
         let level = |(of, step): &(u64, u64)| {
             let (of, step) = (*of, *step);

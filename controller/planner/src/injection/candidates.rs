@@ -1,4 +1,4 @@
-//! Sets of switches at which each packet of a choice is met exactly once.
+//! Finds the sets of switches at which a choice may be placed: those that meet each of its packets exactly once.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ const MAX_SPREADS: usize = 64;
 /// Sets of switches at which a choice may be placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidates {
-    /// All sets: single switches first, nearest to the sender first.
+    /// All sets of switches: single switches first, nearest to the sender first.
     pub sets: Vec<Vec<SwitchId>>,
-    /// The sets that the choice's pin allows.
+    /// The sets of switches that the choice's pin allows; all sets if it has no pin.
     pub pinned: Vec<Vec<SwitchId>>,
-    /// Whether there may be more sets than were considered.
+    /// Whether there may be more sets of switches than were considered.
     pub cut: bool,
 }
 
 impl Candidates {
-    /// Finds the candidates of a choice.
+    /// Finds the sets of switches at which a choice may be placed.
     pub fn find(problem: &Problem, choice: ChoiceId) -> Candidates {
         let wanted = &problem.choices[choice];
         let paths = &wanted.paths;
@@ -46,7 +46,7 @@ impl Candidates {
     }
 }
 
-/// Switches that all paths cross, in the order of the first path.
+/// Single switches that all given paths cross, in the order of the first path.
 fn common(problem: &Problem, first: PathId, paths: &[PathId]) -> Vec<Vec<SwitchId>> {
     let on_all = |switch: &&SwitchId| {
         let mut paths = paths.iter();
@@ -59,7 +59,7 @@ fn common(problem: &Problem, first: PathId, paths: &[PathId]) -> Vec<Vec<SwitchI
         .collect()
 }
 
-/// First pair of a choice's paths without a common switch, which explains why no single switch works; `None` without one.
+/// The first two paths of a choice without a common switch, which explain why no single switch works; `None` if all have one.
 pub(super) fn apart(problem: &Problem, choice: ChoiceId) -> Option<(PathId, PathId)> {
     let paths = &problem.choices[choice].paths;
     paths.iter().enumerate().find_map(|(i, b)| {
@@ -72,13 +72,13 @@ pub(super) fn apart(problem: &Problem, choice: ChoiceId) -> Option<(PathId, Path
     })
 }
 
-/// Search for exact covers: sets of switches such that every path crosses exactly one.
+/// Search for sets of switches such that every path crosses exactly one of them (exact covers).
 struct Spreads<'p> {
     problem: &'p Problem,
     paths: &'p [PathId],
-    /// By switch, the indexes of the paths that cross it.
+    /// For each switch, the indices of the paths that cross it.
     crossing: BTreeMap<SwitchId, Vec<usize>>,
-    /// By index of a path: whether it crosses a chosen switch.
+    /// For each path, by index, whether it crosses a chosen switch.
     crossed: Vec<bool>,
     chosen: Vec<SwitchId>,
     found: Vec<Vec<SwitchId>>,

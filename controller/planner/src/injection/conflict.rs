@@ -18,10 +18,10 @@ use super::search::{Known, Wanted, search};
 const MAX_QUESTIONS: usize = 3_000;
 /// Maximum number of options that a search examines for one test.
 const WORK: usize = 2_000_000;
-/// Bound of the used part of limits above which there is certainly no placement.
+/// If a lower bound of the used share of limits exceeds this, there is certainly no placement.
 pub(super) const SURELY: f64 = 1.0 + 1e-6;
 
-/// Whether a placement exists.
+/// Whether a placement exists under the active constraints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Yes,
@@ -29,7 +29,7 @@ enum Answer {
     Unknown,
 }
 
-/// Finds a conflict in a problem that has no placement.
+/// Finds the contradicting constraints of a problem that has no placement.
 pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
     let mut filter = Filter {
         problem,
@@ -65,7 +65,7 @@ pub(super) fn explain(problem: &Problem, candidates: &[Candidates]) -> Refusal {
     Refusal::from_conflict(filter.conflict())
 }
 
-/// By row: whether an active choice can be placed at its switch.
+/// For each switch and resource, whether an active choice can be placed at the switch.
 fn near(problem: &Problem, candidates: &[Candidates], held: &Held) -> Vec<bool> {
     let resources = problem.resources.len();
     let mut near = vec![false; held.limits.len()];
@@ -86,7 +86,7 @@ struct Filter<'p> {
 }
 
 impl Filter<'_> {
-    /// Removes constraints of one kind, the last first, in ever smaller groups; those that cannot matter untested.
+    /// Deactivates constraints of one kind, the last first, in ever smaller groups; those that cannot matter without a test.
     fn thin(
         &mut self,
         of: impl Fn(&mut Held) -> &mut Vec<bool>,

@@ -1,20 +1,20 @@
-//! Cost by which placements are compared.
+//! Cost by which placements of faults are compared.
 
 use std::cmp::Ordering;
 
-/// Fraction of an amount that is taken: exact, so that equal loads compare equal.
+/// Share of an amount that is taken, as an exact fraction, so that equal loads compare equal.
 #[derive(Debug, Clone, Copy)]
 pub struct Utilisation {
-    /// Amount taken.
+    /// Amount that faults take.
     pub taken: u64,
-    /// Amount available; at least 1.
+    /// Amount that is available; at least 1.
     pub of: u64,
 }
 
 impl Utilisation {
-    /// Utilization 0.
+    /// Utilization 0: faults take nothing.
     pub const NONE: Utilisation = Utilisation { taken: 0, of: 1 };
-    /// Utilization 1.
+    /// Utilization 1: faults take all that is available.
     pub const ALL: Utilisation = Utilisation { taken: 1, of: 1 };
 
     /// The utilization as a number; 1 means that everything is taken.
@@ -45,14 +45,14 @@ impl PartialEq for Utilisation {
 
 impl Eq for Utilisation {}
 
-/// Cost of a placement. Less is better; the first field that differs decides.
+/// Cost of a placement of faults. Less is better; the first field that differs decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     /// Worst utilization of binding resources, over all switches.
     pub worst: Utilisation,
-    /// Worst utilization of resources that do not bind; may exceed 1.
+    /// Worst utilization of resources whose limit is not hard, over all switches; may exceed 1.
     pub slowest: Utilisation,
-    /// Number of switches at which any fault is placed.
+    /// Number of switches at which at least one fault is placed.
     pub touched: usize,
     /// Number of switches that packets cross before they meet their faults, summed over all flows.
     pub hops: u64,

@@ -11,11 +11,11 @@ use super::blocks::{BlockId, Blocks};
 use super::groups::groups;
 use super::problem::{ResourceId, SwitchId};
 
-/// Number of rounds of updates.
+/// Number of rounds in which the weights of switches are updated.
 const ROUNDS: usize = 400;
-/// Maximum number of blocks in a group whose cover is computed; the shared charges of larger groups are left out.
+/// Maximum number of blocks of faults in a group whose cover is computed; the shared charges of larger groups are left out.
 const MOST: usize = 12;
-/// Bound of rounding errors in sums.
+/// Upper bound of the rounding errors in sums.
 const SLACK: f64 = 1e-9;
 
 /// Lower bound of the worst utilization of a resource in any placement.
@@ -65,7 +65,7 @@ pub(super) fn at_least(blocks: &Blocks<'_>, resource: ResourceId) -> f64 {
     best
 }
 
-/// Converts logarithms to prices: weights whose sum is 1, each divided by the free amount.
+/// Converts logarithms to prices of switches: weights that sum to 1, each divided by the switch's free amount.
 fn weigh(logs: &[f64], free: &[f64], prices: &mut [f64]) {
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = logs.iter().map(|log| libm::exp(log - highest)).sum();
@@ -74,13 +74,13 @@ fn weigh(logs: &[f64], free: &[f64], prices: &mut [f64]) {
     }
 }
 
-/// Blocks that share a charge.
+/// Blocks of faults that share a charge: a part that a switch holds once for all of them.
 struct Group {
-    /// Amount that it takes at each switch where one of the blocks is placed.
+    /// Amount of the resource that the charge takes at each switch where one of the blocks of faults is placed.
     cost: f64,
-    /// Index of the charge.
+    /// Index of the shared charge in the problem.
     charge: usize,
-    /// By index of a block in the group: switches of its options, each with the set of blocks that have it as an option.
+    /// For each block of the group: the switches of its options, each with the set of the group's blocks that can be there.
     by_block: Vec<Vec<(SwitchId, usize)>>,
 }
 
@@ -96,7 +96,7 @@ impl Group {
             .collect()
     }
 
-    /// Group of blocks; `None` if they share no charge that takes of this resource.
+    /// A group of blocks of faults; `None` if the blocks share no charge that takes this resource.
     fn new(blocks: &Blocks<'_>, members: &[BlockId], resource: ResourceId) -> Option<Group> {
         let problem = blocks.problem;
         let takes = |charge: &usize| {
@@ -141,7 +141,7 @@ impl Group {
         })
     }
 
-    /// Cost of the cheapest cover; adds its amounts to `taken`.
+    /// Cost of the cheapest switches such that each block of faults of the group can be at one; adds the amounts to `taken`.
     fn cover(&self, prices: &[f64], taken: &mut [f64]) -> f64 {
         let all = (1 << self.by_block.len()) - 1;
         // By set of covered blocks: least cost, previous set, and the switch that was added.
@@ -175,7 +175,7 @@ impl Group {
     }
 }
 
-/// By block: its share of all charges that no group counts.
+/// For each block of faults, the amount that it takes by charges that no group counts; shared charges are split evenly.
 fn own(blocks: &Blocks<'_>, groups: &[Group], resource: ResourceId) -> Vec<f64> {
     let problem = blocks.problem;
     let mut is_counted = vec![false; problem.charges.len()];

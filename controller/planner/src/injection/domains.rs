@@ -1,11 +1,11 @@
-//! Remaining options of each block, and constraint propagation when one is taken.
+//! Tracks the remaining options of each block during a search, and removes options that a choice excludes.
 
 use std::collections::VecDeque;
 
 use super::blocks::{BlockId, Blocks, Pair};
 use super::loads::SwitchLoads;
 
-/// Remaining options, with a trail for backtracking.
+/// Remaining options of all blocks of faults, with a log of removals for backtracking.
 #[derive(Debug, Clone)]
 pub(super) struct Domains {
     alive: Vec<Vec<bool>>,
@@ -14,7 +14,7 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// Domains with all options.
+    /// Domains in which every block of faults has all its options.
     pub fn new(blocks: &Blocks<'_>) -> Domains {
         let options = blocks.blocks.iter().map(|block| block.options.len());
         Domains {
@@ -24,7 +24,7 @@ impl Domains {
         }
     }
 
-    /// Removes options that no placement can have: those that exceed a limit beside blocks without a choice left, and those
+    /// Removes options that no placement can have: options that exceed a limit beside blocks with one option left, and options
     /// without a compatible option of a partner (arc consistency, Mackworth 1977). `None` if a block has no option left.
     pub fn consistent(blocks: &Blocks<'_>) -> Option<Domains> {
         let mut domains = Domains::new(blocks);
@@ -68,7 +68,7 @@ impl Domains {
         }
     }
 
-    /// Removes options without a compatible option of a partner. Returns whether all blocks have options left.
+    /// Removes options of blocks without a compatible option of a partner. Returns whether all blocks have options left.
     fn agree(&mut self, blocks: &Blocks<'_>) -> bool {
         let mut queue: VecDeque<BlockId> = (0..blocks.blocks.len()).collect();
         let mut queued = vec![true; blocks.blocks.len()];
@@ -94,7 +94,7 @@ impl Domains {
         true
     }
 
-    /// Blocks with only the remaining options.
+    /// A copy of `all` in which blocks of faults have only their remaining options.
     pub fn remaining<'p>(&self, all: &Blocks<'p>) -> Blocks<'p> {
         let left = |block: BlockId| self.options(block);
         let mut blocks = all.blocks.clone();
@@ -134,7 +134,7 @@ impl Domains {
         }
     }
 
-    /// Remaining options of a block, in order.
+    /// Indices of a block's remaining options, ascending.
     pub fn options(&self, block: BlockId) -> impl Iterator<Item = usize> + '_ {
         let alive = self.alive[block].iter().enumerate();
         alive.filter(|(_, alive)| **alive).map(|(option, _)| option)
@@ -153,7 +153,7 @@ impl Domains {
         }
     }
 
-    /// Removes options of open blocks that are incompatible with this one. Returns whether all blocks have options left.
+    /// Removes options of undecided blocks that are incompatible with this one. Returns whether all blocks have options left.
     pub fn assign(
         &mut self,
         blocks: &Blocks<'_>,
@@ -177,12 +177,12 @@ impl Domains {
         true
     }
 
-    /// Mark on the trail for [`Domains::back_to`].
+    /// Position in the log of removals, for [`Domains::back_to`].
     pub fn mark(&self) -> usize {
         self.trail.len()
     }
 
-    /// Restores the options that were removed since a mark.
+    /// Restores the options that were removed since the position `mark` of the log.
     pub fn back_to(&mut self, mark: usize) {
         for (block, option) in self.trail.drain(mark..) {
             self.alive[block][option] = true;

@@ -1,10 +1,10 @@
-//! Groups: blocks that share a charge, such as the flows of one fault.
+//! Groups blocks that share a charge, such as the flows of one fault.
 
 use std::collections::BTreeMap;
 
 use super::blocks::{BlockId, Blocks};
 
-/// Group of each block, and blocks of each group. A block's group is the charge that it shares with most other blocks.
+/// Index of each block's group, and the blocks of each group. A block is grouped by the charge that it shares with most others.
 pub(super) fn groups(blocks: &Blocks<'_>) -> (Vec<usize>, Vec<Vec<BlockId>>) {
     let mut sharing = vec![0_u32; blocks.problem.charges.len()];
     for charge in blocks.blocks.iter().flat_map(|block| &block.charges) {

@@ -1,5 +1,5 @@
-//! Local search in large problems: moves and exchanges of groups that reduce the utilization of the fullest switch, then the
-//! number of touched switches, then hops.
+//! Local search in large problems: moves and exchanges groups of blocks to reduce the utilization
+//! of the fullest switch, then the number of switches with faults, then hops.
 
 use std::cmp::Ordering;
 
@@ -10,13 +10,13 @@ use super::cost::Utilisation;
 use super::placing::{Ceiling, Fullness, Placing};
 use super::problem::SwitchId;
 
-/// Maximum depth of displaced groups for one move.
+/// Maximum depth to which moving a group may displace other groups in turn.
 const DEEPEST: u8 = 2;
-/// Maximum number of times that a block is placed during random moves.
+/// Maximum number of times that a block of faults is placed while random moves are tried.
 const SHAKING: u64 = 400_000;
 
 impl Placing<'_, '_> {
-    /// Improves the placement until no move reduces its cost.
+    /// Improves the placement until no move reduces its cost, or the worst utilization reaches `bound`.
     pub fn improve(&mut self, bound: Utilisation) {
         self.flatten(Fullness::Binding, bound);
         self.descend(Fullness::Slowing, Utilisation::NONE, 0);
@@ -24,8 +24,8 @@ impl Placing<'_, '_> {
         self.draw_near();
     }
 
-    /// Reduces the fullness of the fullest switch repeatedly. If no move does, makes a random move, and keeps it if the result
-    /// is no worse (iterated local search).
+    /// Reduces the fullness of the fullest switch repeatedly. If no move does, makes a random move,
+    /// and undoes it if the result is worse (iterated local search).
     pub(super) fn flatten(&mut self, measure: Fullness, bound: Utilisation) {
         self.descend(measure, bound, DEEPEST);
         let end = self.loads.puts()
@@ -48,7 +48,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Fullness of the fullest switch, and the number of switches with it.
+    /// Fullness of the fullest switch, and the number of switches that are as full.
     fn fullness(&self, measure: Fullness) -> (Utilisation, usize) {
         let switches = 0..self.blocks.problem.switches.len();
         let levels = switches.map(|switch| self.level(switch, measure));
@@ -62,7 +62,7 @@ impl Placing<'_, '_> {
         )
     }
 
-    /// Moves a random group away from one of the fullest switches, whatever that costs.
+    /// Moves a random group of blocks of faults away from one of the fullest switches, whatever that costs.
     fn shake(&mut self, measure: Fullness, worst: Utilisation) {
         let switches = 0..self.blocks.problem.switches.len();
         let full: Vec<SwitchId> = switches
@@ -92,7 +92,7 @@ impl Placing<'_, '_> {
         all.get(nth.checked_rem(all.len())?)
     }
 
-    /// Moves groups away from the fullest switch where the result is less full, displacing others if necessary.
+    /// Moves groups of blocks of faults away from the fullest switch to less full ones, displacing other groups if necessary.
     fn descend(&mut self, measure: Fullness, bound: Utilisation, deepest: u8) {
         let switches = self.blocks.problem.switches.len();
         for _ in 0..4 * self.blocks.blocks.len() {
@@ -113,7 +113,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Moves any group away from a switch, with as few displaced groups as possible.
+    /// Moves one of the groups away from a switch, with as few displaced groups as possible; returns whether that succeeded.
     fn relieve_any(&mut self, from: SwitchId, aim: (Fullness, Utilisation), deepest: u8) -> bool {
         let groups = self.groups_at(from);
         (0..=deepest).any(|depth| {
@@ -125,7 +125,7 @@ impl Placing<'_, '_> {
         })
     }
 
-    /// A group, and the blocks that are at the switch because of it: faults that packets meet before or after it.
+    /// A group at a switch, and other blocks that are there because of it: faults that packets must meet before or after it.
     fn bound_at(&self, group: &[BlockId], switch: SwitchId) -> Vec<BlockId> {
         let partners = group.iter().flat_map(|block| {
             let partners = self.blocks.blocks[*block].partners.iter();
@@ -145,8 +145,8 @@ impl Placing<'_, '_> {
         bound
     }
 
-    /// Moves a group away from a switch to where all levels stay below the worst, displacing others up to a depth. Restores the
-    /// placement if that fails.
+    /// Moves a group away from a switch such that all switches stay below the worst fullness, displacing others up to a depth.
+    /// Returns whether that succeeded; if not, the placement is restored.
     fn relieve(
         &mut self,
         group: &[BlockId],
@@ -175,7 +175,7 @@ impl Placing<'_, '_> {
         done
     }
 
-    /// Moves another group away from each switch that a group has just filled.
+    /// Moves another group away from each switch that a group has just filled; returns whether that succeeded.
     fn push_on(
         &mut self,
         group: &[BlockId],
@@ -202,7 +202,7 @@ impl Placing<'_, '_> {
         })
     }
 
-    /// Empties switches with few blocks, if that makes no switch fuller than the fullest.
+    /// Removes the blocks of faults from switches with few blocks, if that makes no switch fuller than the fullest.
     fn gather(&mut self) {
         let mut switches: Vec<SwitchId> = (0..self.blocks.problem.switches.len()).collect();
         switches.sort_by_key(|switch| (self.loads.standing(*switch), *switch));
@@ -226,7 +226,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Makes single moves that reduce the cost, until there is none.
+    /// Makes moves of single blocks of faults that reduce the placement's cost, until there is none.
     fn draw_near(&mut self) {
         for _ in 0..20 {
             let mut changed = false;

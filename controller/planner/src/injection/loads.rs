@@ -1,4 +1,4 @@
-//! Loads of a placement, updated as blocks are placed and removed.
+//! Loads of switches in a placement, updated as blocks are placed and removed.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ use super::blocks::{BlockId, Blocks};
 use super::cost::{Cost, Utilisation};
 use super::problem::SwitchId;
 
-/// Worst levels at a switch.
+/// Worst utilizations of the resources of a switch.
 #[derive(Debug, Clone, Copy)]
 struct Worst {
     binding: Utilisation,
     slowing: Utilisation,
-    /// Worst used part of a limit.
+    /// Worst ratio of the taken amount to the limit.
     pressed: Utilisation,
 }
 
@@ -27,27 +27,27 @@ impl Worst {
     }
 }
 
-/// State of a complete or partial placement.
+/// Loads of all switches in a complete or partial placement.
 #[derive(Debug, Clone)]
 pub(super) struct SwitchLoads<'b, 'p> {
     blocks: &'b Blocks<'p>,
-    /// Amount taken, by switch and resource.
+    /// Amount that faults take, by switch and resource.
     taken: Vec<u64>,
-    /// Number of blocks that need a charge, by charge and switch.
+    /// Number of placed blocks of faults that need a charge, by charge and switch.
     needed: Vec<u32>,
-    /// Number of blocks, by switch.
+    /// Number of blocks of faults placed at each switch.
     standing: Vec<u32>,
     worst: Vec<Worst>,
-    /// Worst levels over all switches, if known.
+    /// Worst utilizations over all switches: of binding resources, and of others; `None`: not computed since a change.
     of_all: Cell<Option<(Utilisation, Utilisation)>>,
     hops: u64,
     touched: usize,
-    /// Number of times that a block was placed: the work of a search.
+    /// Number of times that a block of faults was placed, as a measure of the work of a search.
     puts: u64,
 }
 
 impl<'b, 'p> SwitchLoads<'b, 'p> {
-    /// Loads of an empty placement.
+    /// Loads of a placement without blocks of faults.
     pub fn new(blocks: &'b Blocks<'p>) -> SwitchLoads<'b, 'p> {
         let problem = blocks.problem;
         let switches = problem.switches.len();
@@ -64,7 +64,7 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         }
     }
 
-    /// Places a block by one of its options.
+    /// Adds the load of a block of faults that one of its options places.
     pub fn put(&mut self, block: BlockId, option: usize) {
         let blocks = self.blocks;
         let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
@@ -92,7 +92,7 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         self.puts += 1;
     }
 
-    /// Undoes [`SwitchLoads::put`].
+    /// Removes the load that [`SwitchLoads::put`] added for the block of faults and option.
     pub fn lift(&mut self, block: BlockId, option: usize) {
         let blocks = self.blocks;
         let (block, switches) = (&blocks.blocks[block], blocks.problem.switches.len());
@@ -171,22 +171,22 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         switches.all(|switch| !self.worst[*switch].is_over())
     }
 
-    /// Whether a limit of a switch is exceeded.
+    /// Whether a switch's faults take more than the limit of one of its resources.
     pub fn is_over(&self, switch: SwitchId) -> bool {
         self.worst[switch].is_over()
     }
 
-    /// Worst levels at a switch: of binding resources, and of others.
+    /// Worst utilizations at a switch: of binding resources, and of other resources.
     pub fn at(&self, switch: SwitchId) -> (Utilisation, Utilisation) {
         (self.worst[switch].binding, self.worst[switch].slowing)
     }
 
-    /// Worst used part of a switch's limits.
+    /// Worst ratio, over a switch's resources, of the taken amount to the limit.
     pub fn pressed(&self, switch: SwitchId) -> Utilisation {
         self.worst[switch].pressed
     }
 
-    /// Worst levels at any switch of an option: of binding resources, and of others.
+    /// Worst utilizations at any switch of an option: of binding resources, and of other resources.
     pub fn worst_of(&self, block: BlockId, option: usize) -> (Utilisation, Utilisation) {
         let switches = self.blocks.blocks[block].options[option].switches.iter();
         switches.fold(
@@ -198,22 +198,22 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         )
     }
 
-    /// Number of times that a block was placed.
+    /// Number of times that a block of faults was placed so far.
     pub fn puts(&self) -> u64 {
         self.puts
     }
 
-    /// Number of blocks at a switch.
+    /// Number of blocks of faults that are placed at a switch.
     pub fn standing(&self, switch: SwitchId) -> u32 {
         self.standing[switch]
     }
 
-    /// Amount taken by row, that is by switch and resource.
+    /// Amount that faults take, by switch and resource; [`Blocks::row`] gives the index.
     pub fn taken(&self) -> &[u64] {
         &self.taken
     }
 
-    /// Cost of the placement.
+    /// Cost of the current placement.
     pub fn cost(&self) -> Cost {
         let (worst, slowest) = self.of_all.get().unwrap_or_else(|| {
             let none = (Utilisation::NONE, Utilisation::NONE);

@@ -47,14 +47,14 @@ const WORK: usize = 6_000_000;
 /// Maximum number of steps of an exact search.
 const MAX_STEPS: usize = 200_000;
 
-/// Positions of all choices.
+/// Switches at which each choice of a problem is placed, and the cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
-    /// Switches of each choice.
+    /// For each choice, the switches at which it is placed.
     pub at: Vec<Vec<SwitchId>>,
     /// Cost of the placement.
     pub cost: Cost,
-    /// Amount taken, by switch and resource.
+    /// Amount that faults take, by switch and resource.
     pub taken: Vec<Vec<u64>>,
     /// Lower bound of the worst utilization of any placement.
     pub bound: Utilisation,
@@ -74,7 +74,7 @@ impl Placement {
     }
 }
 
-/// Places all choices. Equal problems and seeds give equal placements.
+/// Places all choices of a problem at switches. Equal problems and seeds give equal placements.
 pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     problem.check().map_err(Refusal::Malformed)?;
     let choices = 0..problem.choices.len();
@@ -150,7 +150,7 @@ pub fn solve(problem: &Problem, seed: u64) -> Result<Placement, Refusal> {
     })
 }
 
-/// Refuses a choice that cannot be placed anywhere, regardless of the others.
+/// Returns a refusal if some choice can be placed nowhere, regardless of the other choices.
 fn stands_somewhere(
     problem: &Problem,
     candidates: &[Candidates],
@@ -189,8 +189,8 @@ fn loads<'b, 'p>(blocks: &'b Blocks<'p>, chosen: &[usize]) -> SwitchLoads<'b, 'p
     loads
 }
 
-/// Lower bound of the worst utilization: the best of the relaxation's bounds for all resources together and for each alone,
-/// whose levels may be far apart.
+/// Lower bound of the worst utilization of any placement: the best of the relaxation's bounds for
+/// all resources together and for each alone, since resources may have very different utilizations.
 fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     let resources = blocks.problem.resources.iter().enumerate();
     let binding = resources.filter(|(_, resource)| resource.binds);
@@ -204,7 +204,7 @@ fn at_least(blocks: &Blocks<'_>) -> Utilisation {
     each.fold(together.max(alone(blocks)), Utilisation::max)
 }
 
-/// Greatest utilization that a single block causes, each block placed where it causes the least.
+/// Greatest utilization that a single block of faults must cause, each block placed where it causes the least.
 fn alone(blocks: &Blocks<'_>) -> Utilisation {
     let mut loads = SwitchLoads::new(blocks);
     let mut worst = Utilisation::NONE;

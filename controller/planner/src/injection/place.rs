@@ -1,7 +1,6 @@
-//! Heuristic for large problems: a greedy placement, repaired until it respects all constraints.
+//! Heuristic for large problems: a greedy placement of blocks, repaired until it respects all constraints.
 //!
-//! Blocks in the way of another are moved, and options that were given up often are taken less readily (min-conflicts with
-//! weights).
+//! Blocks in the way of another are moved, and options given up often are taken less readily (min-conflicts with weights).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,14 +14,14 @@ use super::groups::groups;
 use super::loads::SwitchLoads;
 use super::placing::{Ceiling, Fullness, Placing};
 
-/// Maximum number of repairs, as a multiple of the number of blocks.
+/// Maximum number of repairs of a placement, as a multiple of the number of blocks of faults.
 const REPAIRS: usize = 10;
-/// Minimum number of blocks to assume in that limit.
+/// Number of blocks of faults that the limit of repairs assumes at least.
 const FEW: usize = 40;
 
 impl<'b, 'p> Placing<'b, 'p> {
-    /// Places all blocks, the most constrained first, then relieves overloaded switches. If that fails, places all blocks again
-    /// within limits, and moves blocks that are in the way. `None` if that fails, too.
+    /// Places all blocks of faults, the most constrained first, then relieves overloaded switches. If that fails, places all
+    /// blocks again within limits, and moves blocks that are in the way. `None` if that fails, too.
     pub fn place(
         blocks: &'b Blocks<'p>,
         domains: &'b Domains,
@@ -58,7 +57,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         placing.fill(&groups, Ceiling::Limits).then_some(placing)
     }
 
-    /// Places all groups; returns whether it succeeded within the limit of repairs.
+    /// Places all groups of blocks of faults; returns whether it succeeded within the limit of repairs.
     fn fill(&mut self, groups: &[Vec<BlockId>], ceiling: Ceiling) -> bool {
         let mut open: VecDeque<Vec<BlockId>> = groups.iter().cloned().collect();
         let mut steps = REPAIRS * self.blocks.blocks.len().max(FEW);
@@ -74,7 +73,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         true
     }
 
-    /// Places a block at the option with the fewest obstacles, and removes those. Returns the removed groups.
+    /// Places a block at the option with the fewest blocks in the way, and removes these. Returns the removed blocks by group.
     fn force(&mut self, block: BlockId, ceiling: Ceiling) -> Vec<Vec<BlockId>> {
         let options: Vec<usize> = self.domains.options(block).collect();
         let turn = self.random.next_u32() as usize;
@@ -113,7 +112,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         out.into_values().collect()
     }
 
-    /// Partners whose current options are incompatible with an option.
+    /// Partner blocks of faults whose current options are incompatible with an option of a block.
     fn clashing(&self, block: BlockId, option: usize) -> Vec<BlockId> {
         let partners = self.blocks.blocks[block].partners.iter();
         let clashing = partners.filter(|(partner, pair)| {

@@ -1,8 +1,8 @@
 //! A placement in progress: its moves, their log, and where a group of blocks fits best.
 //!
-//! A group is placed like a weighted set cover (Chvátal, *A Greedy Heuristic for the Set-Covering Problem*, Math. OR 4, 1979):
-//! first at the switches that it loads least per block that they take. The load of a switch counts by a power of its
-//! utilization, so that full switches are expensive.
+//! A group is placed like a weighted set cover (Chvátal, *A Greedy Heuristic for the Set-Covering
+//! Problem*, Math. OR 4, 1979): first at the switches that it loads least per block placed there.
+//! The load of a switch counts by a power of its utilization, so that full switches are expensive.
 
 use std::collections::BTreeMap;
 
@@ -14,57 +14,57 @@ use super::domains::Domains;
 use super::loads::SwitchLoads;
 use super::problem::SwitchId;
 
-/// Cost of a place per block that it takes, then hops.
+/// Score of switches for a group: cost per block of faults that can be placed there, then hops.
 type Score = (f64, u64);
 
-/// Quantity that is reduced.
+/// Measure of how full a switch is, which the local search reduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fullness {
-    /// Used part of limits, until no limit is exceeded.
+    /// Worst ratio of taken amount to limit, until no limit is exceeded.
     Pressed,
-    /// Worst utilization of binding resources.
+    /// Worst utilization of the binding resources.
     Binding,
-    /// Worst utilization of other resources, without raising that of binding ones.
+    /// Worst utilization of the other resources, without raising that of binding ones.
     Slowing,
 }
 
-/// Maximum fullness of a switch for a group.
+/// How full a switch may become when a group of blocks of faults is placed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ceiling {
-    /// The switch's limits.
+    /// Up to the limits of the switch's resources.
     Limits,
-    /// Below this level of this measure.
+    /// Below this level of this measure of fullness.
     Below(Fullness, Utilisation),
-    /// The switch's limits, and at most this utilization.
+    /// Up to the limits of the switch's resources, and at most this utilization.
     UpTo(Utilisation),
-    /// No maximum: a start from which overloaded switches are relieved.
+    /// Without a maximum: overloaded switches are relieved later.
     None,
 }
 
-/// A placement in progress.
+/// A placement in progress, with a log to undo moves.
 pub(super) struct Placing<'b, 'p> {
     pub(super) blocks: &'b Blocks<'p>,
     pub(super) domains: &'b Domains,
     pub(super) loads: SwitchLoads<'b, 'p>,
     pub(super) chosen: Vec<Option<usize>>,
-    /// Blocks at each switch, unordered.
+    /// Blocks of faults placed at each switch, in no particular order.
     pub(super) there: Vec<Vec<BlockId>>,
-    /// Log of moves: the block, and its previous option.
+    /// Log of moves: each moved block of faults, and its previous option; `None` if the block was not placed.
     pub(super) moves: Vec<(BlockId, Option<usize>)>,
-    /// Index of each block's group.
+    /// For each block of faults, the index of its group.
     pub(super) group: Vec<usize>,
-    /// Number of times that each option was given up.
+    /// For each option of each block of faults, the number of times that it was given up.
     pub(super) evicted: Vec<Vec<u32>>,
     pub(super) random: ChaCha12Rng,
 }
 
 impl Placing<'_, '_> {
-    /// Option of each block.
+    /// Index of the chosen option of each placed block of faults, in the order of blocks.
     pub fn chosen(&self) -> Vec<usize> {
         self.chosen.iter().flatten().copied().collect()
     }
 
-    /// Cost of the placement.
+    /// Cost of the current placement.
     pub fn cost(&self) -> Cost {
         self.loads.cost()
     }
@@ -87,7 +87,7 @@ impl Placing<'_, '_> {
         Some(option)
     }
 
-    /// Places a block temporarily.
+    /// Places a block of faults temporarily, without an entry in the log of moves.
     pub(super) fn try_out(&mut self, block: BlockId, option: usize) {
         self.loads.put(block, option);
         self.chosen[block] = Some(option);
@@ -100,12 +100,12 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Mark in the log for [`Placing::restore`].
+    /// Position in the log of moves, for [`Placing::restore`].
     pub(super) fn mark(&self) -> usize {
         self.moves.len()
     }
 
-    /// Restores the placement at a mark.
+    /// Undoes the moves since the position `mark` of the log.
     pub(super) fn restore(&mut self, mark: usize) {
         for (block, before) in self.moves.split_off(mark).into_iter().rev() {
             match before {
@@ -142,7 +142,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Places the open blocks of a group, not at the switch `but`. Returns those for which there is no place.
+    /// Places the open blocks of faults of a group, but not at the switch `but`. Returns the blocks that could not be placed.
     pub(super) fn settle(
         &mut self,
         mut open: Vec<BlockId>,
@@ -202,7 +202,7 @@ impl Placing<'_, '_> {
         open
     }
 
-    /// Cost of these switches' loads.
+    /// Cost of the current loads of these switches, which grows steeply as they fill.
     fn pressure(&self, switches: &[SwitchId]) -> f64 {
         let resources = self.blocks.problem.resources.len();
         let rows = switches.iter().flat_map(|switch| {
@@ -231,7 +231,7 @@ impl Placing<'_, '_> {
         is_over || self.level(switch, measure) >= worst
     }
 
-    /// Blocks at a switch, by group.
+    /// Blocks of faults placed at a switch, by group.
     pub(super) fn groups_at(&self, switch: SwitchId) -> Vec<Vec<BlockId>> {
         let mut groups: BTreeMap<usize, Vec<BlockId>> = BTreeMap::new();
         for &block in &self.there[switch] {

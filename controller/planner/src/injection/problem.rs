@@ -1,58 +1,58 @@
-//! Problem: choices to be placed, the switches that they may have, and the resources that they take.
+//! Describes a problem of placing faults: choices to be placed, their possible switches, and the resources that they take.
 
-/// Index into [`Problem::resources`].
+/// Index of a resource in [`Problem::resources`].
 pub type ResourceId = usize;
-/// Index into [`Problem::switches`].
+/// Index of a switch in [`Problem::switches`].
 pub type SwitchId = usize;
-/// Index into [`Problem::paths`].
+/// Index of a path in [`Problem::paths`].
 pub type PathId = usize;
-/// Index into [`Problem::charges`].
+/// Index of a charge in [`Problem::charges`].
 pub type ChargeId = usize;
-/// Index into [`Problem::choices`].
+/// Index of a choice in [`Problem::choices`].
 pub type ChoiceId = usize;
 
 /// Default share of a resource that faults may take, in millionths.
 pub const DEFAULT_SHARE_PPM: u32 = 100_000;
 
-/// Faults to be placed at switches. All numbers are indexes into its lists.
+/// Faults to be placed at switches. Every number in it is an index into one of its lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problem {
     /// Resources of which switches have limited amounts.
     pub resources: Vec<SwitchResource>,
     /// Switches at which faults can be placed.
     pub switches: Vec<InjectionSwitch>,
-    /// Paths as lists of switches, from the sender on. A path crosses no switch twice.
+    /// Paths of packets, each as a list of switches from the sender on. A path crosses no switch twice.
     pub paths: Vec<Vec<SwitchId>>,
-    /// Charges of the choices.
+    /// Charges (amounts of resources) that the choices need at their switches.
     pub charges: Vec<Charge>,
     /// Choices to be placed.
     pub choices: Vec<Choice>,
-    /// Orders: on any common path, packets must not meet the second choice before the first.
+    /// Pairs of choices: on any common path, packets must not meet the second choice before the first.
     pub orders: Vec<(ChoiceId, ChoiceId)>,
-    /// Choices that share a trigger's or a fault's state: all of a list are placed at one switch.
+    /// Lists of choices that share the state of a trigger or fault: all choices of a list are placed at one switch.
     pub ties: Vec<Vec<ChoiceId>>,
-    /// Rules of two tenants that match the same packets: they must share no switch.
+    /// Pairs of choices by two tenants that match the same packets: they must share no switch.
     pub clashes: Vec<(ChoiceId, ChoiceId)>,
 }
 
 /// Resource of which switches have a limited amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchResource {
-    /// Name for people: `units in ingress`.
+    /// Name of the resource in messages, such as `units in ingress`.
     pub name: String,
-    /// Whether its limit is hard. Other resources, such as a recirculation port, make traffic slow instead: they are optimized
-    /// after all binding ones.
+    /// Whether the resource's limit is hard. Other resources, such as a recirculation port, make
+    /// traffic slow instead: they are optimized after all binding ones.
     pub binds: bool,
     /// Share of each switch's capacity that faults may take, in millionths; `None`: all that is free.
     pub share_ppm: Option<u32>,
 }
 
-/// A switch.
+/// A switch at which faults can be placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InjectionSwitch {
-    /// Name for people.
+    /// Name of the switch in messages.
     pub name: String,
-    /// Capacity of each resource.
+    /// Capacity of the switch for each resource.
     pub capacity: Vec<u64>,
     /// Amount of each resource that is used before any fault is placed.
     pub used: Vec<u64>,
@@ -60,43 +60,43 @@ pub struct InjectionSwitch {
     pub opening: Vec<u64>,
 }
 
-/// Charge: a part that a switch holds once, however many choices at it need it, such as a fault's unit or a flow's entries.
+/// A part that a switch holds once, however many of the choices placed there need it: a fault's unit or a flow's table entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charge {
-    /// Amounts by resource; each resource at most once.
+    /// Amounts that the charge takes, by resource; each resource at most once.
     pub cost: Vec<(ResourceId, u64)>,
 }
 
-/// Choice: where a fault meets flows that take the same paths.
+/// A fault and flows with the same paths, for which the planner chooses the switches where their packets meet the fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Name for people.
+    /// Name of the choice in messages.
     pub name: String,
-    /// All paths that its packets can take. Each must be met exactly once.
+    /// All paths that the packets can take. Packets on each path must be met exactly once.
     pub paths: Vec<PathId>,
-    /// Whether it keeps no state, so that it may be placed at several switches, of which each path crosses exactly one.
+    /// Whether the fault keeps no state, so that it may be placed at several switches, of which each path crosses exactly one.
     pub spreads: bool,
-    /// Allowed switches; `None`: all switches of its paths.
+    /// Switches at which the choice may be placed; `None`: all switches of its paths.
     pub only: Option<Vec<SwitchId>>,
-    /// Switch that the file names for it.
+    /// Switch that the scenario file names for the choice; `None`: any switch.
     pub pin: Option<SwitchId>,
-    /// Whether it acts when packets leave a switch: after all choices that act there when packets enter.
+    /// Whether the fault acts when packets leave a switch: after all faults that act there when packets enter.
     pub leaving: bool,
-    /// Number of flows; each counts its hops.
+    /// Number of flows of the choice; the hops of each count.
     pub weight: u64,
-    /// Charges at each of its switches; each charge at most once.
+    /// Charges that the choice needs at each of its switches; each charge at most once.
     pub charges: Vec<ChargeId>,
 }
 
-/// Error in a problem.
+/// Error in the description of a placement problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
     /// An index is out of range.
     #[error("{what} {number} of {whose} is not declared")]
     Unknown {
-        /// Kind: `resource`, `switch`, `path`, `charge`, `choice`.
+        /// Kind of the item: `resource`, `switch`, `path`, `charge` or `choice`.
         what: &'static str,
-        /// The index.
+        /// The index that is out of range.
         number: usize,
         /// Name of the item that contains the index.
         whose: String,
@@ -106,15 +106,15 @@ pub enum ProblemError {
     Resources {
         /// Name of the switch.
         switch: String,
-        /// Number of amounts that the switch has.
+        /// Number of amounts that the switch gives.
         given: usize,
-        /// Number of resources.
+        /// Number of resources of the problem.
         declared: usize,
     },
     /// The sum of costs or hops exceeds 64 bits.
     #[error("costs or hops add up to more than 2^64")]
     TooMuch,
-    /// A choice without a path.
+    /// A choice has no path.
     #[error("`{choice}` has no path")]
     NoPath {
         /// Name of the choice.
@@ -123,7 +123,7 @@ pub enum ProblemError {
 }
 
 impl Problem {
-    /// Checks that all indexes are in range and that sums fit in 64 bits.
+    /// Checks that all indices are in range and that sums fit in 64 bits.
     pub fn check(&self) -> Result<(), ProblemError> {
         let known = |what: &'static str, number: usize, of: usize, whose: &dyn Fn() -> String| {
             if number < of {
@@ -221,12 +221,12 @@ impl Problem {
         (at.capacity[resource].saturating_sub(at.used[resource])).max(1)
     }
 
-    /// Position of a choice on a path: index of the first switch that is in the set.
+    /// Position of a choice on a path: index of the path's first switch that is in `set`; `None` if the path crosses none.
     pub(super) fn position(&self, path: PathId, set: &[SwitchId]) -> Option<usize> {
         self.paths[path].iter().position(|at| set.contains(at))
     }
 
-    /// Hops of a choice at a set of switches: the sum over the switches of the distance to the nearest sender, times the flows.
+    /// Hops of a choice at a set of switches: each switch's distance to the nearest sender, summed, times the number of flows.
     pub(super) fn hops(&self, choice: ChoiceId, set: &[SwitchId]) -> u64 {
         let choice = &self.choices[choice];
         let of_switch = |switch: &SwitchId| {
@@ -240,7 +240,7 @@ impl Problem {
             .saturating_mul(choice.weight)
     }
 
-    /// Whether no packet meets `after` before `before`.
+    /// Whether no packet meets the choice `after` before the choice `before`, if they are placed at these switches.
     pub(super) fn in_order(
         &self,
         (before, first): (ChoiceId, &[SwitchId]),

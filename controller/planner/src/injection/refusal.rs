@@ -1,46 +1,46 @@
-//! Reasons why there is no placement.
+//! Reasons why faults cannot be placed at switches.
 
 use super::problem::{ChoiceId, PathId, Problem, ProblemError, ResourceId, SwitchId};
 
-/// Why there is no placement. Numbers are indexes into the problem's lists; [`Refusal::describe`] gives names.
+/// Why faults cannot be placed. Numbers are indices into the problem's lists; [`Refusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The problem is invalid.
     Malformed(ProblemError),
     /// No switch meets every packet of a choice exactly once.
     NoCandidate {
-        /// The choice.
+        /// The choice that cannot be placed.
         choice: ChoiceId,
-        /// Two of its paths without a common switch, if there are any.
+        /// Two paths of the choice without a common switch, if there are any.
         apart: Option<(PathId, PathId)>,
     },
-    /// The switch that the file names is not on all paths.
+    /// The switch that the scenario file names for a choice is not on all paths of the choice.
     OffPath {
-        /// Choice with the pin.
+        /// Choice for which the file names the switch.
         choice: ChoiceId,
         /// Switch that the file names.
         switch: SwitchId,
-        /// A path that does not cross the switch.
+        /// A path of the choice that does not cross the switch.
         path: PathId,
-        /// Whether another path crosses the switch.
+        /// Whether another path of the choice crosses the switch.
         crossed: bool,
     },
     /// Choices that share state have no common switch. If [`Conflict::least`] is set, any one choice fewer would have one.
     Tied(Box<Conflict>),
-    /// Resources do not suffice for these choices.
+    /// The switches' resources do not suffice for these choices.
     Capacity(Box<Conflict>),
-    /// Packets would meet a later fault before an earlier one.
+    /// Packets would meet a later fault before an earlier one, wherever both are placed.
     Order {
         /// Choice that packets must meet first.
         before: ChoiceId,
         /// Choice that packets must meet later.
         after: ChoiceId,
     },
-    /// Rules of two tenants match the same packets, and neither can be placed elsewhere.
+    /// Rules of two tenants match the same packets, and neither can be placed at another switch.
     Clash {
-        /// Rule of one tenant.
+        /// Choice for the rule of one tenant.
         first: ChoiceId,
-        /// Rule of the other tenant.
+        /// Choice for the rule of the other tenant.
         second: ChoiceId,
     },
     /// Constraints of several kinds contradict each other.
@@ -49,27 +49,27 @@ pub enum Refusal {
     NotFound,
 }
 
-/// Constraints that contradict each other.
+/// Constraints on the placement of faults that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conflict {
     /// Choices that cannot all be placed.
     pub choices: Vec<ChoiceId>,
-    /// Choices whose pins are part of the conflict.
+    /// Choices whose switches, as named in the file, are part of the conflict.
     pub pins: Vec<ChoiceId>,
-    /// Limits that are part of the conflict.
+    /// Limits that are part of the conflict, each as a switch and a resource.
     pub limits: Vec<(SwitchId, ResourceId)>,
-    /// Orders that are part of the conflict.
+    /// Orders of two choices that are part of the conflict.
     pub orders: Vec<(ChoiceId, ChoiceId)>,
-    /// Pairs that must share no switch.
+    /// Pairs of choices that must share no switch, as part of the conflict.
     pub clashes: Vec<(ChoiceId, ChoiceId)>,
-    /// Lists of choices that share state.
+    /// Lists of choices that share state, as part of the conflict.
     pub ties: Vec<Vec<ChoiceId>>,
-    /// Whether removing any one constraint is known to allow a placement; otherwise there may be a smaller conflict.
+    /// Whether the conflict is minimal: without any one of its constraints, a placement is known to exist.
     pub least: bool,
 }
 
 impl Refusal {
-    /// Refusal for a set of constraints that contradict each other.
+    /// The most specific refusal for a set of constraints that contradict each other.
     pub(super) fn from_conflict(conflict: Conflict) -> Refusal {
         let Conflict {
             limits,
@@ -93,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// Description for people, with the names of the refused problem.
+    /// Text for users that describes the refusal, with the names in the refused problem.
     #[must_use]
     pub fn describe(&self, problem: &Problem) -> String {
         let choice = |choice: &ChoiceId| format!("`{}`", problem.choices[*choice].name);
@@ -161,7 +161,7 @@ impl Refusal {
 }
 
 impl Conflict {
-    /// Kinds of its constraints, for people.
+    /// Kinds of constraints in the conflict, in words for users.
     fn kinds(&self) -> Vec<&'static str> {
         let all = [
             (!self.pins.is_empty(), "pinned switches"),

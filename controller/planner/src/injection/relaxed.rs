@@ -1,4 +1,4 @@
-//! Proves by a linear relaxation that a large problem has no placement.
+//! Proves by a linear relaxation that a large placement problem has no solution.
 //!
 //! A variable is the share to which a block is placed at a switch. A block's shares on each of its paths add up to 1, so,
 //! unlike with options, no set of switches is left out. A charge that several blocks share is present at a switch to the
@@ -13,22 +13,22 @@ use super::problem::{ChargeId, ChoiceId, Problem, SwitchId};
 use super::refusal::{Conflict, Refusal};
 use crate::solve::{Cmp, Model, Row, Sense, Var, conflict};
 
-/// Maximum number of variables of a program that is solved.
+/// Maximum number of variables of a linear program that is solved.
 const MOST: usize = 12_000;
 
-/// Rule that a row expresses.
+/// Constraint of the placement problem that a row of the linear program expresses.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// A path of the block crosses one of its switches, or a shared charge is present.
+    /// Each path of the block of faults crosses one of its switches, or a shared charge is present where the block is.
     Block(BlockId),
-    /// Limit of a switch's resource, by its row.
+    /// Limit of a switch's resource, by its index in [`Blocks::limits`].
     Limit(usize),
-    /// Order, by its index in the problem.
+    /// Order of two choices, by its index in [`Problem::orders`].
     Order(usize),
     Clash(usize),
 }
 
-/// Reason why there is certainly no placement; `None` if the relaxation has a solution, or is too large.
+/// Reason why there is certainly no placement; `None` if the relaxation has a solution, or is too large to solve.
 pub(super) fn refute(blocks: &Blocks<'_>, candidates: &[Candidates]) -> Option<Refusal> {
     let program = Program::new(blocks, candidates)?;
     let rows = conflict(&program.model);
@@ -41,11 +41,11 @@ pub(super) fn refute(blocks: &Blocks<'_>, candidates: &[Candidates]) -> Option<R
 struct Program<'b, 'p> {
     blocks: &'b Blocks<'p>,
     model: Model,
-    /// By block: share at each switch.
+    /// For each block of faults, the variables for its share at each switch.
     at: Vec<BTreeMap<SwitchId, Var>>,
-    /// Rule of each row.
+    /// For each row of the linear program, the constraint that it expresses.
     rules: Vec<Rule>,
-    /// Rows that exist, to avoid duplicates.
+    /// Variables of the rows added so far, to avoid duplicates.
     known: BTreeSet<Vec<Var>>,
 }
 
@@ -71,7 +71,7 @@ impl<'b, 'p> Program<'b, 'p> {
         self.rules.push(rule);
     }
 
-    /// Adds a block's variables, and rows that each of its paths crosses one of its switches.
+    /// Adds a block's variables, and for each of its paths a row that the path crosses one of the block's switches.
     fn stand(&mut self, block: BlockId, candidates: &[Candidates]) {
         let problem = self.blocks.problem;
         let of = &self.blocks.blocks[block];
@@ -149,7 +149,7 @@ impl<'b, 'p> Program<'b, 'p> {
         }
     }
 
-    /// Variable for the share to which a charge is present at a switch, given the blocks that need it there.
+    /// Variable for the share to which a charge is present at a switch: at least the share of each block that needs it there.
     fn share(&mut self, switch: SwitchId, needing: &[BlockId]) -> Var {
         if let [alone] = needing {
             return self.at[*alone][&switch];
@@ -187,7 +187,7 @@ impl<'b, 'p> Program<'b, 'p> {
         }
     }
 
-    /// Adds rows for an order: where a path crosses the second block, it crosses the first there or before.
+    /// Adds rows for an order of two choices: where a path crosses the second, it crosses the first there or before.
     fn order(
         &mut self,
         number: usize,

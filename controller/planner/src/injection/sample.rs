@@ -7,7 +7,7 @@ use super::problem::{
     Charge, Choice, DEFAULT_SHARE_PPM, InjectionSwitch, Problem, SwitchId, SwitchResource,
 };
 
-/// Size of a sample.
+/// Size of a sample problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     /// Number of ports of each switch of the fat tree: even, at least 4.
@@ -16,19 +16,19 @@ pub struct Scale {
     pub tenants: usize,
 }
 
-/// 100 tenants with 1,000 flows on 80 switches.
+/// The usual size: 100 tenants with 1,000 flows on 80 switches.
 const USUAL: Scale = Scale {
     ports: 8,
     tenants: 100,
 };
 
 const FLOWS_OF_TENANT: usize = 10;
-/// One in this many tenants has a second fault.
+/// One in this many tenants, drawn by seed, has a second fault.
 const SECOND: usize = 10;
 /// Number of a tenant's flows that meet both of its two faults.
 const FLOWS_OF_SECOND: usize = 3;
 
-/// Capacities of a switch: thousandths of a Tofino 2, number of table entries, and recirculation in Mbit/s.
+/// Resources of a switch and their capacities: thousandths of a Tofino 2, number of table entries, and recirculation in Mbit/s.
 const RESOURCES: [(&str, u64); 5] = [
     ("thousandths of TCAM", 1_000),
     ("thousandths of SRAM", 1_000),
@@ -36,21 +36,22 @@ const RESOURCES: [(&str, u64); 5] = [
     ("table entries", 4_096),
     ("Mbit/s of recirculation", 100_000),
 ];
-/// Amounts that one fault takes of a Tofino 2 (docs/tofino.md, the average over eight).
+/// Amounts that one fault takes of a Tofino 2, by resource index (docs/tofino.md, the average over eight).
 const FAULT: [(usize, u64); 3] = [(0, 13), (1, 11), (2, 20)];
 const ENTRIES: usize = 3;
 const RECIRCULATION: usize = 4;
 
-/// Each tenant has a server, three or four of them below a switch, and ten flows to it from other hosts, half in the server's
-/// pod. One fault acts on all of its flows; every tenth tenant has a second on three flows, behind the first. One fault in ten
-/// waits for a trigger, so that all its flows are met at one switch; one in ten keeps no state, and may be spread over the
-/// switches of a layer; one in three delays. Some flows of neighboring tenants overlap. All resources have a share of 0.10.
+/// A sample problem of the usual size. Each tenant has a server, three or four of them below a switch, and ten flows to it from
+/// other hosts, half in the server's pod. One fault acts on all of its flows; every tenth tenant has a second fault on three
+/// flows, behind the first. One fault in ten waits for a trigger, so that all its flows are met at one switch; one in ten keeps
+/// no state, and may be spread over the switches of a layer; one in three delays. Some flows of neighboring tenants overlap.
+/// All resources have a share of 0.10.
 #[must_use]
 pub fn sample(seed: u64) -> Problem {
     sample_of(USUAL, seed)
 }
 
-/// Sample of another size.
+/// A sample problem of another size.
 #[must_use]
 pub fn sample_of(scale: Scale, seed: u64) -> Problem {
     let mut sample = Sample {
@@ -90,7 +91,7 @@ impl Sample {
         self.random.next_u32() as usize % end
     }
 
-    /// Adds a tenant. Returns its choices that others may clash with: those of faults that are not tied to one switch.
+    /// Adds a tenant's choices. Returns those with which other tenants' choices may clash: of faults not tied to one switch.
     fn tenant(&mut self, tenant: usize) -> Vec<usize> {
         let (scale, half) = (self.scale, self.scale.half());
         let hosts = scale.ports * half * half;
@@ -182,7 +183,7 @@ impl Scale {
         self.ports / 2
     }
 
-    /// Edge switches, then aggregation switches, by pod; then the core.
+    /// The fat tree's switches: first edge, then aggregation switches, by pod; then the core.
     fn switches(self) -> Vec<InjectionSwitch> {
         let of = |name: String| InjectionSwitch {
             name,
@@ -200,7 +201,7 @@ impl Scale {
             .collect()
     }
 
-    /// All shortest paths between two edge switches.
+    /// All shortest paths between two edge switches of the fat tree.
     fn paths(self, from: SwitchId, to: SwitchId) -> Vec<Vec<SwitchId>> {
         let (half, ports) = (self.half(), self.ports);
         let aggregation = |edge: usize, nth: usize| ports * half + edge / half * half + nth;

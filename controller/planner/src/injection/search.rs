@@ -1,4 +1,4 @@
-//! Exact search: depth first with forward checking, and pruning where no better placement can follow (branch and bound).
+//! Exact search for a placement: depth first with forward checking and pruning (branch and bound).
 
 use super::blocks::{BlockId, Blocks};
 use super::bound::{Levels, Prices};
@@ -6,38 +6,38 @@ use super::cost::Cost;
 use super::domains::Domains;
 use super::loads::SwitchLoads;
 
-/// Goal of a search.
+/// Kind of placement that a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Any placement.
     Any,
-    /// The cheapest placement that costs less than this; any cost if `None`.
+    /// The cheapest placement that costs less than this; the cheapest of all if `None`.
     Below(Option<Cost>),
     /// The first placement, in the order of blocks and options, that costs at most this: independent of earlier searches.
     First(Cost),
 }
 
-/// Result of a search.
+/// Result of a search for a placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Option of each block, if there is a wanted placement.
+    /// Option of each block of faults; `None` if no wanted placement was found.
     pub chosen: Option<Vec<usize>>,
-    /// Whether the search was complete: then there is no other answer.
+    /// Whether the search was complete: then there is no better placement, or none at all.
     pub complete: bool,
 }
 
-/// Bounds known before the search.
+/// Bounds that are known before the search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'k> {
-    /// Prices of utilization.
+    /// Costs of options, for lower bounds of the worst utilization.
     pub prices: &'k Prices,
-    /// Prices of limits.
+    /// Costs of options, for lower bounds of the used share of limits.
     pub limits: &'k Prices,
-    /// Possible utilizations.
+    /// The values that a utilization can have.
     pub levels: &'k Levels,
 }
 
-/// Searches for at most `steps` steps.
+/// Searches for a wanted placement in at most `steps` steps.
 pub(super) fn search(
     blocks: &Blocks<'_>,
     domains: &Domains,
@@ -64,7 +64,7 @@ pub(super) fn search(
     }
 }
 
-/// Why a branch ended.
+/// Why a branch of the search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Exhausted,
@@ -80,9 +80,9 @@ struct Search<'b, 'p> {
     domains: Domains,
     loads: SwitchLoads<'b, 'p>,
     chosen: Vec<Option<usize>>,
-    /// Cost, at the prices of utilization, of the options taken and of the cheapest options of open blocks.
+    /// Lower bound of the worst utilization: the costs of the chosen options and of open blocks' cheapest options.
     price: f64,
-    /// Cost of the same options at the prices of limits.
+    /// Lower bound of the used share of limits: the costs of the same options at the prices of limits.
     limit: f64,
     best: Option<(Cost, Vec<usize>)>,
 }
@@ -135,7 +135,7 @@ impl Search<'_, '_> {
         self.limit += limits.of[block][option] - limits.least[block];
     }
 
-    /// Open block to branch on: the one with the fewest options left, or the first one if the order matters.
+    /// The undecided block of faults to branch on: the one with the fewest options left, or the first one if the order matters.
     fn next(&self) -> Option<BlockId> {
         let mut open = self.open();
         match self.wanted {
@@ -149,7 +149,7 @@ impl Search<'_, '_> {
         chosen.filter(|(_, c)| c.is_none()).map(|(block, _)| block)
     }
 
-    /// Whether no wanted placement can follow.
+    /// Whether no wanted placement can follow from the choices so far.
     fn is_hopeless(&self) -> bool {
         if self.limit > 1.0 + 1e-6 {
             return true;
@@ -166,7 +166,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Lower bound of the cost of any completion, field by field.
+    /// Lower bound, field by field, of the cost of any placement that completes the choices so far.
     fn at_least(&self) -> Cost {
         let mut cost = self.loads.cost();
         if self.price > cost.worst.fraction() {
@@ -178,7 +178,7 @@ impl Search<'_, '_> {
         cost
     }
 
-    /// Lower bounds for open blocks: the number of switches that they touch in addition, and their hops.
+    /// Lower bounds for the undecided blocks of faults: the number of further switches that they touch, and their hops.
     fn still(&self) -> (usize, u64) {
         let mut counted = vec![false; self.blocks.problem.switches.len()];
         let (mut touched, mut hops) = (0, 0);

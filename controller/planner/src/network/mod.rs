@@ -1,19 +1,19 @@
-//! Networks: hosts, switches, links, and their capacities.
+//! The model of a network that all planners read: hosts, switches, links, and their capacities.
 
 pub mod generate;
 
 use std::collections::BTreeMap;
 
-/// Index into [`Network::nodes`].
+/// Number of a node: its index in [`Network::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// Index into [`Network::links`].
+/// Number of a link: its index in [`Network::links`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
 impl NodeId {
-    /// The number as an index into an array.
+    /// The node's number as an index into an array.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -21,24 +21,24 @@ impl NodeId {
 }
 
 impl LinkId {
-    /// The number as an index into an array.
+    /// The link's number as an index into an array.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A network: nodes and full-duplex links. Names are unique.
+/// A network of named nodes and full-duplex links. Node names are unique.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Network {
     nodes: Vec<Node>,
     links: Vec<Link>,
     by_name: BTreeMap<String, NodeId>,
-    /// Links of each node, in the order in which they were added.
+    /// For each node, its links and the nodes at their other ends, in the order in which they were added.
     adjacent: Vec<Vec<(LinkId, NodeId)>>,
 }
 
-/// A host or a switch.
+/// A node of a network: a host or a switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Name of the node.
@@ -47,43 +47,43 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
-/// Kind of a node.
+/// Whether a node is a host or a switch, with its properties.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeKind {
-    /// Sends and receives, and does not forward.
+    /// A host sends and receives traffic, and does not forward it.
     Host(Host),
-    /// Forwards, and may sum.
+    /// A switch forwards traffic, and may sum gradients.
     Switch(Switch),
 }
 
-/// A host.
+/// Properties of a host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Host {
-    /// Number of GPUs.
+    /// Number of GPUs in the host.
     pub gpus: u32,
-    /// Number of slots for workers (Titan); `None`: unknown.
+    /// Number of slots for workers on the host (Titan); `None`: unknown.
     pub slots: Option<u32>,
-    /// Whether it already runs something (Titan prefers such hosts).
+    /// Whether the host already runs something (Titan prefers such hosts).
     pub busy: bool,
 }
 
-/// A switch. Values that are `None` are unknown, and do not limit it.
+/// Properties of a switch. Values that are `None` are unknown, and do not limit the switch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Switch {
-    /// Whether it can sum and inject.
+    /// Whether the switch can sum gradients and inject faults.
     pub programmable: bool,
-    /// Rate of gradients that it can sum in bit/s, over all ingress ports.
+    /// Rate of gradients that the switch can sum, in bit/s, over all ingress ports.
     pub throughput_bps: Option<u64>,
-    /// Memory for sums in progress, in bytes.
+    /// Memory of the switch for sums in progress, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Number of stages in its pipeline.
+    /// Number of stages in the switch's pipeline.
     pub stages: Option<u32>,
-    /// Rate of gradients that it already sums for others, in bit/s.
+    /// Rate of gradients that the switch already sums for other jobs, in bit/s.
     pub load_bps: u64,
 }
 
 impl Switch {
-    /// Rate in bit/s that it can still sum; `None` if it has no limit.
+    /// Rate of gradients that the switch can still sum, in bit/s; `None` if the switch has no limit.
     #[must_use]
     pub fn spare_sums_bps(&self) -> Option<u64> {
         Some(self.throughput_bps?.saturating_sub(self.load_bps))
@@ -93,29 +93,29 @@ impl Switch {
 /// A full-duplex link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// Its ends.
+    /// Nodes at the two ends of the link.
     pub ends: [NodeId; 2],
-    /// Rate in each direction, in bit/s.
+    /// Rate of the link in each direction, in bit/s.
     pub rate_bps: u64,
-    /// Delay in one direction, in nanoseconds.
+    /// Delay of the link in one direction, in nanoseconds.
     pub delay_ns: u64,
-    /// Share of packets that are lost.
+    /// Share of packets that the link loses, from 0 to 1.
     pub loss: f64,
-    /// Load in bit/s from the first end to the second, and back.
+    /// Existing load in bit/s from the first end to the second, and from the second to the first.
     pub load_bps: [u64; 2],
 }
 
-/// One direction of a link.
+/// One direction of a full-duplex link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Arc {
-    /// The link.
+    /// The link whose direction this is.
     pub link: LinkId,
-    /// Whether it leads from the second end to the first.
+    /// Whether the arc leads from the link's second end to its first.
     pub back: bool,
 }
 
 impl Arc {
-    /// The arc as an index into an array with two elements per link.
+    /// Index of the arc in an array with two elements per link.
     #[must_use]
     pub fn index(self) -> usize {
         self.link.index() * 2 + usize::from(self.back)
@@ -125,25 +125,25 @@ impl Arc {
 /// Error in a network. Importers add the position in the file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NetworkError {
-    /// Two nodes have one name.
+    /// Two nodes have the same name.
     #[error("`{0}` is declared twice")]
     NamedTwice(String),
-    /// A link or a job names a node that does not exist.
+    /// A link or a job names a node that the network does not have.
     #[error("no host or switch is called `{0}`")]
     Unknown(String),
-    /// A link has equal ends.
+    /// Both ends of a link are the same node.
     #[error("`{0}` is linked to itself")]
     Loop(String),
-    /// A link has the rate 0.
+    /// A link between these two nodes has the rate 0.
     #[error("the link between `{0}` and `{1}` carries 0 bit/s")]
     NoRate(String, String),
-    /// No path leads from one node to another.
+    /// No path leads from the first node to the second.
     #[error("no path leads from `{0}` to `{1}`")]
     Disconnected(String, String),
-    /// A switch that can sum has no capacity for it.
+    /// A switch that can sum has a capacity of 0 for it: the switch's name, and the kind of capacity.
     #[error("switch `{0}` can sum, but its {1} is 0")]
     NoCapacity(String, &'static str),
-    /// More than the planner supports.
+    /// More items than the planner supports: their number, their kind, and the maximum.
     #[error("{0} {1}; at most {2} are supported")]
     TooMany(usize, &'static str, usize),
     /// A generator's parameters allow no network.
@@ -151,24 +151,24 @@ pub enum NetworkError {
     Shape(String),
 }
 
-/// Maximum number of nodes: several times 10,000 hosts and their switches.
+/// Maximum number of nodes in a network: several times 10,000 hosts and their switches.
 pub const MAX_NODES: usize = 200_000;
-/// Maximum number of links.
+/// Maximum number of links in a network.
 pub const MAX_LINKS: usize = 1_000_000;
 
 impl Network {
-    /// A network without nodes.
+    /// A network without nodes and links.
     #[must_use]
     pub fn new() -> Network {
         Network::default()
     }
 
-    /// Adds a host.
+    /// Adds a host with this name.
     pub fn add_host(&mut self, name: &str, host: Host) -> Result<NodeId, NetworkError> {
         self.add(name, NodeKind::Host(host))
     }
 
-    /// Adds a switch.
+    /// Adds a switch with this name.
     pub fn add_switch(&mut self, name: &str, switch: Switch) -> Result<NodeId, NetworkError> {
         if switch.programmable {
             let no = |what| Err(NetworkError::NoCapacity(name.to_owned(), what));
@@ -199,7 +199,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Adds a link without delay, loss or load.
+    /// Adds a link between two nodes, without delay, loss or load.
     pub fn connect(&mut self, a: NodeId, b: NodeId, rate_bps: u64) -> Result<LinkId, NetworkError> {
         self.add_link(Link {
             ends: [a, b],
@@ -210,7 +210,7 @@ impl Network {
         })
     }
 
-    /// Adds a link. Two nodes may have several.
+    /// Adds a link. Two nodes may have several links between them.
     pub fn add_link(&mut self, link: Link) -> Result<LinkId, NetworkError> {
         let [a, b] = link.ends;
         let name = |node: NodeId| self.name(node).to_owned();
@@ -248,7 +248,7 @@ impl Network {
         &self.nodes[node.index()].name
     }
 
-    /// Node of this name.
+    /// The node of this name; an error if there is none.
     pub fn node(&self, name: &str) -> Result<NodeId, NetworkError> {
         let id = self.by_name.get(name).copied();
         id.ok_or_else(|| NetworkError::Unknown(name.to_owned()))
@@ -280,17 +280,17 @@ impl Network {
         }
     }
 
-    /// Numbers of all nodes.
+    /// Numbers of all nodes, ascending.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// All hosts.
+    /// Numbers of all nodes that are hosts, ascending.
     pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.ids().filter(|id| self.host(*id).is_some())
     }
 
-    /// All switches.
+    /// Numbers of all nodes that are switches, ascending.
     pub fn switches(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.ids().filter(|id| self.switch(*id).is_some())
     }
@@ -301,13 +301,13 @@ impl Network {
         &self.adjacent[node.index()]
     }
 
-    /// A link.
+    /// The link with this number.
     #[must_use]
     pub fn link(&self, link: LinkId) -> &Link {
         &self.links[link.index()]
     }
 
-    /// A link, mutable.
+    /// The link with this number, mutable.
     pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
         &mut self.links[link.index()]
     }
@@ -318,7 +318,7 @@ impl Network {
         links.flat_map(|link| [false, true].map(|back| Arc { link, back }))
     }
 
-    /// Arc of a link that leads away from one of its ends.
+    /// The direction of a link that leads away from its end `from`.
     #[must_use]
     pub fn arc(&self, link: LinkId, from: NodeId) -> Arc {
         Arc {
@@ -327,7 +327,7 @@ impl Network {
         }
     }
 
-    /// Spare rate of an arc, in bit/s.
+    /// Spare rate of a link in one direction, in bit/s.
     #[must_use]
     pub fn spare_bps(&self, arc: Arc) -> u64 {
         let link = self.link(arc.link);
@@ -335,14 +335,14 @@ impl Network {
             .saturating_sub(link.load_bps[usize::from(arc.back)])
     }
 
-    /// Nodes at which an arc begins and ends.
+    /// Nodes at which an arc begins and at which it ends.
     #[must_use]
     pub fn ends(&self, arc: Arc) -> (NodeId, NodeId) {
         let [a, b] = self.link(arc.link).ends;
         if arc.back { (b, a) } else { (a, b) }
     }
 
-    /// The network with new names, in the order of its nodes.
+    /// The network with new names for its nodes, in their order.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Deletion filter, in groups: finds the constraints that contradict each other in an infeasible problem (Chinneck,
 //! *Feasibility and infeasibility in optimization*, 2008, chapter 6).
 
-/// Removes constraints of one kind from `held`, the last first, in ever smaller groups, as long as the rest is infeasible.
-/// `is_open` returns whether a problem is feasible, or `None` if that is unknown. Returns whether it was known for each single
-/// constraint.
+/// Removes constraints of one kind from `held`, the last first, in ever smaller groups, as long as
+/// the remaining problem is infeasible. `is_open` returns whether a problem is feasible, or `None`
+/// if that is unknown. Returns whether the answer was known for each single constraint.
 pub(super) fn thin<H: Clone>(
     held: &mut H,
     of: impl Fn(&mut H) -> &mut Vec<usize>,

@@ -7,8 +7,7 @@
 //!
 //! Both are objectives over the data of the other planners: hosts, slots and racks of a [`Network`](crate::Network); plans of
 //! gradients and their loads ([`crate::gradient`]). Each has the paper's program, solved by [`crate::solve`] if it is small,
-//! and the papers' greedy method or rounding if it is not. The papers' texts were not available: the formulations are our
-//! reading of them.
+//! and the papers' greedy method or rounding if it is not. The papers' texts were not available: this is our reading of them.
 
 mod deletion;
 pub mod robust;

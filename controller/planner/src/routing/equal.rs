@@ -6,11 +6,11 @@ use super::{Path, Routing};
 use crate::network::{Arc, NetworkError, NodeId};
 
 impl Routing<'_> {
-    /// All shortest paths, at most `most`, in the order of their links' numbers.
+    /// All shortest paths between two nodes, at most `most`, in the order of their links' numbers.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, if there is none.
+    /// [`NetworkError::Disconnected`], with the names of both nodes, if there is no path.
     pub fn paths(&self, from: NodeId, to: NodeId, most: usize) -> Result<Vec<Path>, NetworkError> {
         self.distance(from, to)?;
         let mut found = Vec::new();
@@ -34,11 +34,11 @@ impl Routing<'_> {
         Ok(found)
     }
 
-    /// Number of shortest paths; `u64::MAX` if it is larger than that.
+    /// Number of shortest paths between two nodes; `u64::MAX` if there are more than that.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, if there is none.
+    /// [`NetworkError::Disconnected`], with the names of both nodes, if there is no path.
     pub fn count_paths(&self, from: NodeId, to: NodeId) -> Result<u64, NetworkError> {
         let mut count = BTreeMap::from([(from, 1_u64)]);
         self.spread(from, to, |node, onward| {
@@ -70,7 +70,7 @@ impl Routing<'_> {
         Ok(shares.into_iter().collect())
     }
 
-    /// Calls `visit` for each node on a shortest path with its onward links, after all nodes that lead to it.
+    /// Calls `visit` for each node on a shortest path, and the links by which such paths leave it; earlier nodes come first.
     fn spread(
         &self,
         from: NodeId,

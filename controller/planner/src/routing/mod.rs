@@ -14,12 +14,12 @@ pub use costs::Costs;
 
 use crate::network::{Arc, Network, NetworkError, NodeId};
 
-/// Length of a path: by cost, then by links. Each link adds to it, so no shortest path contains a loop.
+/// Length of a path: compared by cost, then by number of links. Each link adds to it, so no shortest path contains a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Distance {
-    /// Sum of the links' costs.
+    /// Sum of the costs of the path's links.
     pub cost: u64,
-    /// Number of links.
+    /// Number of links of the path.
     pub hops: u32,
 }
 
@@ -32,23 +32,23 @@ impl Distance {
     }
 }
 
-/// A path: its arcs in order.
+/// A path: its arcs (directed links) in order.
 pub type Path = Vec<Arc>;
 
-/// Shortest paths through a network, by one kind of costs.
+/// Finds shortest paths through a network, by the costs of its links.
 #[derive(Debug)]
 pub struct Routing<'n> {
     network: &'n Network,
     costs: Costs,
-    /// Index of each switch among all switches.
+    /// For each node, the index of the switch among all switches; `None` for hosts.
     place: Vec<Option<usize>>,
     switches: Vec<NodeId>,
-    /// Distances of all switches to each switch, by index; searched on demand.
+    /// For each switch, the distances of all switches to it (`None`: disconnected), by index; computed on first use.
     to: Vec<OnceLock<Box<[Option<Distance>]>>>,
 }
 
 impl<'n> Routing<'n> {
-    /// Prepares routing; nothing is searched yet.
+    /// Prepares routing by these costs; distances are computed on first use.
     #[must_use]
     pub fn new(network: &'n Network, costs: Costs) -> Routing<'n> {
         let switches: Vec<NodeId> = network.switches().collect();
@@ -66,34 +66,34 @@ impl<'n> Routing<'n> {
         }
     }
 
-    /// The network.
+    /// The network whose paths are searched.
     #[must_use]
     pub fn network(&self) -> &'n Network {
         self.network
     }
 
-    /// Length of the shortest path.
+    /// Length of the shortest path between two nodes.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, if there is none.
+    /// [`NetworkError::Disconnected`], with the names of both nodes, if there is no path.
     pub fn distance(&self, from: NodeId, to: NodeId) -> Result<Distance, NetworkError> {
         self.find(from, to)
             .ok_or_else(|| self.disconnected(from, to))
     }
 
-    /// Next hops: all links with which a shortest path begins, by number. Empty at the destination, and if there is no path.
+    /// Next hops from `at` to `to`: all links with which a shortest path begins, by number. Empty if there is no such path.
     #[must_use]
     pub fn next_hops(&self, at: NodeId, to: NodeId) -> Vec<Arc> {
         self.forward(at, to)
             .map_or(Vec::new(), |all| all.map(|(arc, _)| arc).collect())
     }
 
-    /// Shortest path; among several, the one with the lowest link number wherever they diverge.
+    /// Shortest path; among equally short ones, the one with the lowest link number where they diverge.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, if there is none.
+    /// [`NetworkError::Disconnected`], with the names of both nodes, if there is no path.
     pub fn path(&self, from: NodeId, to: NodeId) -> Result<Path, NetworkError> {
         self.distance(from, to)?;
         let (mut at, mut path) = (from, Path::new());
@@ -104,7 +104,7 @@ impl<'n> Routing<'n> {
         Ok(path)
     }
 
-    /// Length of a path.
+    /// Length of a given path, by the routing's costs.
     #[must_use]
     pub fn length(&self, path: &[Arc]) -> Distance {
         let start = Distance::default();
@@ -112,7 +112,7 @@ impl<'n> Routing<'n> {
             .fold(start, |sum, arc| sum.plus(self.costs.get(*arc)))
     }
 
-    /// Nodes of a path, in order; empty for an empty path.
+    /// Nodes of a given path, in order; empty for an empty path.
     #[must_use]
     pub fn nodes(&self, path: &[Arc]) -> Vec<NodeId> {
         let first = path.first().map(|arc| self.network.ends(*arc).0);
@@ -125,7 +125,7 @@ impl<'n> Routing<'n> {
         NetworkError::Disconnected(from, to)
     }
 
-    /// Links with which a shortest path begins, and the nodes at their ends.
+    /// Links with which a shortest path from `at` to `to` begins, and the node at each link's end; `None` if there is no path.
     fn forward(&self, at: NodeId, to: NodeId) -> Option<impl Iterator<Item = (Arc, NodeId)> + '_> {
         let here = self.find(at, to).filter(|here| here.hops > 0)?;
         Some(self.onward(at, to).filter_map(move |(arc, next)| {
@@ -134,7 +134,7 @@ impl<'n> Routing<'n> {
         }))
     }
 
-    /// All links that a path may take from a node, and the nodes at their ends: switches, or the path's end.
+    /// Links that a path from `at` to `to` may take first, and the node at each link's end: a switch, or `to`.
     fn onward(&self, at: NodeId, to: NodeId) -> impl Iterator<Item = (Arc, NodeId)> + '_ {
         let links = self.network.adjacent(at).iter();
         let forwards = move |next: NodeId| next == to || self.place[next.index()].is_some();
@@ -154,7 +154,7 @@ impl<'n> Routing<'n> {
         ways.min()
     }
 
-    /// Distance from a switch, or from the destination itself.
+    /// Distance to `to` from a switch or from `to` itself; `None` if there is no path.
     fn find_onward(&self, from: NodeId, to: NodeId) -> Option<Distance> {
         if from == to {
             return Some(Distance::default());
@@ -172,7 +172,7 @@ impl<'n> Routing<'n> {
         ways.min()
     }
 
-    /// Distances of all switches to one switch.
+    /// Distances of all switches to the switch with index `place`; `None` if disconnected.
     fn row(&self, place: usize) -> &[Option<Distance>] {
         self.to[place].get_or_init(|| self.search(place))
     }

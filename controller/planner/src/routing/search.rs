@@ -1,4 +1,4 @@
-//! Distances to one node: Dijkstra's algorithm backward, or breadth-first search if all links have equal costs.
+//! Distances of all switches to one node: Dijkstra's algorithm backward, or breadth-first search if all links cost the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,16 +6,16 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::{Distance, Routing};
 use crate::network::{Arc, NodeId};
 
-/// Nodes and arcs that a search avoids.
+/// Nodes and arcs that a search for paths avoids.
 pub(super) struct Avoided<'a> {
-    /// Whether each node is avoided.
+    /// For each node, whether the search avoids it.
     pub nodes: &'a [bool],
-    /// Avoided arcs.
+    /// Arcs that the search avoids.
     pub arcs: &'a [Arc],
 }
 
 impl Routing<'_> {
-    /// Distances of all switches to one, by index.
+    /// Distances of all switches to the switch with index `target`; `None` if disconnected.
     pub(super) fn search(&self, target: usize) -> Box<[Option<Distance>]> {
         let mut distance = vec![None; self.switches.len()];
         distance[target] = Some(Distance::default());
@@ -53,7 +53,7 @@ impl Routing<'_> {
         distance.into_boxed_slice()
     }
 
-    /// Shortest path without the avoided parts; among several, the one with the lowest link number wherever they diverge.
+    /// Shortest path without the avoided nodes and arcs; ties go to the path with the lowest link number where paths diverge.
     pub(super) fn path_without(
         &self,
         from: NodeId,
@@ -98,7 +98,7 @@ impl Routing<'_> {
         Some(path)
     }
 
-    /// Arcs that lead to a node, and the nodes where they begin.
+    /// Arcs that lead to a node, and the node where each begins.
     fn back(&self, node: NodeId) -> impl Iterator<Item = (Arc, NodeId)> + '_ {
         let links = self.network.adjacent(node).iter();
         links.map(|(link, before)| (self.network.arc(*link, *before), *before))

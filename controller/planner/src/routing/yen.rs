@@ -6,16 +6,16 @@ use super::search::Avoided;
 use super::{Distance, Path, Routing};
 use crate::network::{Arc, NetworkError, NodeId};
 
-/// A path in result order: by length, then by link numbers; and the index at which it diverges from another path.
+/// A path with its length and the index at which it diverges from an earlier path; ordered by length, then by link numbers.
 type Candidate = (Distance, Path, usize);
 
 impl Routing<'_> {
-    /// The shortest paths, at most `k`, the shortest first, ties in the order of link numbers. Parallel links make different
-    /// paths. Fewer if there are no more.
+    /// The `k` shortest paths between two nodes, or all if there are fewer; the shortest first,
+    /// ties in the order of link numbers. Parallel links make different paths.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Disconnected`], with both names, if there is none.
+    /// [`NetworkError::Disconnected`], with the names of both nodes, if there is no path.
     pub fn k_shortest(
         &self,
         from: NodeId,
@@ -39,8 +39,8 @@ impl Routing<'_> {
         Ok(found.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// Shortest paths that follow a path up to some node, and leave it there by a link that none of those found takes.
-    /// Deviations before the index at which the path itself diverged are known already (Lawler).
+    /// Shortest paths that follow a found path up to some node, and leave it there by a link that no found path takes.
+    /// Deviations before the index at which that path itself diverged are known already (Lawler).
     fn deviations(
         &self,
         path: &Path,

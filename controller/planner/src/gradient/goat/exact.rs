@@ -1,18 +1,18 @@
-//! Exact solution of small problems.
+//! Solves small GOAT problems exactly: which switch sums which sub-models at the least traffic.
 
 use super::instance::GoatProblem;
 use super::program::{Class, Program};
 use super::search::OpenSites;
 use crate::solve::{Limits, milp};
 
-/// Maximum number of decisions (sub-model open at site) in a problem that is solved exactly.
+/// Maximum number of decisions (whether a sub-model is summed at a switch) in a problem that is solved exactly.
 const MOST_OPEN: usize = 96;
-/// Maximum number of pairs of group and site, over all sub-models.
+/// Maximum number of pairs of a worker group and a switch, over all sub-models, in a problem that is solved exactly.
 const MOST_WAYS: usize = 1_200;
 /// Maximum number of nodes of the branch-and-bound search.
 const NODES: usize = 400;
 
-/// Best placement, at least as good as `known`, and a lower bound of the cost; `None` if the problem is too large or unsolved.
+/// Placement of sub-models at least as good as `known`, and a lower bound of the cost; `None` if too large or unsolved.
 pub(super) fn solve(instance: &GoatProblem, known: &OpenSites) -> Option<(OpenSites, f64)> {
     let sub_models: Vec<usize> = instance
         .sub_models()

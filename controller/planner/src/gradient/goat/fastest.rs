@@ -1,8 +1,8 @@
 //! Asynchronous mode: chooses for how many workers a round waits.
 //!
-//! Each round sums the gradients of the K fastest workers. Rounds with few workers are short, but more are needed: ψ(K) = 4 K²
-//! (F₀ − F*)² / (n (ε K − σ²)²), if ε K > σ² (GOAT, the theorem on convergence). The duration of a round is simulated with
-//! arrivals of past rounds, drawn by a seed.
+//! Each round sums the gradients of the K fastest workers. Rounds with few workers are short, but
+//! more are needed: ψ(K) = 4 K² (F₀ − F*)² / (n (ε K − σ²)²), if ε K > σ² (GOAT, the theorem on
+//! convergence). The duration of a round is simulated with arrivals of past rounds.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -15,7 +15,7 @@ use crate::network::generate::random::below;
 pub struct Learning {
     /// F₀ − F*: loss above the optimum.
     pub loss: f64,
-    /// ε: distance from the optimum that counts as converged.
+    /// ε: distance of the loss from the optimum at which the training counts as converged.
     pub epsilon: f64,
     /// σ²: variance of gradients.
     pub variance: f64,
@@ -24,7 +24,7 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// ψ(K), the number of rounds needed; `None` if K gradients are too noisy to converge.
+    /// ψ(K): number of rounds that a training with K gradients per round needs; `None` if K gradients are too noisy.
     #[must_use]
     pub fn rounds(&self, fastest: usize) -> Option<f64> {
         let k = fastest as f64;
@@ -36,7 +36,7 @@ impl Learning {
     }
 }
 
-/// Delays in the simulation of a round.
+/// Delays of links in the simulation of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
     /// Delay of a link, in nanoseconds.
@@ -48,25 +48,25 @@ pub struct Timing {
 /// Number of workers to wait for, and the time that training takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WaitedWorkers {
-    /// K, the number of workers.
+    /// K, the number of workers for which each round waits.
     pub fastest: usize,
-    /// ψ(K), the number of rounds.
+    /// ψ(K), the number of rounds that the training needs.
     pub rounds: f64,
-    /// Mean duration of a round, in nanoseconds.
+    /// Mean duration of a round in nanoseconds.
     pub round_ns: f64,
 }
 
 impl WaitedWorkers {
-    /// Duration of all rounds, in nanoseconds.
+    /// Duration of the whole training, in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
         self.rounds * self.round_ns
     }
 }
 
-/// Chooses the K whose rounds take the least total time, the least K among equals. `arrivals` has, for each past round, the
-/// time at which each worker's gradient was ready, by rank, in nanoseconds since the round began. `None` if there are no
-/// arrivals, or if training converges for no K.
+/// Chooses the number K of workers to wait for whose rounds take the least total time; the smallest such K. `arrivals` has, for
+/// each past round, the time at which each worker's gradient was ready, by rank, in nanoseconds since the round began. `None`
+/// if there are no arrivals, or if training converges for no K.
 #[must_use]
 pub fn choose(
     plan: &Plan,
@@ -98,8 +98,8 @@ pub fn choose(
     choices.min_by(|a, b| a.total_ns().total_cmp(&b.total_ns()))
 }
 
-/// Time at which the server has the sum of the fastest workers' gradients. A switch sends its sum when the last of its members
-/// among them has arrived; the server receives one stream after the other.
+/// Time, in nanoseconds since the round began, at which the server has the sum of the fastest workers' gradients. A switch
+/// sends its sum when the last of its members among these has arrived; the server receives one stream after the other.
 #[must_use]
 pub fn round_ns(plan: &Plan, arrivals: &[u64], timing: Timing, fastest: usize) -> u64 {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();

@@ -1,4 +1,4 @@
-//! Instance of the problem, reduced to the sites and groups that matter.
+//! GOAT's problem, reduced to the switches that can save traffic (sites) and to groups of workers that are alike.
 
 use std::collections::BTreeMap;
 
@@ -17,29 +17,29 @@ pub(super) struct GoatProblem<'n> {
     job: &'n Job,
     server: NodeId,
     routing: Routing<'n>,
-    /// Bytes of each sub-model.
+    /// Size of each sub-model in bytes.
     pub bytes: Vec<u64>,
-    /// Switches that can save traffic.
+    /// Switches that can sum and save traffic.
     pub sites: Vec<Site>,
     /// Groups of workers with equal distances to all nodes.
     pub groups: Vec<WorkerGroup>,
 }
 
-/// A switch that can sum.
+/// A switch that can sum sub-models.
 pub(super) struct Site {
     pub id: NodeId,
-    /// Bytes of memory.
+    /// Memory of the switch for sums, in bytes.
     pub memory: u64,
-    /// Cost of a byte from the site to the server.
+    /// Cost of a byte from the switch to the server.
     pub up: u64,
 }
 
 pub(super) struct WorkerGroup {
-    /// Ranks of the workers.
+    /// Ranks of the group's workers.
     pub workers: Vec<usize>,
-    /// Cost of a byte to the server.
+    /// Cost of a byte from a worker of the group to the server.
     pub direct: u64,
-    /// Cost of a byte to each site.
+    /// Cost of a byte from a worker of the group to each switch.
     pub to: Vec<u64>,
 }
 
@@ -116,7 +116,7 @@ impl<'n> GoatProblem<'n> {
         Ok(instance)
     }
 
-    /// Removes switches that save nothing even as the only open one; beside others they save even less.
+    /// Removes switches that save nothing even as the only open switch; beside other open switches they save even less.
     fn keep_what_pays(&mut self) {
         let pays = |site: usize| {
             let saved = self.groups.iter().map(|group| {
@@ -142,19 +142,19 @@ impl<'n> GoatProblem<'n> {
         0..self.bytes.len()
     }
 
-    /// By site: whether its memory can hold `bytes`.
+    /// For each switch, whether its memory can hold a sum of `bytes` bytes.
     pub fn fits(&self, bytes: u64) -> Vec<bool> {
         self.sites.iter().map(|site| bytes <= site.memory).collect()
     }
 
-    /// Site that sums a group's gradient: the nearest open one; `None` for the server, if no site is nearer.
+    /// Switch that sums a group's gradient: the nearest open one; `None` for the server, if no open switch is nearer than it.
     fn nearest(&self, group: &WorkerGroup, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;
         (group.to[nearest] < group.direct).then_some(nearest)
     }
 
-    /// Plan in which sites are `open`, by sub-model and site.
+    /// The plan in which `open` says which switches sum each sub-model: by sub-model, then switch.
     pub fn plan(&self, open: &[Vec<bool>]) -> Plan {
         let path = |from, to| self.routing.path(from, to).unwrap_or_default();
         let sum = self.bytes.iter().sum::<u64>() as f64;

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha12Rng;
 
 use crate::network::generate::random::unit;
 
-/// Picks one site from each knapsack, of those that are open to some share.
+/// Picks one switch at random from each knapsack; `open` has the share to which the relaxation opens each switch.
 pub(super) fn pick(open: &[f64], rng: &mut ChaCha12Rng) -> Vec<usize> {
     let knapsacks = pack(open);
     let mut picked = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn pick(open: &[f64], rng: &mut ChaCha12Rng) -> Vec<usize> {
     picked
 }
 
-/// Sites by knapsack; the number of knapsacks is the whole part of the sum of shares.
+/// Indices of the switches in each knapsack; there are as many knapsacks as the whole part of the sum of all shares.
 pub(super) fn pack(open: &[f64]) -> Vec<Vec<usize>> {
     let mut sites: Vec<usize> = (0..open.len()).filter(|site| open[*site] > 1e-9).collect();
     sites.sort_by(|a, b| open[*b].total_cmp(&open[*a]).then(a.cmp(b)));

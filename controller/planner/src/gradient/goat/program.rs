@@ -1,22 +1,22 @@
-//! The decision as a linear program, for [`super::relax`] and [`super::exact`].
+//! Writes GOAT's decision (which switches sum which sub-models) as a linear program, for [`super::relax`] and [`super::exact`].
 
 use super::instance::GoatProblem;
 use crate::solve::{Cmp, Model, Sense, Var};
 
-/// Sub-models that the program treats as one.
+/// Sub-models that the program treats as one, because they fit into the same switches.
 pub(super) struct Class {
-    /// Bytes of all its sub-models.
+    /// Total bytes of the sub-models of the class.
     pub bytes: u64,
-    /// By site: whether its memory can hold one of them.
+    /// For each switch, whether its memory can hold one sub-model of the class.
     pub fits: Vec<bool>,
 }
 
 pub(super) struct Program {
-    /// Model; bytes are shares of the total.
+    /// The linear program; it counts bytes as shares of the gradient.
     pub model: Model,
-    /// Variables for the share to which each site is open, by class.
+    /// For each class of sub-models and each switch, the variable for the share to which the switch is open.
     pub open: Vec<Vec<Var>>,
-    /// Cost if the server sums everything; the model has the savings from it.
+    /// Cost if the server sums everything; the program's objective is the saving from it.
     constant: f64,
     sum: f64,
 }
@@ -73,7 +73,7 @@ impl Program {
         }
     }
 
-    /// Cost of a placement with this objective of the model.
+    /// Cost of the placement for which the program has this objective.
     pub fn cost(&self, objective: f64) -> f64 {
         (objective + self.constant) * self.sum
     }

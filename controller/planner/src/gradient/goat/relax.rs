@@ -1,4 +1,4 @@
-//! Lower bound of the cost, and the share to which each site is open in the relaxation.
+//! Lower bound of the traffic's cost, and the share to which each switch (site) is open in the relaxation.
 //!
 //! Sub-models differ only in size. In any optimum of the relaxation, replace the openings of all sub-models by their mean,
 //! weighted by bytes: cost and memory are linear in it and stay unchanged. So there is an optimum in which all sub-models are
@@ -10,13 +10,13 @@ use super::instance::GoatProblem;
 use super::program::{Class, Program};
 use crate::solve::lp;
 
-/// Maximum number of pairs of group and site, over all classes, in a relaxation that is solved.
+/// Maximum number of pairs of a worker group and a switch, over all classes of sub-models, in a relaxation that is solved.
 const MOST_WAYS: usize = 60_000;
 
 pub(super) struct Relaxed {
-    /// Class of each sub-model.
+    /// Class of each sub-model, as an index.
     pub class: Vec<usize>,
-    /// Share to which each site is open, by class; `None` if the relaxation is too large or unsolved.
+    /// For each class of sub-models, the share to which each switch is open; `None` if the relaxation is too large or unsolved.
     pub open: Option<Vec<Vec<f64>>>,
     /// Lower bound of the cost of any plan.
     pub bound: f64,
@@ -52,7 +52,7 @@ pub(super) fn relax(instance: &GoatProblem) -> Relaxed {
     relaxed
 }
 
-/// Bound as if every site were open, and traffic of switches were free.
+/// Lower bound of the cost, as if every switch were open, and switches' sums cost nothing.
 fn nearest(instance: &GoatProblem) -> f64 {
     let groups = instance.groups.iter().map(|group| {
         let to = group.to.iter().copied().min().unwrap_or(u64::MAX);

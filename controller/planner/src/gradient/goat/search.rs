@@ -1,26 +1,26 @@
-//! Search over open switches per sub-model: repairs exceeded memories, then improves by moves as long as they save traffic.
+//! Search over the switches that sum each sub-model: repairs exceeded memories, then makes moves as long as they save traffic.
 
 use super::instance::GoatProblem;
 
 /// Maximum number of moves in one search.
 const MOVES: usize = 10_000;
 
-/// Open sites; within all memories after [`repaired`].
+/// The switches that sum each sub-model; within all memories after [`repaired`].
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OpenSites {
-    /// Whether a site is open, by sub-model and site.
+    /// Whether a switch sums a sub-model: by sub-model, then switch.
     pub open: Vec<Vec<bool>>,
 }
 
 impl OpenSites {
-    /// Placement in which the server sums everything.
+    /// Placement in which no switch is open, so that the server sums everything.
     pub fn closed(instance: &GoatProblem) -> OpenSites {
         OpenSites {
             open: vec![vec![false; instance.sites.len()]; instance.bytes.len()],
         }
     }
 
-    /// Total traffic: bytes times the costs of their links.
+    /// Cost of all traffic: bytes times the costs of the links that they cross.
     pub fn cost(&self, instance: &GoatProblem) -> f64 {
         let costs = self.open.iter().zip(&instance.bytes);
         let costs = costs.map(|(open, bytes)| {
@@ -30,12 +30,12 @@ impl OpenSites {
         costs.sum()
     }
 
-    /// Whether no site's memory is exceeded.
+    /// Whether no switch holds more bytes of sums than its memory.
     pub fn is_within(&self, instance: &GoatProblem) -> bool {
         self.room(instance).iter().all(|room| *room >= 0)
     }
 
-    /// Free bytes in each site's memory; negative if it is exceeded.
+    /// Free bytes in each switch's memory; negative if it is exceeded.
     fn room(&self, instance: &GoatProblem) -> Vec<i128> {
         let sites = instance.sites.iter().enumerate();
         let room = sites.map(|(site, of)| {
@@ -47,7 +47,7 @@ impl OpenSites {
     }
 }
 
-/// Cost from each group to the nearest and the second nearest node that sums a sub-model.
+/// Cost of a byte from each worker group to the nearest and the second nearest node that sums a sub-model.
 struct Reach {
     nearest: Vec<(u64, Option<usize>)>,
     second: Vec<u64>,
@@ -78,7 +78,7 @@ impl Reach {
         reach
     }
 
-    /// Cost of a byte.
+    /// Cost of a byte of the sub-model, from all workers to the server.
     fn cost(&self, instance: &GoatProblem, open: &[bool]) -> u64 {
         let groups = instance.groups.iter().zip(&self.nearest);
         let workers: u64 = groups.map(|(group, (to, _))| group.count() * to).sum();
@@ -86,7 +86,7 @@ impl Reach {
         workers + sites.map(|(site, _)| site.up).sum::<u64>()
     }
 
-    /// Change of a byte's cost if one site is closed and another opened, as far as they are given.
+    /// Change of the cost of a byte if the switch `close` is closed and the switch `open` is opened; `None`: none is.
     fn change(&self, instance: &GoatProblem, close: Option<usize>, open: Option<usize>) -> i64 {
         let up = |site: Option<usize>| site.map_or(0, |site| instance.sites[site].up as i64);
         let mut change = up(open) - up(close);
@@ -103,7 +103,7 @@ impl Reach {
     }
 }
 
-/// Closes sub-models where a memory is exceeded, first those that save the least per byte.
+/// Closes sub-models at switches whose memory is exceeded, first those that save the least per byte.
 pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenSites {
     let mut placement = OpenSites::closed(instance);
     for (open, picked) in placement.open.iter_mut().zip(picked) {
@@ -130,19 +130,19 @@ pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenS
     placement
 }
 
-/// A change to open sites.
+/// A change of the switches that sum one sub-model.
 #[derive(Debug, Clone, Copy)]
 struct Move {
     g: usize,
     close: Option<usize>,
     open: Option<usize>,
-    /// Sub-model to close at the opened site, to free memory.
+    /// Another sub-model to close at the switch that is opened, to free its memory.
     evict: Option<usize>,
-    /// Site at which to open the evicted sub-model instead.
+    /// Switch at which to open the evicted sub-model instead.
     reopen: Option<usize>,
 }
 
-/// Makes the best move of each sub-model in turn, until no move saves traffic.
+/// Makes the best move of each sub-model in turn, until no move saves traffic or the limit is reached.
 pub(super) fn improved(instance: &GoatProblem, mut placement: OpenSites) -> OpenSites {
     let mut room = placement.room(instance);
     let mut reach: Vec<Reach> = placement
@@ -188,7 +188,7 @@ fn apply(instance: &GoatProblem, placement: &mut OpenSites, room: &mut [i128], m
     set(made.g, made.open, true);
 }
 
-/// Move of a sub-model that saves the most.
+/// The move of a sub-model that saves the most traffic; `None` if no move saves any.
 fn best(
     instance: &GoatProblem,
     placement: &OpenSites,

@@ -12,28 +12,28 @@ use super::streams::Streams;
 use crate::network::NodeId;
 use crate::solve::{Answer, Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
-/// Result of the relaxation at a rate.
+/// Result of the relaxation at a rate of all workers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Relaxed {
-    /// Not all workers can send at the rate.
+    /// It is proved that not all workers can send at the rate.
     Refuted,
-    /// All workers could if streams could be split, and these switches sum: the most open first.
+    /// All workers could send at the rate if streams could be split and these switches sum: the most open switch first.
     Open(Vec<NodeId>),
-    /// Unknown within the limits of work.
+    /// The limits of work were reached before the relaxation was solved.
     Unknown,
 }
 
-/// Maximum number of relaxations in one branch-and-bound search.
+/// Maximum number of linear programs in one branch-and-bound search.
 const NODES: usize = 200;
 /// Maximum number of classes of switches that are opened by whole numbers; with more, they are opened by shares.
 const WHOLE_CLASSES: usize = 128;
-/// Maximum number of classes of links for which a rate is tried at all.
+/// Maximum number of classes of links in a relaxation that is solved.
 const LINK_CLASSES: usize = 10_000;
-/// Share below which a class counts as closed: the solver's tolerance.
+/// Share of open switches below which a class counts as closed: the solver's tolerance.
 const CLOSED: f64 = 1e-6;
 
-/// Solves the relaxation, with as few streams of switches as possible. `left` is the number of linear programs that may still
-/// be solved; with 0 the result is unknown.
+/// Solves the relaxation at a rate, with as few streams of switches as possible. `left` is the number of linear programs that
+/// may still be solved, and is reduced; with 0 the result is unknown.
 pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> Relaxed {
     let classes = Classes::new(streams, rate_bps);
     if *left == 0 || classes.arcs.len() > LINK_CLASSES {
@@ -65,11 +65,11 @@ pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> R
 
 struct Program {
     model: Model,
-    /// Classes of switches that can sum, and the number of open switches in each.
+    /// Index of each class of switches that can sum, and the variable for its number of open switches.
     opens: Vec<(usize, Var)>,
 }
 
-/// Total flow over all arcs of a class.
+/// Variables for the total flow over all arcs of a class.
 #[derive(Default, Clone, Copy)]
 struct Flows {
     raw: Option<Var>,
@@ -142,7 +142,7 @@ impl Program {
         Program { model, opens }
     }
 
-    /// Switches to open.
+    /// Switches to open in the answer: the most open class first.
     fn open(&self, classes: &Classes, answer: &Answer) -> Vec<NodeId> {
         let opened = self.opens.iter().map(|(class, var)| {
             let nodes = &classes.classes[*class].nodes;
@@ -163,7 +163,7 @@ impl Program {
     }
 }
 
-/// Variables for the flows that are possible between nodes of these kinds.
+/// Adds variables for the flows that are possible between nodes of these kinds.
 fn variables(
     model: &mut Model,
     (from, to): (Kind, Kind),

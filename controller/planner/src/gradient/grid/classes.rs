@@ -10,25 +10,25 @@ use std::collections::BTreeMap;
 use super::streams::Streams;
 use crate::network::{Arc, NodeId};
 
-/// Role of a node in a plan.
+/// Role of a node in a gradient plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Sends gradients.
+    /// The node is a worker, which sends gradients.
     Worker,
-    /// Forwards gradients, and sums at most this many workers.
+    /// The node is a switch: it forwards gradients, and sums those of at most this many workers.
     Switch(usize),
-    /// Receives gradients.
+    /// The node is the server, which receives gradients.
     Server,
 }
 
-/// Nodes of equal role and equal links.
+/// Nodes with the same role and the same links to other classes.
 #[derive(Debug, Clone)]
 pub(super) struct Class {
     pub kind: Kind,
     pub nodes: Vec<NodeId>,
 }
 
-/// Class of arcs: the classes of their ends, and the capacity of a link in both directions, in streams.
+/// A class of arcs: the classes of nodes at its two ends, and the capacity of a link in both directions, in streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arcs {
     pub from: usize,
@@ -38,7 +38,7 @@ pub(super) struct Arcs {
 }
 
 impl Arcs {
-    /// Class of the arcs in the other direction.
+    /// Class of the arcs on the same links in the other direction.
     pub fn reverse(self) -> Arcs {
         Arcs {
             from: self.to,
@@ -49,7 +49,7 @@ impl Arcs {
     }
 }
 
-/// A network reduced to classes.
+/// A network whose nodes and links are reduced to classes of alike ones.
 #[derive(Debug)]
 pub(super) struct Classes {
     pub classes: Vec<Class>,
@@ -57,7 +57,7 @@ pub(super) struct Classes {
     pub arcs: BTreeMap<Arcs, usize>,
 }
 
-/// A link as seen from one end: capacity away, capacity back, class of the other end.
+/// A link as seen from one end: capacity away from it and back to it, in streams, and the class of the node at the other end.
 type LinkView = (usize, usize, usize);
 
 impl Classes {
@@ -127,7 +127,7 @@ impl Classes {
     }
 }
 
-/// Role by node; `None` for hosts without a role in the job.
+/// Role of each node in the job; `None` for hosts without a role.
 fn kinds(streams: &Streams<'_>, rate_bps: f64) -> Vec<Option<Kind>> {
     let network = streams.network;
     let mut kinds = vec![None; network.nodes().len()];
@@ -144,7 +144,7 @@ fn kinds(streams: &Streams<'_>, rate_bps: f64) -> Vec<Option<Kind>> {
     kinds
 }
 
-/// Numbers classes by a key of their nodes; returns the number of classes.
+/// Numbers the classes of nodes with equal keys, and writes them to `class_of`. Returns the number of classes.
 fn number<K: Ord>(class_of: &mut [usize], ids: &[NodeId], key: impl Fn(NodeId) -> K) -> usize {
     let mut known: BTreeMap<K, usize> = ids.iter().map(|id| (key(*id), 0)).collect();
     for (number, class) in known.values_mut().enumerate() {

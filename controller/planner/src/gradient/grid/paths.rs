@@ -1,4 +1,4 @@
-//! Paths of a plan.
+//! The paths that all streams of a gradient plan take.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ pub(super) struct StreamPaths {
 }
 
 impl StreamPaths {
-    /// Total number of links that all streams cross.
+    /// Total number of links that all streams, and the answers, cross.
     pub fn hops(&self) -> usize {
         let streams = self.workers.iter().chain(&self.ups);
         streams.map(|stream| stream.route.len()).sum::<usize>() + self.tree.len()
     }
 
-    /// Number of workers that each switch, or the server, sums.
+    /// For each switch that sums, and the server, the number of workers whose streams it sums.
     pub fn summed(&self) -> BTreeMap<NodeId, usize> {
         let mut summed = BTreeMap::new();
         for stream in &self.workers {

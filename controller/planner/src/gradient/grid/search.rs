@@ -8,33 +8,33 @@ use super::tree::tree;
 use crate::flow::Flow;
 use crate::network::{Arc, NodeId};
 
-/// Result of a failed search for paths.
+/// Result of a search that did not find paths for all workers.
 pub(super) struct Missed {
-    /// Number of workers that reach a node that sums them.
+    /// Number of workers whose streams reach a node that sums them.
     served: usize,
-    /// By node: whether one of the other workers' streams could reach it.
+    /// For each node, whether the stream of another, unserved worker could reach it.
     reached: Vec<bool>,
-    /// Number of workers that each open switch sums.
+    /// For each open switch, the number of workers that it sums.
     summed: BTreeMap<NodeId, usize>,
 }
 
-/// A switch, and the number of workers that it can sum.
+/// A switch, and the number of workers whose streams it can sum.
 pub(super) type Room = (NodeId, usize);
 
-/// Search at one rate.
+/// Search for the paths of streams at one rate of all workers.
 pub(super) struct Search<'s, 'n> {
     pub(super) streams: &'s Streams<'n>,
-    /// Capacity of links.
+    /// Capacity of links in whole streams.
     pub(super) room: Flow<'n>,
     /// Number of streams that the server can receive.
     pub(super) takes: usize,
-    /// Switches that can sum, and how many workers each.
+    /// Switches that can sum, each with the number of workers that it can sum.
     pub(super) rooms: Vec<Room>,
 }
 
-/// Maximum number of times that sums and answers are rerouted around links that workers lack.
+/// Maximum number of times that sums and answers are rerouted around links that workers' streams need.
 const DETOURS: u32 = 4;
-/// Number of links of a detour that is preferred to one link that workers lack.
+/// Number of links by which a stream's path may grow to avoid one link that workers' streams need.
 const DETOUR: u32 = 4;
 
 impl<'s, 'n> Search<'s, 'n> {
@@ -47,7 +47,7 @@ impl<'s, 'n> Search<'s, 'n> {
         }
     }
 
-    /// Finds paths for all streams with the switches of greatest capacity open. Failure is no proof that there are none.
+    /// Finds paths for all streams with the switches of greatest capacity summing; `None` is no proof that there are none.
     pub fn quick(&self) -> Option<StreamPaths> {
         let mut open = self.rooms.clone();
         open.truncate(self.takes);
@@ -65,15 +65,15 @@ impl<'s, 'n> Search<'s, 'n> {
         }
     }
 
-    /// Whether these switches and the server have the capacity for all workers, regardless of paths.
+    /// Whether these switches and the server can sum all workers' streams, regardless of paths.
     pub fn has_room(&self, open: &[Room]) -> bool {
         let summed = open.iter().map(|(_, room)| *room);
         let raw = self.takes.saturating_sub(open.len());
         summed.fold(raw, usize::saturating_add) >= self.streams.job.workers.len()
     }
 
-    /// Finds paths with these switches open, or with similar sets: exchanges, closes or opens one switch at a time, as long as
-    /// that serves more workers. Each set that is tried costs one of `tries`.
+    /// Finds paths with these switches summing, or a similar set: exchanges, adds or removes one switch at a time, as long as
+    /// more workers get paths. Each set that is tried costs one of `tries`.
     pub fn near(&self, switches: &[NodeId], tries: &mut usize) -> Option<StreamPaths> {
         let rooms: BTreeMap<NodeId, usize> = self.rooms.iter().copied().collect();
         let open = switches.iter();
@@ -102,7 +102,7 @@ impl<'s, 'n> Search<'s, 'n> {
         }
     }
 
-    /// Neighboring sets of open switches, greatest possible gain first. Opens only switches that unserved workers can reach.
+    /// Sets that differ from `open` by one switch, greatest gain first. Adds only switches that unserved workers can reach.
     fn neighbours(&self, open: &[Room], missed: &Missed) -> Vec<Vec<Room>> {
         let summed = |id: &NodeId| missed.summed.get(id).copied().unwrap_or(0);
         let is_open = |id: NodeId| open.iter().any(|(other, _)| *other == id);
@@ -131,8 +131,8 @@ impl<'s, 'n> Search<'s, 'n> {
         changes.into_iter().map(|(_, next)| next).collect()
     }
 
-    /// Finds paths for all streams with these switches open, as far as they have a path to the server. Answers are routed
-    /// first, then sums, then workers; links that workers lack then get a higher cost.
+    /// Finds paths for all streams with these switches summing, as far as they can reach the server. Answers are routed first,
+    /// then sums, then workers' streams; links that these need then get a higher cost.
     pub fn with_open(&self, open: &[Room]) -> Result<StreamPaths, Missed> {
         let Streams {
             network,
@@ -205,7 +205,7 @@ impl<'s, 'n> Search<'s, 'n> {
         Err(most)
     }
 
-    /// Tree of answers on links of low total cost: avoids each of the costly links if that is cheaper.
+    /// Tree of answers on links of low total cost; it avoids the links in `costs` where that is cheaper.
     fn tree(&self, costs: &BTreeMap<Arc, u32>) -> Option<Vec<Arc>> {
         let cost = |arc| costs.get(&arc).copied().unwrap_or(1);
         let all = |tree: &[Arc]| tree.iter().map(|arc| cost(*arc)).sum::<u32>();

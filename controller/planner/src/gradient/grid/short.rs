@@ -7,14 +7,13 @@ use super::search::{Room, Search};
 use super::tree::tree;
 use crate::network::NodeId;
 
-/// Maximum number of sets of switches that are tried for shorter paths.
+/// Maximum number of sets of summing switches that are tried for shorter paths.
 const TRIES: usize = 32;
-/// Maximum of workers times switches times open switches for which other sets are tried.
+/// Maximum product of workers, switches and open switches for which other sets of switches are tried.
 const LARGE: usize = 10_000_000;
 
 impl Search<'_, '_> {
-    /// Shortens paths at the same rate. Exchanges open switches as long as that saves links, nearest to the workers first, in
-    /// at most [`TRIES`] sets.
+    /// Shortens paths at the same rate: exchanges summing switches as long as that saves links, in at most [`TRIES`] sets.
     pub fn shortened(&self, ways: StreamPaths) -> StreamPaths {
         let mut ways = self.led_anew(ways);
         let Some(distances) = Distances::new(self) else {
@@ -49,8 +48,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Reroutes workers, sums and answers in turn with the same open switches, each by a flow of least cost in the capacity
-    /// that the others leave, until that saves no link. A switch that would sum one worker is closed.
+    /// Reroutes workers' streams, sums and answers in turn with the same switches, each by a flow of least cost in the capacity
+    /// that the others leave, until that saves no link. A switch that would sum only one worker is closed.
     fn led_anew(&self, mut ways: StreamPaths) -> StreamPaths {
         loop {
             let before = ways.hops();
@@ -112,22 +111,22 @@ impl Search<'_, '_> {
     }
 }
 
-/// Distances in links between workers and the switches that can sum, by their indexes, on links with capacity for a stream.
+/// Distances, in links with capacity for a stream, between workers, switches that can sum, and the server, by their indices.
 struct Distances {
-    /// By worker: distance to each switch.
+    /// For each worker, its distance to each switch.
     to_switch: Vec<Vec<usize>>,
-    /// By worker: distance to the server.
+    /// For each worker, its distance to the server.
     raw: Vec<usize>,
-    /// By switch: distance to the server.
+    /// For each switch, its distance to the server.
     up: Vec<usize>,
     switches: Vec<NodeId>,
 }
 
-/// More links than any path has.
+/// Distance of an unreachable node: more links than any path has.
 const FAR: usize = usize::MAX / 4096;
 
 impl Distances {
-    /// Computes distances; `None` if the problem is too large.
+    /// Computes the distances; `None` if the network and job are too large.
     fn new(search: &Search<'_, '_>) -> Option<Distances> {
         let workers = &search.streams.job.workers;
         let open = search.takes.min(search.rooms.len());
@@ -157,8 +156,8 @@ impl Distances {
         open.filter_map(place).collect()
     }
 
-    /// Sets of switches that differ from `open` by one switch and with which gradients might cross fewer links than `hops`, the
-    /// fewest first. Capacities may prevent it.
+    /// Sets of switches that differ from `open` by one switch and with which gradients might cross
+    /// fewer than `hops` links, the fewest first. Link capacities may prevent it.
     fn nearer(&self, open: &[usize], takes: usize, hops: usize) -> Vec<Vec<usize>> {
         let closed = (0..self.switches.len()).filter(|place| !open.contains(place));
         let mut sets: Vec<Vec<usize>> = Vec::new();
@@ -183,7 +182,7 @@ impl Distances {
         sets.into_iter().map(|(_, set)| set).collect()
     }
 
-    /// Lower bound of the links that gradients cross if these switches sum.
+    /// Lower bound of the number of links that gradients cross if these switches sum.
     fn least(&self, open: &[usize], takes: usize) -> usize {
         let has_room = takes > open.len();
         let workers = self.to_switch.iter().zip(&self.raw).map(|(to, raw)| {
@@ -196,7 +195,7 @@ impl Distances {
 }
 
 impl Search<'_, '_> {
-    /// By node: number of links to `node`.
+    /// For each node, its number of links to `node`.
     fn to(&self, node: NodeId) -> Vec<usize> {
         let network = self.streams.network;
         let mut distances = vec![FAR; network.nodes().len()];

@@ -1,4 +1,4 @@
-//! Capacities of a network, in whole streams of one rate.
+//! Capacities of a network's links, switches and server, in whole streams of one rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,21 +7,21 @@ use super::paths::StreamPaths;
 use crate::gradient::{Job, Server};
 use crate::network::{Arc, Network, NodeId};
 
-/// Relative error up to which a capacity counts as a whole stream more: rates are ratios of whole numbers.
+/// Relative error up to which a capacity is rounded up to a whole stream: rates are ratios of whole numbers.
 const ROUNDING: f64 = 1e-9;
 
-/// The network and job in which streams are counted.
+/// A network and a job, to count how many streams fit at a rate.
 pub(super) struct Streams<'n> {
     pub(super) network: &'n Network,
     pub(super) job: &'n Job,
     pub(super) server: &'n Server,
-    /// Whether the server sends answers over the same links.
+    /// Whether the server sends answers to the workers over the same links.
     pub(super) answers: bool,
-    /// Switches that can sum, and their spare rate in bit/s.
+    /// Switches that can sum, and the spare rate in bit/s of each for sums.
     sums: Vec<(NodeId, f64)>,
-    /// By node: whether it is a worker.
+    /// For each node, whether it is a worker.
     is_worker: Vec<bool>,
-    /// By node: whether it is a switch that needs answers on a link, since some worker can receive them only from it.
+    /// For each node, whether it is a switch from which alone some worker can receive answers, so that it needs them on a link.
     is_answered: Vec<bool>,
     /// Spare ingress rate of the server, in bit/s.
     ingress_bps: f64,
@@ -62,8 +62,8 @@ impl<'n> Streams<'n> {
         }
     }
 
-    /// Upper bound of the rate of any plan in bit/s, regardless of paths: by the links of workers and server, and by the number
-    /// of streams that switches and server can handle.
+    /// Upper bound of the rate of any plan in bit/s, regardless of paths: by the links of workers
+    /// and server, and by the number of streams that switches and the server can handle.
     pub(super) fn most_bps(&self) -> f64 {
         let widest = |host: NodeId, is_away: bool| {
             let links = self.network.adjacent(host).iter();
@@ -87,8 +87,8 @@ impl<'n> Streams<'n> {
         suffice.checked_sub(1).map_or(0.0, |last| rates[last])
     }
 
-    /// Whether the server can receive all streams if the switches of greatest capacity are open, regardless of paths. An open
-    /// switch makes one stream of as many workers as it can sum.
+    /// Whether the server can receive all streams at this rate if the switches of greatest capacity
+    /// sum, regardless of paths. Such a switch makes one stream of as many workers as it can sum.
     fn counts_suffice(&self, rate_bps: f64) -> bool {
         let mut raw = self.job.workers.len();
         let mut streams = 0;
@@ -103,8 +103,8 @@ impl<'n> Streams<'n> {
         streams + raw <= self.takes(rate_bps)
     }
 
-    /// Switches that can sum at least two workers, greatest capacity first. The capacity is limited by the rate that a switch
-    /// sums and by its links.
+    /// Switches that can sum at least two workers at this rate, and how many; the most first. The
+    /// number is limited by the rate that a switch sums and by its links.
     pub(super) fn rooms(&self, rate_bps: f64) -> Vec<(NodeId, usize)> {
         let rooms = self.sums.iter();
         let rooms = rooms.map(|(id, spare)| {
@@ -125,17 +125,17 @@ impl<'n> Streams<'n> {
         rooms
     }
 
-    /// Number of streams that fit on an arc.
+    /// Number of streams of this rate that fit on an arc.
     pub(super) fn room(&self, arc: Arc, rate_bps: f64) -> usize {
         whole(self.network.spare_bps(arc) as f64, rate_bps)
     }
 
-    /// Number of streams that the server can receive.
+    /// Number of streams of this rate that the server can receive.
     pub(super) fn takes(&self, rate_bps: f64) -> usize {
         whole(self.ingress_bps, rate_bps)
     }
 
-    /// Rate of all workers that these paths allow, in bit/s.
+    /// Rate of all workers, in bit/s, that these paths allow.
     pub(super) fn rate_of(&self, ways: &StreamPaths) -> f64 {
         let mut links: BTreeMap<Arc, usize> = BTreeMap::new();
         let streams = ways.workers.iter().chain(&ways.ups);
@@ -161,7 +161,7 @@ impl<'n> Streams<'n> {
     }
 
     /// Rates above `above_bps`, up to `most_bps`, at which some capacity is a whole number of streams, ascending. Between two
-    /// of them, all counts are those of the greater rate.
+    /// such rates, all numbers of streams are those of the greater rate.
     pub(super) fn rates(&self, above_bps: f64, most_bps: f64) -> Vec<f64> {
         let links = self.network.arcs();
         let links = links.map(|arc| self.network.spare_bps(arc));
@@ -194,7 +194,7 @@ impl<'n> Streams<'n> {
     }
 }
 
-/// Greatest rate at which a monotonic condition holds, as bounds from below and above: it holds at all lower rates.
+/// Bounds from below and above of the greatest rate at which a condition holds that holds at all lower rates, too.
 pub(crate) fn bisect(
     mut low: f64,
     mut high: f64,
@@ -214,7 +214,7 @@ pub(crate) fn bisect(
     (low, high)
 }
 
-/// Number of streams of a rate that fit into a capacity.
+/// Number of whole streams of a rate that fit into a capacity.
 pub(crate) fn whole(capacity_bps: f64, rate_bps: f64) -> usize {
     // The cast saturates for an infinite capacity.
     ((capacity_bps / rate_bps) * (1.0 + ROUNDING)) as usize

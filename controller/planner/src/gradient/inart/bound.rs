@@ -1,4 +1,4 @@
-//! Upper bound of the rate of any plan.
+//! Upper bound of the rate of all workers in any InArt plan.
 //!
 //! Ignores all links except the workers', and treats workers as alike: a plan is the number n of workers that each switch sums
 //! for each server. All such numbers are tried if they are few; otherwise only total capacities are compared.
@@ -6,10 +6,10 @@
 use super::ways::Ways;
 use crate::solve::{Cmp, Model, Sense, lp};
 
-/// Maximum number of choices that are tried.
+/// Maximum number of distributions of workers over switches that are tried.
 const MOST: usize = 200_000;
 
-/// Bound for any shares.
+/// Upper bound of the rate in bit/s, for any shares of the servers.
 pub(super) fn any_shares(ways: &Ways<'_>) -> f64 {
     let most = altogether(ways);
     let Some(tried) = Tried::new(ways) else {
@@ -29,7 +29,7 @@ pub(super) fn any_shares(ways: &Ways<'_>) -> f64 {
     best.min(most)
 }
 
-/// Bound for given shares.
+/// Upper bound of the rate in bit/s, for given shares of the servers.
 pub(super) fn with_shares(ways: &Ways<'_>, shares: &[f64]) -> f64 {
     let mut most = altogether(ways);
     for (ingress, share) in ways.sums_and_ingress().1.iter().zip(shares) {
@@ -46,7 +46,7 @@ pub(super) fn with_shares(ways: &Ways<'_>, shares: &[f64]) -> f64 {
     best.min(most)
 }
 
-/// Bound by total capacity: a switch sums or a server receives all that workers send.
+/// Upper bound of the rate in bit/s by total capacity: switches or servers receive all that workers send.
 fn altogether(ways: &Ways<'_>) -> f64 {
     let (sums, ingress) = ways.sums_and_ingress();
     let ingress: f64 = ingress.iter().sum();
@@ -59,7 +59,7 @@ struct Tried {
     workers: usize,
     sums: Vec<f64>,
     ingress: Vec<f64>,
-    /// All distributions of one server's workers over the switches.
+    /// All distributions of one server's workers over the switches: the number of workers by switch.
     of_one: Vec<Vec<usize>>,
 }
 
@@ -91,7 +91,7 @@ impl Tried {
         })
     }
 
-    /// Calls `tell` with every choice: for each server, the number of workers by switch.
+    /// Calls `tell` with every combination of distributions: for each server, the number of workers by switch.
     fn each(&self, mut tell: impl FnMut(&[&[usize]])) {
         let servers = self.ingress.len();
         let mut choice = vec![0; servers];
@@ -109,7 +109,7 @@ impl Tried {
         }
     }
 
-    /// Number of streams that reach a server.
+    /// Number of streams that reach a server under this distribution of its workers over the switches.
     fn streams(&self, of: &[usize]) -> f64 {
         let summed: usize = of.iter().sum();
         let sums = of.iter().filter(|count| **count > 0).count();
@@ -136,7 +136,7 @@ impl Tried {
         most
     }
 
-    /// Greatest rate for any shares: the proved bound of a linear program.
+    /// Upper bound of the rate for any shares, given each server's number of workers by switch; `None` if unproved.
     fn together(&self, counts: &[&[usize]]) -> Option<f64> {
         let mut model = Model::new(Sense::Maximize);
         let rates: Vec<_> = counts

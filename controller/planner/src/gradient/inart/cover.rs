@@ -1,4 +1,4 @@
-//! Starts for many racks: few switches sum for each server, each as much as it can.
+//! Starting placements for many racks: few switches sum for each server, each as much as it can.
 //!
 //! A server receives a stream from every switch that sums for it, so fewer switches mean a higher rate, until switches or the
 //! links to them are full. The best number is unknown, so the search tries several. For a given number, it repeatedly takes the
@@ -6,10 +6,10 @@
 
 use super::ways::Ways;
 
-/// By server and worker: index of the switch that sums, or `None` for the server.
+/// For each server and worker, the index of the switch that sums the worker's stream, or `None` if the server does.
 pub(super) type Places = Vec<Vec<Option<usize>>>;
 
-/// Places with `switches` switches for each server, or fewer if more are of no use.
+/// Placement in which `switches` switches sum for each server, or fewer if more are of no use.
 pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
     let mut room = Room::new(ways);
     let servers = ways.targets.len() as f64;
@@ -22,16 +22,16 @@ pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
     of_servers.collect()
 }
 
-/// Capacity that is left for the next servers.
+/// Capacity that is left for the servers not yet placed.
 struct Room<'w, 'n> {
     ways: &'w Ways<'n>,
-    /// By group: its workers.
+    /// For each group, its workers' ranks.
     workers: Vec<Vec<usize>>,
-    /// By site: the group that is attached to it.
+    /// For each switch that can sum, the group of workers that is attached to it, if any.
     on_it: Vec<Option<usize>>,
-    /// By site: spare rate of its sums, in bit/s.
+    /// For each switch, the rate in bit/s that it can still sum.
     sums_bps: Vec<f64>,
-    /// By site: spare rate of links from other switches, in bit/s.
+    /// For each switch, the spare rate in bit/s of links from other switches to it.
     brings_bps: Vec<f64>,
 }
 
@@ -61,7 +61,7 @@ impl<'w, 'n> Room<'w, 'n> {
         }
     }
 
-    /// Site that sums each worker's stream for a server, if each stream has this rate.
+    /// For each worker, the switch that sums its stream for a server, if each stream has this rate; `None` for the server.
     fn places(&mut self, server: usize, rate_bps: f64, switches: usize) -> Vec<Option<usize>> {
         let mut places = vec![None; self.ways.group.len()];
         let mut open = self.workers.clone();
@@ -92,7 +92,7 @@ impl<'w, 'n> Room<'w, 'n> {
         places
     }
 
-    /// Site that can sum the most workers, and how many of its own group and of others.
+    /// The switch that can sum the most workers' streams, and how many workers of its own group and of others it would sum.
     fn best(
         &self,
         server: usize,

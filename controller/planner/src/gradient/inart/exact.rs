@@ -1,4 +1,4 @@
-//! Exact program of the second phase: the numbers of workers by group, node and path, and the paths of sums, are integers.
+//! Exact program of InArt's second phase: the numbers of workers by group, node and path, and the paths of sums, are integers.
 //!
 //! Given the shares, a rate f exceeds no capacity if each resource's load per bit of every worker is at most its spare rate
 //! over f. So with z = 1/f all rows are linear, and z is minimized. Workers of a group are alike and are counted. Only nodes
@@ -12,14 +12,14 @@ use crate::solve::{Cmp, Limits, Model, Sense, Var, milp};
 pub const MOST_VARIABLES: usize = 6_000;
 
 pub(super) struct Proved<'w> {
-    /// Best choice found.
+    /// Best placement of streams that was found.
     pub search: Search<'w>,
-    /// Upper bound of the rate in bit/s, over all choices of these nodes and paths.
+    /// Upper bound of the rate in bit/s, over all choices among these nodes and paths.
     pub bound: f64,
     pub nodes: usize,
 }
 
-/// Improves a known choice by a search of at most `nodes` nodes; `None` if the program is too large or unsolved.
+/// Improves a known placement by a search of at most `nodes` nodes; `None` if the program is too large or unsolved.
 pub(super) fn prove<'w>(
     ways: &'w Ways<'w>,
     known: &Search<'w>,
@@ -47,11 +47,11 @@ pub(super) fn prove<'w>(
 
 struct Program {
     model: Model,
-    /// Variable for the known rate divided by the rate.
+    /// Variable for the ratio of the known rate to the rate.
     slowness: Var,
-    /// Variables by server, group, target and path: number of workers.
+    /// By server, group, target and path: variable for the number of workers whose streams take that path.
     counts: Vec<Vec<Vec<Vec<Var>>>>,
-    /// Variables by server, site and path: whether the sum takes it.
+    /// By server, switch and path: variable for whether the switch's sum takes that path.
     ups: Vec<Vec<Vec<Var>>>,
 }
 

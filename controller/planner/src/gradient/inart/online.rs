@@ -1,4 +1,4 @@
-//! Plans for jobs that arrive and depart.
+//! Plans for training jobs that arrive at a network and depart from it while others run.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::network::{Network, NodeId};
 #[derive(Debug, Clone)]
 pub struct Online {
     network: Network,
-    /// Ingress rate that servers use already, by host, in bit/s.
+    /// Ingress rate in bit/s that running jobs use of each host with a server.
     ingress_bps: BTreeMap<NodeId, u64>,
     jobs: BTreeMap<String, Running>,
 }
@@ -18,35 +18,35 @@ pub struct Online {
 #[derive(Debug, Clone)]
 struct Running {
     plan: Plan,
-    /// Capacity that the job uses.
+    /// Rate in bit/s that the job uses of each resource.
     takes: Vec<(Resource, u64)>,
 }
 
 /// Why a job was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// A job of this name runs already.
+    /// A job of this name is running already.
     #[error("job `{0}` runs already")]
     Runs(String),
     /// The job is invalid, or cannot send at all.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The job cannot reach the requested rate.
+    /// The job cannot reach the requested rate beside the running jobs.
     #[error("job `{job}` would have {reached_bps} bit/s of {wanted_bps}: {binding} is full first")]
     TooSlow {
-        /// Name of the job.
+        /// Name of the refused job.
         job: String,
         /// Requested rate of each worker, in bit/s.
         wanted_bps: u64,
         /// Rate that each worker could reach, in bit/s.
         reached_bps: u64,
-        /// Resource that limits the rate.
+        /// Name of the resource that limits the rate.
         binding: String,
     },
 }
 
 impl Online {
-    /// A network without jobs, except the loads that it has already.
+    /// A network without running jobs, apart from the loads that it has already.
     #[must_use]
     pub fn new(network: Network) -> Online {
         Online {
@@ -56,20 +56,19 @@ impl Online {
         }
     }
 
-    /// The network, with the loads of all jobs.
+    /// The network, with the loads of all running jobs.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Plan of a running job.
+    /// Plan of the running job of this name; `None` if there is none.
     #[must_use]
     pub fn plan(&self, job: &str) -> Option<&Plan> {
         self.jobs.get(job).map(|running| &running.plan)
     }
 
-    /// Plans a job beside the running ones, and reserves the capacity with which each worker can send at `wanted_bps`. Running
-    /// jobs stay unchanged.
+    /// Plans a job beside the running jobs, which stay as they are, and reserves capacity for `wanted_bps` of each worker.
     pub fn arrive(&mut self, job: &Job, shares: &[f64], wanted_bps: u64) -> Result<&Plan, Refused> {
         if self.jobs.contains_key(&job.name) {
             return Err(Refused::Runs(job.name.clone()));
@@ -97,7 +96,7 @@ impl Online {
         Ok(&running.plan)
     }
 
-    /// Releases a job's capacity; returns its plan, if the job was running.
+    /// Releases the capacity of the job of this name, and returns its plan; `None` if it was not running.
     pub fn depart(&mut self, job: &str) -> Option<Plan> {
         let running = self.jobs.remove(job)?;
         release(&mut self.network, &running.takes);

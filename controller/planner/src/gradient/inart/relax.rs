@@ -1,4 +1,4 @@
-//! Relaxation of the paper's program: a worker's gradient may be split among switches and server, and every stream among paths.
+//! Relaxation of InArt's program: a worker's gradient may be split among switches and server, and every stream among paths.
 //!
 //! Streams to one node are one flow through all links, so all paths are included and the bound holds for any paths. Two
 //! corrections to the paper's rows: a switch's traffic to a server is balanced against its sum z, not against a worker's y; and
@@ -10,17 +10,17 @@ use super::ways::Ways;
 use crate::network::{Arc, NodeId};
 use crate::solve::{Cmp, Model, Sense, Var, lp};
 
-/// Maximum of flows times links in a relaxation that is solved.
+/// Maximum product of flows and links in a relaxation that is solved.
 const MOST: usize = 3_000;
 
 pub(super) struct Relaxed {
-    /// By server and group: share of its workers' gradients that each site sums; the last is the server.
+    /// By server and group: the share of its workers' gradients that each switch sums; the last element is the server's.
     pub shares: Vec<Vec<Vec<f64>>>,
     /// Upper bound of the rate of all workers, in bit/s.
     pub bound: f64,
 }
 
-/// Relaxation for given shares, or for any; `None` if it is too large or unsolved.
+/// Relaxation for given shares of the servers, or `None` for any shares. Returns `None` if it is too large or unsolved.
 pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> {
     let (network, servers) = (ways.network, ways.job.servers.len());
     let sites = ways.sites.len();
@@ -112,7 +112,7 @@ pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> 
     })
 }
 
-/// Adds the flows that carry traffic from nodes to its ends, through links with capacity.
+/// Adds flows through the links, which carry the traffic that `supply` puts in at nodes to the flows' ends.
 fn flows(ways: &Ways<'_>, model: &mut Model, supply: &[BTreeMap<NodeId, Vec<Var>>], unit: f64) {
     let network = ways.network;
     let servers = ways.job.servers.iter().map(|server| server.host);

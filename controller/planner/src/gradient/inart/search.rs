@@ -1,4 +1,4 @@
-//! Local search: moves streams away from the fullest resource.
+//! Local search for InArt: moves streams away from the fullest resource.
 //!
 //! It minimizes the energy Σ (load / capacity)^12 over all links, switches and servers. This is nearly the greatest term alone,
 //! but also distinguishes placements whose greatest terms are equal.
@@ -8,40 +8,40 @@ use super::relax::Relaxed;
 use super::ways::{Way, Ways};
 use crate::gradient::{Member, Part};
 
-/// Exponent in the energy.
+/// Exponent of a resource's fullness in the energy that the search minimizes.
 const POWER: i32 = 12;
 
 /// Maximum number of passes over all streams.
 const PASSES: usize = 12;
 
-/// Maximum number of streams for which all starts are tried.
+/// Maximum number of streams for which all starting placements are tried.
 const FEW_STREAMS: usize = 200;
 
-/// Number of starts that are tried with more streams.
+/// Number of starting placements that are tried if there are more streams than [`FEW_STREAMS`].
 const BEST_STARTS: usize = 2;
 
-/// Minimum number of racks for starts that cover them by few switches.
+/// Minimum number of racks for starting placements in which few switches sum for all racks.
 const MANY_RACKS: usize = 12;
 
-/// Maximum number of moves and trials in one search. It bounds the time, with equal results on every machine.
+/// Maximum number of moves and trials of moves in one search. Unlike a time limit, it gives equal results on every machine.
 const MOVES: usize = 60_000;
 
-/// Streams move away from a resource whose fullness is at least this share of the fullest's.
+/// Streams move away from a resource if its fullness is at least this share of the fullest resource's.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Maximum of switches times servers for which all switches are opened for each server at once, as a trial.
+/// Maximum product of switches and servers for which the search tries to open all switches for each server at once.
 const MOST_OPENED: usize = 48;
 
 #[derive(Clone)]
 pub(super) struct Search<'w> {
     ways: &'w Ways<'w>,
-    /// By server and worker: target and path of the stream.
+    /// By server and worker: target (node that sums) and path of the worker's stream, as indices.
     at: Vec<Vec<(usize, usize)>>,
-    /// By server and site: number of workers summed, and path of the sum.
+    /// By server and switch: number of workers that the switch sums, and index of the path of its sum.
     sums: Vec<Vec<(u32, usize)>>,
-    /// Number of streams, by resource and server.
+    /// By resource, then server: number of streams on the resource.
     streams: Vec<u32>,
-    /// Load by resource, with the current shares.
+    /// Load of each resource, with the current shares of the servers.
     load: Vec<f64>,
     shares: Vec<f64>,
     scale: f64,
@@ -50,7 +50,7 @@ pub(super) struct Search<'w> {
 }
 
 impl<'w> Search<'w> {
-    /// Placement in which every server sums all its streams.
+    /// Placement in which every server sums all its streams itself.
     fn raw(ways: &'w Ways<'w>) -> Search<'w> {
         let servers = ways.targets.len();
         let resources = ways.spare.len();
@@ -85,7 +85,8 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Starts of the search: the first servers at the nearest switches and the others raw; and each server at some hubs.
+    /// Starting placements of the search: the first servers' streams summed at the nearest switches
+    /// and the others raw; and each server's streams summed at some hubs.
     pub fn starts(ways: &'w Ways<'w>) -> Vec<Search<'w>> {
         let servers = ways.targets.len();
         let workers = ways.job.workers.len();
@@ -144,7 +145,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Rounds a relaxation: the numbers of a group's workers at each target are as close as possible to its shares.
+    /// Rounds a relaxation to a placement: each target gets a whole number of a group's workers, close to its share.
     pub fn rounded(ways: &'w Ways<'w>, relaxed: &Relaxed) -> Search<'w> {
         let mut search = Search::raw(ways);
         for server in 0..ways.targets.len() {
@@ -174,7 +175,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Placement from the target and path of each stream, by server and worker, and the path of each sum.
+    /// Placement with the given target and path of each stream, by server and worker, and the given path of each sum.
     pub fn placed(
         ways: &'w Ways<'w>,
         at: &[Vec<(usize, usize)>],
@@ -199,18 +200,18 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Target and path of a worker's stream.
+    /// Indices of the target (node that sums) and path of a worker's stream for a server.
     pub fn at(&self, server: usize, worker: usize) -> (usize, usize) {
         self.at[server][worker]
     }
 
-    /// Path of a switch's sum; `None` if it does not sum.
+    /// Index of the path of a switch's sum for a server; `None` if the switch sums nothing for it.
     pub fn up(&self, server: usize, site: usize) -> Option<usize> {
         let (count, way) = self.sums[server][site];
         (count > 0).then_some(way)
     }
 
-    /// Starts with the best rates for given shares.
+    /// The starting placements with the best rates for given shares of the servers.
     pub fn best_starts(ways: &'w Ways<'w>, shares: &[f64]) -> Vec<Search<'w>> {
         let mut starts = Search::starts(ways);
         if ways.job.workers.len() * ways.targets.len() > FEW_STREAMS {
@@ -225,14 +226,14 @@ impl<'w> Search<'w> {
         self.shares.len()
     }
 
-    /// Spare rate of each resource in use, and each server's number of streams on it.
+    /// Spare rate in bit/s of each resource in use, and each server's number of streams on it.
     pub fn rows(&self) -> impl Iterator<Item = (f64, &[u32])> {
         let spare = self.ways.spare.iter().copied();
         let rows = spare.zip(self.streams.chunks(self.servers()));
         rows.filter(|(_, streams)| streams.iter().any(|count| *count > 0))
     }
 
-    /// Rate of all workers.
+    /// Rate of all workers, in bit/s, with these shares of the servers.
     pub fn rate(&self, shares: &[f64]) -> f64 {
         let rates = self.rows().map(|(spare, streams)| {
             let loads = streams.iter().zip(shares);
@@ -244,7 +245,7 @@ impl<'w> Search<'w> {
         rates.fold(f64::INFINITY, f64::min)
     }
 
-    /// Adds or removes a stream's load on a path.
+    /// Adds (`takes`) or removes a server's stream on the resources of a path.
     fn take(&mut self, server: usize, way: &[u32], takes: bool) {
         let servers = self.shares.len();
         let share = if takes {
@@ -264,7 +265,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Recomputes loads and energy for these shares, without accumulated rounding errors.
+    /// Recomputes loads and energy for these shares of the servers, without accumulated rounding errors.
     fn weigh(&mut self, shares: &[f64]) {
         self.shares = shares.to_vec();
         let rate = self.rate(shares);
@@ -280,7 +281,7 @@ impl<'w> Search<'w> {
             .sum();
     }
 
-    /// Moves a worker's stream to another target and path.
+    /// Moves a worker's stream for a server to another target and path.
     fn set(&mut self, server: usize, worker: usize, to: (usize, usize)) {
         let ways = self.ways;
         let targets = ways.targets(server, worker);
@@ -297,7 +298,8 @@ impl<'w> Search<'w> {
         self.at[server][worker] = to;
     }
 
-    /// Counts one worker more or less at a switch; the first one adds the stream of the sum, the last one removes it.
+    /// Adds (`joins`) or removes a worker that a switch sums for a server; the first adds the sum's stream, the last removes
+    /// it.
     fn join(&mut self, server: usize, site: usize, joins: bool) {
         let (count, way) = self.sums[server][site];
         let ups = &self.ways.ups[server][site];
@@ -316,7 +318,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Path with the least energy.
+    /// Index of the path on which one more stream of the server costs the least energy.
     fn least(&mut self, server: usize, ways: &[Way]) -> usize {
         if ways.len() == 1 {
             return 0;
@@ -332,7 +334,7 @@ impl<'w> Search<'w> {
         best.1
     }
 
-    /// Moves streams as long as that improves the rate; never makes it worse.
+    /// Moves streams as long as that improves the rate of all workers; never makes it worse.
     pub fn improve(&mut self, shares: &[f64]) {
         self.weigh(shares);
         self.moves = 0;
@@ -363,7 +365,7 @@ impl<'w> Search<'w> {
         *self = best;
     }
 
-    /// Moves each stream to where it costs the least energy.
+    /// Moves each worker's stream to the target and path with the least energy.
     fn move_each(&mut self) {
         for server in 0..self.servers() {
             for worker in 0..self.at[server].len() {
@@ -374,7 +376,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Whether a stream, or the sum that contains it, uses a nearly full resource.
+    /// Whether a worker's stream, or the switch's sum that contains it, uses a nearly full resource.
     fn meets_full(&self, server: usize, worker: usize) -> bool {
         let (target, way) = self.at[server][worker];
         let target = &self.ways.targets(server, worker)[target];
@@ -426,7 +428,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Tries to close each switch for each server.
+    /// Tries to remove each switch from those that sum for each server, and keeps a removal that lowers the energy.
     fn close_each(&mut self) {
         for server in 0..self.servers() {
             for site in 0..self.ways.sites.len() {
@@ -446,7 +448,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Tries to open each switch for each server for which it does not sum yet.
+    /// For each server, tries to add each switch that does not sum for it yet, and keeps what lowers the energy.
     fn open_each(&mut self) {
         for server in 0..self.servers() {
             for site in 0..self.ways.sites.len() {
@@ -490,7 +492,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Parts of the plan.
+    /// The plan's parts for this placement and these shares of the servers.
     pub fn parts(&self, ways: &Ways<'_>, shares: &[f64]) -> Vec<Part> {
         let mut parts = Vec::new();
         let has_share = (0..self.servers()).filter(|server| shares[*server] > 0.0);

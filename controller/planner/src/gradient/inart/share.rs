@@ -1,9 +1,9 @@
-//! Computes the best shares for given streams.
+//! Computes the servers' shares of the model with the greatest rate for given streams.
 
 use super::search::Search;
 use crate::solve::{Cmp, Model, Sense, lp};
 
-/// Shares with the greatest rate for these streams; `None` if the program is unsolved.
+/// The servers' shares with the greatest rate for these streams; `None` if the linear program is unsolved.
 pub(super) fn best(search: &Search<'_>) -> Option<Vec<f64>> {
     let servers = search.servers();
     let mut model = Model::new(Sense::Maximize);

@@ -1,4 +1,4 @@
-//! Targets and paths of each stream, and the resources that they use.
+//! Lists, for each worker's stream, the nodes that may sum it (targets), the paths to them, and the resources on these paths.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use crate::gradient::{Job, JobError, Resource, Route};
 use crate::network::{Arc, Network, NodeId};
 use crate::routing::{Costs, Path, Routing};
 
-/// Maximum number of paths between two nodes.
+/// Maximum number of paths considered between two nodes.
 const WAYS: usize = 3;
 
-/// Maximum number of switches for which longer paths are searched besides the shortest.
+/// Maximum number of switches in a network in which longer paths are considered besides the shortest.
 const FEW_SWITCHES: usize = 24;
 
 /// Maximum number of switches near a worker that may sum its gradient.
 const NEAR: usize = 6;
 
-/// Maximum number of switches that may sum any worker's gradient: those with the most spare rate.
+/// Maximum number of hubs, the switches that may sum any worker's gradient: those with the most spare rate.
 const HUBS: usize = 16;
 
-/// A path, and the indexes of the resources that it uses.
+/// A path, and the indices of the resources (links, switch, server) that it uses.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
     pub route: Route,
     pub takes: Vec<u32>,
 }
 
-/// A switch or server that a worker may send to, and the paths to it.
+/// A switch or server to which a worker may send its gradient, and the paths to it.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// Index into [`Ways::sites`]; `None` for the server.
+    /// Index of the switch in [`Ways::sites`]; `None` for the server.
     pub site: Option<usize>,
     pub ways: Vec<Way>,
 }
@@ -41,17 +41,17 @@ pub(super) struct Ways<'n> {
     places: BTreeMap<Resource, u32>,
     /// Switches that can sum.
     pub sites: Vec<NodeId>,
-    /// Indexes of the sites with the most spare rate, greatest first.
+    /// Indices into `sites` of the switches with the most spare rate for sums, the greatest first.
     pub hubs: Vec<usize>,
-    /// Group by rank. Hosts with one link to the same switch are a group, since their paths are equal behind it.
+    /// Group of each rank. Hosts with one link to the same switch are a group, since their paths are equal behind it.
     pub group: Vec<usize>,
-    /// By group, the node where its paths begin: the switch, or the group's only host.
+    /// For each group, the node where its paths begin: the switch, or the group's only host.
     pub starts: Vec<NodeId>,
-    /// By rank, the arc and index of the host's only link; `None` if it has several.
+    /// For each rank, its host's only link, as an arc and the arc's index as a resource; `None` if the host has several links.
     pub first: Vec<Option<(Arc, u32)>>,
-    /// Targets by server and group; the server is the last target.
+    /// Targets of streams by server and group; the last target is the server.
     pub targets: Vec<Vec<Vec<Target>>>,
-    /// Paths of sums by server and site; empty if no path leads there.
+    /// By server and switch: paths of the switch's sum to the server; empty if none leads there.
     pub ups: Vec<Vec<Vec<Way>>>,
 }
 
@@ -143,12 +143,12 @@ impl<'n> Ways<'n> {
         Ok(ways)
     }
 
-    /// Targets of a worker's stream for a server.
+    /// Targets (nodes that may sum) of a worker's stream for a server.
     pub fn targets(&self, server: usize, worker: usize) -> &[Target] {
         &self.targets[server][self.group[worker]]
     }
 
-    /// Paths of which every link has spare capacity.
+    /// The given paths on which every link has spare capacity, with the resources that each uses.
     fn ways(&mut self, paths: Vec<Path>, sums: Option<NodeId>, server: Option<NodeId>) -> Vec<Way> {
         let network = self.network;
         let has_room = |path: &Path| path.iter().all(|arc| network.spare_bps(*arc) > 0);
@@ -174,7 +174,7 @@ impl<'n> Ways<'n> {
         Some(place)
     }
 
-    /// Spare rates of the switches' sums, and of the servers' ingress.
+    /// Rates in bit/s that each switch can still sum, and that each server can still receive.
     pub fn sums_and_ingress(&self) -> (Vec<f64>, Vec<f64>) {
         let of = |resource: Resource| {
             crate::gradient::spare_bps(self.network, self.job, resource).unwrap_or(f64::INFINITY)
@@ -185,14 +185,14 @@ impl<'n> Ways<'n> {
         (sums.collect(), ingress.collect())
     }
 
-    /// Error that no traffic can be sent at all.
+    /// Error that the job's workers cannot send any traffic.
     pub fn no_room(&self) -> JobError {
         let (worker, server) = (self.job.workers[0], self.job.servers[0].host);
         self.job.no_way(self.network, worker, server)
     }
 }
 
-/// Arc away from a host over its only link, and the switch there; `None` for other nodes.
+/// The link of a host that has one only, as an arc away from it, and the switch there; `None` for other nodes.
 fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     network.host(node)?;
     match network.adjacent(node) {
@@ -204,7 +204,8 @@ fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     }
 }
 
-/// Indexes of the nearest switches. Of equally near ones, neighbors choose the same, so that they can be summed together.
+/// Indices of the switches nearest to a node. Ties are broken alike for neighbors, so that their
+/// streams can be summed together.
 fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
     let own = sites.partition_point(|site| *site < from);
     let distances = sites.iter().enumerate().filter_map(|(place, site)| {
@@ -217,7 +218,7 @@ fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> 
     near.into_iter().map(|(_, _, place)| place).collect()
 }
 
-/// Indexes of the switches with the most spare rate; of equal ones, those nearest to the servers.
+/// Indices of the switches with the most spare rate for sums; among equal ones, those nearest to the servers come first.
 fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
     let (sums, _) = ways.sums_and_ingress();
     let mut all: Vec<(f64, u64, usize)> = sums
@@ -237,7 +238,7 @@ fn hubs(ways: &Ways<'_>, routing: &Routing<'_>) -> Vec<usize> {
     all.into_iter().map(|(_, _, place)| place).collect()
 }
 
-/// Some of the shortest paths. They part as early as possible, and vary with the ends, so that together they use all links.
+/// Some of the shortest paths between two nodes. They part early, and vary with the ends, so that together they use all links.
 fn equal_ways(routing: &Routing<'_>, from: NodeId, to: NodeId) -> Vec<Path> {
     let first = from.index() * 31 + to.index();
     let mut ways: Vec<Path> = Vec::new();
@@ -259,7 +260,7 @@ fn equal_ways(routing: &Routing<'_>, from: NodeId, to: NodeId) -> Vec<Path> {
     ways
 }
 
-/// Cache of paths between nodes.
+/// Cache of the paths between pairs of nodes.
 struct Cache<'n, 'r> {
     network: &'n Network,
     routing: &'r Routing<'n>,

@@ -1,4 +1,4 @@
-//! Capacities and existing loads of switches and links, drawn by seed as in the papers.
+//! Draws capacities and existing loads of switches and links by seed, as in the papers.
 
 use std::ops::RangeInclusive;
 
@@ -11,23 +11,23 @@ use crate::network::{LinkId, Network, NetworkError, NodeId};
 /// Range of switch throughputs in GRID's evaluation (ToN 2023): 100 Gbit/s to 3.2 Tbit/s.
 pub const PAPERS_THROUGHPUT_BPS: RangeInclusive<u64> = 100_000_000_000..=3_200_000_000_000;
 
-/// Which switches can sum.
+/// Which switches of a network can sum gradients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Programmable {
-    /// All switches.
+    /// All switches can sum.
     All,
-    /// Switches with a host attached: the tops of racks (GRID).
+    /// Switches with a host attached can sum: the tops of racks (GRID).
     TopsOfRacks,
-    /// This share of all switches, rounded to a whole number, drawn by seed (GRID: 0.2).
+    /// This share of all switches, rounded to a whole number, can sum; drawn by seed (GRID: 0.2).
     Share(f64),
 }
 
-/// Sets for each switch whether it can sum.
+/// Sets for each switch whether it can sum gradients.
 ///
 /// # Errors
 ///
-/// [`NetworkError::Shape`] if the share is not between 0 and 1; `NoCapacity` if a switch would sum without throughput or
-/// memory. The network is then unchanged.
+/// [`NetworkError::Shape`] if the share is not between 0 and 1; `NoCapacity` if a switch would sum
+/// without throughput or memory. The network is then unchanged.
 pub fn make_programmable(
     network: &mut Network,
     which: Programmable,
@@ -67,7 +67,7 @@ pub fn make_programmable(
     Ok(())
 }
 
-/// Draws a throughput for each switch, uniformly from the range.
+/// Draws the summing throughput of each switch, in bit/s, uniformly from the range.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ pub fn draw_link_loads(
     Ok(())
 }
 
-/// Loads each switch with a known throughput with a share of it, drawn uniformly from the range (InArt's c).
+/// Loads each switch with a share of its summing throughput, if known, drawn uniformly from the range (InArt's c).
 ///
 /// # Errors
 ///

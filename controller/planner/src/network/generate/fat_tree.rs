@@ -1,10 +1,10 @@
-//! Fat tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008).
+//! Generates the fat tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008).
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// k pods of k/2 edge and k/2 aggregation switches, and k²/4 core switches. Each switch has k ports, except edge switches with
-/// another number of hosts.
+/// Fat tree: k pods of k/2 edge and k/2 aggregation switches, and k²/4 core switches. Each switch has k ports, except edge
+/// switches with another number of hosts.
 ///
 /// Cores are `core0` …; `agg1-0` is the first aggregation switch of the second pod, `edge1-0` its first edge switch, and
 /// `h1-0-0` the first host there. The i-th aggregation switch of each pod is linked to the i-th group of k/2 cores.
@@ -21,12 +21,12 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// Builds the network.
+    /// Builds the fat tree's network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] if k is 0 or odd, or an edge switch would have no host; `TooMany`, `NoRate` and `NoCapacity` as
-    /// in [`Network`].
+    /// [`NetworkError::Shape`] if k is 0 or odd, or an edge switch would have no host; `TooMany`,
+    /// `NoRate` and `NoCapacity` as in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         let k = self.k;
         if k == 0 || !k.is_multiple_of(2) {

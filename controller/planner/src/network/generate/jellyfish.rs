@@ -1,4 +1,4 @@
-//! Random links between switches (Singla, Hong, Popa and Godfrey: Jellyfish, NSDI 2012).
+//! Generates networks of switches with random links (Singla, Hong, Popa and Godfrey: Jellyfish, NSDI 2012).
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,10 @@ use super::random::below;
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// Number of exchanges per link; as is customary, enough that more make no visible difference.
+/// Number of random exchanges of link ends per link; as is customary, enough that more make no visible difference.
 const EXCHANGES_PER_LINK: u64 = 10;
 
-/// A connected graph of switches `s0` …, each linked to the same number of others, drawn by seed, and hosts `h0-0` … at each
-/// switch.
+/// A connected graph of switches `s0` …, each linked to `degree` others, drawn by seed, and hosts `h0-0` … at each switch.
 ///
 /// A ring lattice is randomized by repeatedly exchanging ends of two random links; components that are then separate are joined
 /// by further exchanges.
@@ -21,7 +20,7 @@ const EXCHANGES_PER_LINK: u64 = 10;
 pub struct Jellyfish {
     /// Number of switches; at least 2.
     pub switches: u32,
-    /// Number of other switches to which each is linked: at least 2 (1 of two switches), fewer than there are switches.
+    /// Number of other switches to which each switch is linked: at least 2 (1 of two switches), below the number of switches.
     pub degree: u32,
     /// Number of hosts at each switch.
     pub hosts_per_switch: u32,
@@ -29,14 +28,14 @@ pub struct Jellyfish {
     pub host_rate_bps: u64,
     /// Rate of links between switches, in bit/s.
     pub rate_bps: u64,
-    /// Seed of the links.
+    /// Seed from which the links are drawn.
     pub seed: u64,
     /// Properties of hosts, switches and links.
     pub parts: Parts,
 }
 
 impl Jellyfish {
-    /// Builds the network.
+    /// Builds the network with random links.
     ///
     /// # Errors
     ///
@@ -85,10 +84,10 @@ impl Jellyfish {
     }
 }
 
-/// A graph without loops or parallel links. Exchanges keep all degrees.
+/// A graph of switches without loops or parallel links. Exchanges of link ends keep all degrees.
 struct Graph {
     links: Vec<[u32; 2]>,
-    /// The links with the lower end first.
+    /// The graph's links, as switch numbers, the lower number first.
     known: BTreeSet<[u32; 2]>,
     nodes: u32,
 }
@@ -98,7 +97,7 @@ fn sorted([a, b]: [u32; 2]) -> [u32; 2] {
 }
 
 impl Graph {
-    /// Ring lattice: each node is linked to the degree/2 next ones, and to the opposite one if the degree is odd.
+    /// Ring lattice: each switch is linked to the degree/2 next ones, and to the opposite one if the degree is odd.
     fn ring(nodes: u32, degree: u32) -> Graph {
         let mut links = Vec::new();
         for node in 0..nodes {
@@ -164,13 +163,13 @@ impl Graph {
         }
     }
 
-    /// Links in ascending order of their ends.
+    /// The graph's links, as pairs of switch numbers, in ascending order.
     fn in_order(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
         self.known.iter().copied()
     }
 }
 
-/// Connected components as links are added (union–find).
+/// Connected components of a graph while links are added (union–find).
 struct Together(Vec<u32>);
 
 impl Together {
@@ -189,7 +188,7 @@ impl Together {
         at
     }
 
-    /// Joins the ends' components; returns whether they were separate.
+    /// Joins the components of a link's two ends; returns whether they were separate.
     fn join(&mut self, [a, b]: [u32; 2]) -> bool {
         let (a, b) = (self.component(a), self.component(b));
         self.0[a.max(b) as usize] = a.min(b);

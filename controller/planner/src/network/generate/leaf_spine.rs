@@ -1,9 +1,9 @@
-//! Leaf–spine network: each leaf has hosts below it, and links to every spine above it.
+//! Generates leaf–spine networks: each leaf has hosts below it, and links to every spine above it.
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// Spines are `spine0` …, leaves `leaf0` …, and hosts `h0-0` (the first of the first leaf) ….
+/// Leaf–spine network: spines `spine0` …, leaves `leaf0` …, and hosts `h0-0` (the first host of the first leaf) ….
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeafSpine {
     /// Number of switches with hosts; at least one.
@@ -20,22 +20,22 @@ pub struct LeafSpine {
     pub parts: Parts,
 }
 
-/// Rate of the link between a leaf and a spine.
+/// Rate of the link between a leaf and a spine switch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Uplinks {
-    /// Rate in bit/s.
+    /// Rate of each link, in bit/s.
     Rate(u64),
     /// Rate of all hosts at a leaf divided by the rate of all its uplinks: 1 is nonblocking, 3 is usual.
     Oversubscription(f64),
 }
 
 impl LeafSpine {
-    /// Builds the network.
+    /// Builds the leaf–spine network.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] if a count is 0, or the oversubscription is not a number above 0, or leaves less than 1 bit/s;
-    /// `TooMany`, `NoRate` and `NoCapacity` as in [`Network`].
+    /// [`NetworkError::Shape`] if a count is 0, or the oversubscription is not a number above 0, or
+    /// leaves less than 1 bit/s; `TooMany`, `NoRate` and `NoCapacity` as in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         for (count, what) in [
             (self.leaves, "leaves"),

@@ -23,7 +23,7 @@ pub use star::Star;
 
 use super::{Host, Link, MAX_LINKS, MAX_NODES, Network, NetworkError, NodeId, Switch};
 
-/// Properties of the parts of a generated network.
+/// Properties that all hosts, switches and links of a generated network have.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parts {
     /// Properties of each host.
@@ -43,7 +43,7 @@ impl Parts {
         network.add_switch(name, self.switch.clone())
     }
 
-    /// Adds switches `prefix0`, `prefix1`, and so on.
+    /// Adds `count` switches, named `prefix0`, `prefix1`, and so on.
     fn switches(
         &self,
         network: &mut Network,
@@ -74,7 +74,7 @@ impl Parts {
     }
 }
 
-/// Checks, before anything is built, that nodes and links stay within the maximum.
+/// Checks, before a network is built, that its numbers of nodes and links stay within the maximum.
 fn fits(nodes: u128, links: u128) -> Result<(), NetworkError> {
     let check = |count: u128, what, most: usize| {
         if count > most as u128 {
@@ -87,7 +87,7 @@ fn fits(nodes: u128, links: u128) -> Result<(), NetworkError> {
     check(links, "links", MAX_LINKS)
 }
 
-/// Checks that a count is at least `least`.
+/// Checks that a parameter of a shape, named `what`, is at least `least`.
 fn at_least(least: u32, count: u32, shape: &str, what: &str) -> Result<(), NetworkError> {
     if count < least {
         let message = format!("{what} of {shape}: at least {least}, not {count}");

@@ -1,9 +1,9 @@
-//! Pods of hosts with many network cards, wired by rails, as in GPU clusters.
+//! Generates pods of hosts with many network cards, wired by rails, as in GPU clusters.
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// In each pod, card r of every host is linked to rail switch r; every rail switch is linked to every spine.
+/// Rail-wired pods: in each, card r of every host is linked to rail switch r; every rail switch is linked to every spine.
 ///
 /// Spines are `spine0` …; `rail1-0` is the first rail switch of the second pod, and `h1-0` that pod's first host. A host's
 /// links are in the order of its cards.
@@ -15,25 +15,25 @@ pub struct RailPods {
     pub hosts_per_pod: u32,
     /// Number of cards per host, and of rail switches per pod; at least one.
     pub rails: u32,
-    /// Number of spines; at least one if there are several pods.
+    /// Number of spine switches; at least one if there are several pods.
     pub spines: u32,
-    /// GPUs per host; `None`: one per card.
+    /// Number of GPUs per host; `None`: one per network card.
     pub gpus_per_host: Option<u32>,
-    /// Rate of each card, in bit/s.
+    /// Rate of each network card, in bit/s.
     pub nic_rate_bps: u64,
-    /// Rate between a rail switch and a spine, in bit/s.
+    /// Rate of each link between a rail switch and a spine, in bit/s.
     pub uplink_rate_bps: u64,
     /// Properties of hosts, switches and links; `gpus_per_host` replaces the host's number of GPUs.
     pub parts: Parts,
 }
 
 impl RailPods {
-    /// Builds the network.
+    /// Builds the network of pods.
     ///
     /// # Errors
     ///
-    /// [`NetworkError::Shape`] if a count is 0, or there are several pods and no spine; `TooMany`, `NoRate` and `NoCapacity` as
-    /// in [`Network`].
+    /// [`NetworkError::Shape`] if a count is 0, or there are several pods and no spine; `TooMany`,
+    /// `NoRate` and `NoCapacity` as in [`Network`].
     pub fn build(&self) -> Result<Network, NetworkError> {
         for (count, what) in [
             (self.pods, "pods"),

@@ -1,9 +1,9 @@
-//! Random draws from a generator that the caller has seeded.
+//! Random numbers and shuffles, from a generator that the caller has seeded.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::RngCore;
 
-/// Uniform number below `n`, which must be above 0.
+/// Uniform random integer from 0 to `n` − 1; `n` must be above 0.
 pub fn below(random: &mut ChaCha12Rng, n: u64) -> u64 {
     // Redraw the lowest values, which would make small numbers likelier.
     let uneven = (u64::MAX % n + 1) % n;
@@ -15,7 +15,7 @@ pub fn below(random: &mut ChaCha12Rng, n: u64) -> u64 {
     }
 }
 
-/// Uniform number of at least 0 and below 1, a multiple of 2⁻⁵³.
+/// Uniform random number of at least 0 and below 1, a multiple of 2⁻⁵³.
 pub fn unit(random: &mut ChaCha12Rng) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

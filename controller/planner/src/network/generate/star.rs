@@ -1,9 +1,9 @@
-//! Hosts around one switch.
+//! Generates networks of hosts around one switch.
 
 use super::{Parts, at_least, fits};
 use crate::network::{Network, NetworkError};
 
-/// Hosts `h0`, `h1` and so on, each with one link to the switch `sw`.
+/// Star network: hosts `h0`, `h1` and so on, each with one link to the switch `sw`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Star {
     /// Number of hosts; at least one.
@@ -15,7 +15,7 @@ pub struct Star {
 }
 
 impl Star {
-    /// Builds the network.
+    /// Builds the star network.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Finds the constraints that contradict each other in an infeasible problem.
+//! Finds the constraints that contradict each other in an infeasible problem of robust placement.
 
 use super::super::deletion::thin;
 use super::RobustRefusal;
 use super::exact;
 use super::problem::{DecisionId, LimitId, RobustProblem};
 
-/// Constraints that contradict each other.
+/// Constraints of a robust placement that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RobustConflict {
     /// Decisions that are part of the conflict.
@@ -14,16 +14,16 @@ pub struct RobustConflict {
     pub limits: Vec<LimitId>,
     /// Pairs of incompatible options: indexes into [`RobustProblem::excluded`].
     pub excluded: Vec<usize>,
-    /// Whether [`RobustProblem::most_points`] is part of the conflict.
+    /// Whether the limit [`RobustProblem::most_points`] is part of the conflict.
     pub most_points: bool,
-    /// Whether [`RobustProblem::most_users`] is part of the conflict.
+    /// Whether the limit [`RobustProblem::most_users`] is part of the conflict.
     pub most_users: bool,
-    /// Whether removing any one constraint is known to make the rest feasible; otherwise there may be a smaller conflict.
+    /// Whether the conflict is minimal: without any one of its constraints, the rest is known to be feasible.
     pub least: bool,
 }
 
 impl RobustConflict {
-    /// Description for people, with the names of the refused problem.
+    /// Text for users that describes the conflict, with the names in the refused problem.
     #[must_use]
     pub fn describe(&self, problem: &RobustProblem) -> String {
         let names = |names: Vec<&str>| {
@@ -56,7 +56,7 @@ impl RobustConflict {
     }
 }
 
-/// Finds a conflict in a problem that is known to be infeasible.
+/// Finds the contradicting constraints of a problem that is known to be infeasible.
 pub(super) fn explain(problem: &RobustProblem) -> RobustRefusal {
     let mut held = RobustConflict {
         decisions: (0..problem.decisions.len()).collect(),
@@ -88,7 +88,7 @@ pub(super) fn explain(problem: &RobustProblem) -> RobustRefusal {
     RobustRefusal::Conflict(Box::new(held))
 }
 
-/// The problem with only the constraints in `held`. Other decisions may be made in any way.
+/// The problem with only the constraints in `held`. Decisions outside `held` may be made in any way.
 fn part(problem: &RobustProblem, held: &RobustConflict) -> RobustProblem {
     let mut part = problem.clone();
     for (number, decision) in part.decisions.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Reveal's program: a variable for each option, for each user at each point that may touch it, and for each charge.
+//! Reveal's integer program: a variable for each option, each charge, and each user at each point whose loss may touch it.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, lp, milp};
 
 /// Maximum number of nodes of each branch-and-bound search.
 const NODES: usize = 2_000;
-/// Maximum number of variables of a relaxation that is solved.
+/// Maximum number of variables of a linear relaxation that is solved.
 const RELAXED: usize = 20_000;
 
-/// Result of the program.
+/// Result of solving the integer program.
 pub(super) struct Exact {
     pub chosen: Vec<usize>,
     pub bound: usize,
     pub proven: bool,
 }
 
-/// Number of the program's variables.
+/// Number of variables that the integer program of a problem has.
 pub(super) fn variables(problem: &RobustProblem) -> usize {
     let options = problem
         .decisions
@@ -27,7 +27,8 @@ pub(super) fn variables(problem: &RobustProblem) -> usize {
     options.sum::<usize>() + pairs(problem).len() + problem.charges.len() + 1
 }
 
-/// Minimizes the users at the worst point, then the cost, as far as the limit of nodes allows.
+/// Minimizes the users (trainings) that the loss of the worst point (switch) touches, then the
+/// cost, as far as the limit of nodes allows. `start` has a known option for each decision.
 pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<Exact, SolveError> {
     let mut program = Program::new(problem);
     let limits = Limits {
@@ -58,7 +59,7 @@ pub(super) fn place(problem: &RobustProblem, start: Option<&[usize]>) -> Result<
     })
 }
 
-/// Whether all constraints can hold together.
+/// Whether all constraints of a problem can hold together; an error if that is unknown.
 pub(super) fn is_open(problem: &RobustProblem) -> Result<bool, SolveError> {
     let mut program = Program::new(problem);
     program.model.set_objective(program.worst, 0.0);
@@ -73,7 +74,7 @@ pub(super) fn is_open(problem: &RobustProblem) -> Result<bool, SolveError> {
     }
 }
 
-/// Share of each option in the relaxation, by decision and option.
+/// For each decision, the share of each of its options in the linear relaxation; `None` if it is unsolved.
 pub(super) fn relaxed(problem: &RobustProblem) -> Option<Vec<Vec<f64>>> {
     if variables(problem) > RELAXED {
         return None;
@@ -84,7 +85,7 @@ pub(super) fn relaxed(problem: &RobustProblem) -> Option<Vec<Vec<f64>>> {
     Some(program.options.iter().map(of_decision).collect())
 }
 
-/// Lower bound of the number of users that the loss of the worst point touches.
+/// Lower bound of the number of users (trainings) that the loss of the worst point (switch) touches.
 pub(super) fn bound(problem: &RobustProblem) -> usize {
     if variables(problem) > RELAXED {
         return 0;
@@ -93,7 +94,7 @@ pub(super) fn bound(problem: &RobustProblem) -> usize {
     answer.map_or(0, |answer| (answer.bound - 1e-6).ceil().max(0.0) as usize)
 }
 
-/// Pairs of a user and a point that some option may touch.
+/// Pairs of a user (training) and a point (switch) whose loss touches the user under some option.
 fn pairs(problem: &RobustProblem) -> BTreeMap<(UserId, PointId), ()> {
     let mut pairs = BTreeMap::new();
     for decision in &problem.decisions {
@@ -202,7 +203,7 @@ impl Program {
         }
     }
 
-    /// Switches the objective to the cost, with at most `worst` users at any point.
+    /// Changes the program's objective to the cost, with at most `worst` users (trainings) at any point (switch).
     fn lessen_cost(&mut self, problem: &RobustProblem, worst: usize) {
         self.model.bound(self.worst, 0.0, worst as f64);
         self.model.set_objective(self.worst, 0.0);

@@ -1,12 +1,11 @@
 //! Reveal's objective: places the needs of users so that the loss of one point touches the fewest users, then at the least
 //! cost. Points are switches here, users are trainings and tenants.
 //!
-//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k
-//! functions and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is
-//! minimized first, unless it is given ([`RobustProblem::most_users`]), and k is [`RobustProblem::most_points`]. A
-//! [`Decision`] is the choice for one need, such as a plan of a training's gradients ([`plans`]). A small program is solved
-//! ([`solve()`]). For a large one, the relaxation is rounded, each decision to one of its options by the option's share,
-//! made feasible, and improved.
+//! Our reading: Reveal places network functions on hosts and assigns users' requests to them. Each user has at most k functions
+//! and each function at most p users, so that a failure harms few users; then the cost is minimized. Here p is minimized first,
+//! unless it is given ([`RobustProblem::most_users`]), and k is [`RobustProblem::most_points`]. A [`Decision`] is the choice
+//! for one need, such as a plan of a training's gradients ([`plans`]). A small program is solved ([`solve()`]). For a large
+//! one, the relaxation is rounded, each decision to one of its options by the option's share, made feasible, and improved.
 
 mod conflict;
 mod exact;
@@ -24,17 +23,17 @@ pub use problem::{
 use crate::solve::SolveError;
 use state::State;
 
-/// Maximum number of variables of a program that is solved.
+/// Maximum number of variables of an integer program that is solved exactly.
 const MOST: usize = 4_000;
 
-/// Result: the option of each decision.
+/// Result of robust placement: the option chosen for each decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChosenOptions {
-    /// Option of each decision.
+    /// For each decision, the index of its chosen option.
     pub chosen: Vec<usize>,
-    /// Number of users that the loss of the worst point touches.
+    /// Number of users (trainings) that the loss of the worst point (switch) touches.
     pub worst: usize,
-    /// Cost of all chosen options.
+    /// Total cost of all chosen options.
     pub cost: f64,
     /// Lower bound of `worst` for any choice.
     pub bound: usize,
@@ -42,20 +41,20 @@ pub struct ChosenOptions {
     pub proven: bool,
 }
 
-/// Why there is no result.
+/// Why robust placement has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RobustRefusal {
-    /// An index is out of range: of a `point`, a `user`, a `limit`, a `charge`, an `option`.
+    /// An index is out of range: what it is an index of (`point`, `user`, `limit`, `charge` or `option`), and its value.
     Unknown(&'static str, usize),
-    /// A decision has no option.
+    /// This decision has no option.
     NoOption(DecisionId),
-    /// Constraints that contradict each other.
+    /// No choice of options meets these constraints together.
     Conflict(Box<RobustConflict>),
     /// Neither a result was found nor a proof that there is none.
     NotFound,
 }
 
-/// Chooses an option for each decision. `start` is a known choice to begin from. Equal problems and seeds give equal results.
+/// Chooses an option for each decision. `start` is a known choice, by decision. Equal problems and seeds give equal results.
 ///
 /// # Errors
 ///
@@ -81,7 +80,7 @@ pub fn solve(
     }
 }
 
-/// Solves by rounding only; `None` if it finds no result, which is no proof that there is none.
+/// Solves a problem by rounding only; `None` if that finds no result, which is no proof that there is none.
 ///
 /// # Errors
 ///
@@ -112,7 +111,7 @@ fn placed(
 }
 
 impl ChosenOptions {
-    /// Users that the loss of each point touches.
+    /// For each point (switch), the users (trainings) that its loss touches.
     #[must_use]
     pub fn touched(&self, problem: &RobustProblem) -> Vec<Vec<UserId>> {
         State::with_chosen(problem, &self.chosen).touched()

@@ -11,28 +11,28 @@ use super::{RobustRefusal, solve};
 use crate::gradient::{Job, JobError, Loads, Plan, Resource, spare_bps};
 use crate::network::{Network, NodeId};
 
-/// Maximum number of plans per training among which to choose.
+/// Maximum number of plans per training among which the placement chooses.
 const PLANS: usize = 24;
-/// Maximum number of times that a training is planned for them.
+/// Maximum number of times that the planner is called for a training to get further plans.
 const TRIES: usize = 60;
 
-/// Plans for trainings that share a network.
+/// Plans for trainings that share a network, chosen so that the loss of one switch touches few of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
     /// Plan of each training; `None` if it had none.
     pub plans: Vec<Option<Plan>>,
     /// Number of trainings that the loss of the worst switch touches.
     pub worst: usize,
-    /// Lower bound of `worst` for any plans: trainings with hosts that are linked to that switch only.
+    /// Lower bound of `worst` for any plans: the trainings with hosts that are linked to one and the same switch only.
     pub least: usize,
-    /// Number of plans among which to choose, of all trainings together.
+    /// Number of plans among which the placement chose, of all trainings together.
     pub looked_at: usize,
-    /// Whether `worst`, and then the traffic, are proved to be the least for these plans.
+    /// Whether `worst`, and then the traffic, are proved to be the least among these plans.
     pub proven: bool,
 }
 
-/// Chooses among plans of trainings. `plans` are known plans that together exceed no capacity at their rates; `by` makes
-/// further ones. Equal input and seed give equal results.
+/// Chooses a plan for each training so that the loss of one switch touches few. `plans` are known plans that together exceed no
+/// capacity at their rates; `by` makes further plans. Equal input and seed give equal plans.
 pub fn spread(
     network: &Network,
     jobs: &[Job],
@@ -81,7 +81,7 @@ pub fn worst(network: &Network, jobs: &[Job], plans: &[Option<Plan>]) -> usize {
     most(of_jobs.filter_map(|(job, plan)| Some(touched(network, job, plan.as_ref()?))))
 }
 
-/// Number of sets that contain the most frequent switch.
+/// Number of the sets that contain the switch that is in the most sets.
 fn most(sets: impl Iterator<Item = BTreeSet<NodeId>>) -> usize {
     let mut count: BTreeMap<NodeId, usize> = BTreeMap::new();
     for switch in sets.flatten() {
@@ -90,7 +90,7 @@ fn most(sets: impl Iterator<Item = BTreeSet<NodeId>>) -> usize {
     count.into_values().max().unwrap_or(0)
 }
 
-/// Switches whose loss touches a training.
+/// Switches whose loss touches a training with this plan.
 #[must_use]
 pub fn touched(network: &Network, job: &Job, plan: &Plan) -> BTreeSet<NodeId> {
     let mut nodes = BTreeSet::new();
@@ -111,7 +111,7 @@ pub fn touched(network: &Network, job: &Job, plan: &Plan) -> BTreeSet<NodeId> {
     nodes
 }
 
-/// Switches that touch a training in any plan: some of its hosts are linked to no other switch.
+/// Switches whose loss touches a training under any plan: some of its hosts are linked to no other switch.
 fn needed(network: &Network, job: &Job) -> BTreeSet<NodeId> {
     let servers = job.servers.iter().map(|server| server.host);
     let hosts = servers.chain(job.workers.iter().copied());
@@ -171,7 +171,7 @@ fn others(
     plans
 }
 
-/// The network with links of some switches closed, so that no traffic crosses them.
+/// A copy of the network in which no traffic crosses the switches `without`.
 fn lessened(network: &Network, without: &BTreeSet<NodeId>) -> Network {
     let mut network = network.clone();
     for switch in without {

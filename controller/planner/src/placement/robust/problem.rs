@@ -1,81 +1,81 @@
-//! Problem: decisions and constraints.
+//! Describes a problem of robust placement: the decisions to make, and their constraints.
 
 use super::RobustRefusal;
 
-/// Index into [`RobustProblem::points`].
+/// Index of a point (a switch that can be lost) in [`RobustProblem::points`].
 pub type PointId = usize;
-/// Index into [`RobustProblem::users`].
+/// Index of a user (a training) in [`RobustProblem::users`].
 pub type UserId = usize;
-/// Index into [`RobustProblem::decisions`].
+/// Index of a decision in [`RobustProblem::decisions`].
 pub type DecisionId = usize;
-/// Index into [`RobustProblem::limits`].
+/// Index of a resource limit in [`RobustProblem::limits`].
 pub type LimitId = usize;
-/// Index into [`RobustProblem::charges`].
+/// Index of a shared charge in [`RobustProblem::charges`].
 pub type OptionChargeId = usize;
 
-/// Decisions about the needs of users. All numbers are indexes into its lists.
+/// Decisions about the needs of users (trainings). Every number in it is an index into one of its lists.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RobustProblem {
     /// Names of the points that can be lost: switches.
     pub points: Vec<String>,
-    /// Names of the users that a loss touches: trainings, tenants.
+    /// Names of the users that a loss touches: trainings or tenants.
     pub users: Vec<String>,
-    /// Decisions to make.
+    /// The decisions to make.
     pub decisions: Vec<Decision>,
-    /// Limits of resources.
+    /// The limits of resources.
     pub limits: Vec<ResourceLimit>,
-    /// Charges, each held once however many options need it.
+    /// Charges on resources: each is held once, however many options need it.
     pub charges: Vec<OptionCharge>,
-    /// Pairs of incompatible options of two decisions.
+    /// Pairs of incompatible options, each as a decision and the index of its option.
     pub excluded: Vec<[(DecisionId, usize); 2]>,
-    /// Maximum number of points on which each user may depend: Reveal's k.
+    /// Maximum number of points (switches) on which each user (training) may depend (Reveal's k); `None`: no maximum.
     pub most_points: Option<usize>,
-    /// Maximum number of users of each point: Reveal's p.
+    /// Maximum number of users (trainings) that depend on each point, a switch (Reveal's p); `None`: to be minimized.
     pub most_users: Option<usize>,
 }
 
-/// Decision: exactly one of its options is taken.
+/// A decision for some users (trainings): exactly one of its options is taken.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decision {
-    /// Name for people.
+    /// Name of the decision in messages.
     pub name: String,
-    /// Users that need it.
+    /// Users that need the decision.
     pub users: Vec<UserId>,
-    /// Options among which to choose.
+    /// Options among which the planner chooses.
     pub options: Vec<DecisionOption>,
 }
 
 /// An option of a decision.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DecisionOption {
-    /// Points whose loss touches the decision's users.
+    /// Points (switches) whose loss touches the decision's users (trainings) if this option is chosen.
     pub points: Vec<PointId>,
-    /// Amounts that it takes, by limit.
+    /// Amounts of resources that the option takes, by limit.
     pub takes: Vec<(LimitId, f64)>,
-    /// Charges that it needs, possibly shared with others.
+    /// Charges that the option needs, possibly shared with other options.
     pub charges: Vec<OptionChargeId>,
-    /// Cost, 0 or more.
+    /// Cost of the option, 0 or more.
     pub cost: f64,
 }
 
-/// Limit of a resource.
+/// Limited amount of a resource.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceLimit {
-    /// Name for people.
+    /// Name of the resource in messages.
     pub name: String,
-    /// Amount available.
+    /// Amount of the resource that is available.
     pub most: f64,
 }
 
-/// Charge: an amount that is held once.
+/// Charge on resources that is held once, however many chosen options need it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OptionCharge {
-    /// Amounts by limit.
+    /// Amounts of resources that the charge takes, by limit.
     pub takes: Vec<(LimitId, f64)>,
 }
 
 impl RobustProblem {
-    /// Checks that all indexes are in range.
+    /// Checks that all indices in the problem are in range.
     pub(super) fn check(&self) -> Result<(), RobustRefusal> {
         let known = |what, number: usize, of: usize| match number < of {
             true => Ok(()),

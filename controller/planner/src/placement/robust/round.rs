@@ -1,5 +1,5 @@
-//! Reveal's rounding, in our reading: each decision takes one of its options at random, by their shares in the relaxation,
-//! among those that earlier choices allow. Then decisions are changed one by one as long as that helps.
+//! Reveal's rounding, in our reading: each decision takes one of its options at random, by the options' shares in the
+//! relaxation, among those that earlier choices allow. Then decisions are changed one by one as long as that helps.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -10,10 +10,10 @@ use super::state::{State, is_less};
 
 /// Number of roundings of one relaxation; each is random.
 const ROUNDINGS: usize = 8;
-/// Maximum number of passes over all decisions.
+/// Maximum number of improving passes over all decisions.
 const PASSES: usize = 20;
 
-/// Best choice that was found.
+/// The best choice of options that was found; `None` if no valid choice was found.
 pub(super) fn place<'p>(
     problem: &'p RobustProblem,
     start: Option<&[usize]>,
@@ -53,7 +53,7 @@ pub(super) fn place<'p>(
     best.and_then(|best| best.chosen())
 }
 
-/// Chooses for one decision after the other, fewest options first: at random by `shares`, or without them the best option.
+/// Chooses for one decision after the other, fewest options first: at random by `shares`, or, without shares, the best option.
 fn drawn<'p>(
     problem: &'p RobustProblem,
     shares: Option<&Vec<Vec<f64>>>,

@@ -1,30 +1,30 @@
-//! State of a choice: loads, holders and touched users.
+//! A choice of options in progress: the loads, held charges and touched users that follow from it.
 
 use std::collections::BTreeMap;
 
 use super::problem::{DecisionId, DecisionOption, RobustProblem, UserId};
 
-/// Relative tolerance for loads above a limit: they are sums of rounded numbers.
+/// Relative tolerance for loads above a resource's limit, since loads are sums of rounded numbers.
 const SLACK: f64 = 1e-9;
 
 #[derive(Clone)]
 pub(super) struct State<'p> {
     problem: &'p RobustProblem,
     chosen: Vec<Option<usize>>,
-    /// Load by limit.
+    /// Amount taken of each resource, by limit.
     loads: Vec<f64>,
-    /// Number of options that need each charge.
+    /// For each charge, the number of chosen options that need it.
     holders: Vec<usize>,
-    /// Number of decisions by point and user.
+    /// For each point (switch) and user (training), the number of decisions for which the loss of the point touches the user.
     touches: Vec<BTreeMap<UserId, usize>>,
-    /// Number of points by user.
+    /// For each user (training), the number of points (switches) on which the user depends.
     points: Vec<usize>,
-    /// Incompatible options of other decisions, by decision and its own option.
+    /// For each decision and its option: the incompatible options of other decisions.
     excluded: Vec<BTreeMap<usize, Vec<(DecisionId, usize)>>>,
 }
 
 impl<'p> State<'p> {
-    /// State without choices.
+    /// State in which no option is chosen yet.
     pub fn new(problem: &'p RobustProblem) -> State<'p> {
         let mut excluded = vec![BTreeMap::new(); problem.decisions.len()];
         for [a, b] in &problem.excluded {
@@ -44,7 +44,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// State with all choices made.
+    /// State in which the option of every decision is chosen.
     pub fn with_chosen(problem: &'p RobustProblem, chosen: &[usize]) -> State<'p> {
         let mut state = State::new(problem);
         for (decision, option) in chosen.iter().enumerate() {
@@ -57,7 +57,7 @@ impl<'p> State<'p> {
         &self.problem.decisions[decision].options[option]
     }
 
-    /// Chooses an option.
+    /// Chooses an option for a decision.
     pub fn put(&mut self, decision: DecisionId, option: usize) {
         let of = self.option(decision, option);
         self.chosen[decision] = Some(option);
@@ -81,7 +81,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Reverts a choice; returns the option.
+    /// Reverts the choice for a decision. Returns the option that was chosen, or `None` if there was none.
     pub fn lift(&mut self, decision: DecisionId) -> Option<usize> {
         let option = self.chosen[decision].take()?;
         let of = self.option(decision, option);
@@ -135,12 +135,12 @@ impl<'p> State<'p> {
         excluded.all(|(other, option)| self.chosen[*other] != Some(*option))
     }
 
-    /// Number of users that the loss of the worst point touches.
+    /// Number of users (trainings) that the loss of the worst point (switch) touches, by the choices so far.
     pub fn worst(&self) -> usize {
         self.touches.iter().map(BTreeMap::len).max().unwrap_or(0)
     }
 
-    /// Cost of the chosen options.
+    /// Total cost of the options chosen so far.
     pub fn cost(&self) -> f64 {
         let chosen = self.chosen.iter().enumerate();
         let options = chosen.filter_map(|(decision, option)| {
@@ -150,26 +150,26 @@ impl<'p> State<'p> {
         options.sum()
     }
 
-    /// Quantity to minimize: the users of the worst point, the number of equally bad points, the cost.
+    /// Quantity to minimize: the users touched by the loss of the worst point, the number of equally bad points, the cost.
     pub fn merit(&self) -> (usize, usize, f64) {
         let worst = self.worst();
         let as_bad = self.touches.iter().filter(|users| users.len() == worst);
         (worst, as_bad.count(), self.cost())
     }
 
-    /// Users by point.
+    /// For each point (switch), the users (trainings) that its loss touches.
     pub fn touched(&self) -> Vec<Vec<UserId>> {
         let of_point = |users: &BTreeMap<UserId, usize>| users.keys().copied().collect();
         self.touches.iter().map(of_point).collect()
     }
 
-    /// Chosen options; `None` if a choice is missing.
+    /// Index of the chosen option of each decision; `None` if a decision is still open.
     pub fn chosen(&self) -> Option<Vec<usize>> {
         self.chosen.iter().copied().collect()
     }
 }
 
-/// Whether `a` is less than `b` by more than rounding errors.
+/// Whether quantity `a` of [`State::merit`] is less than `b` by more than rounding errors.
 pub(super) fn is_less(a: (usize, usize, f64), b: (usize, usize, f64)) -> bool {
     (a.0, a.1) < (b.0, b.1) || (a.0, a.1) == (b.0, b.1) && a.2 < b.2 - 1e-9 * b.2.abs()
 }

@@ -1,4 +1,4 @@
-//! Finds the constraints that contradict each other in a problem without a placement.
+//! Finds the constraints that contradict each other in a problem that has no placement of workers.
 
 use super::super::deletion::thin;
 use super::exact;
@@ -6,7 +6,7 @@ use super::problem::WorkerProblem;
 use super::refusal::{WorkerConflict, WorkerRefusal};
 use crate::solve::SolveError;
 
-/// Finds a conflict in a problem that is known to have no placement.
+/// Finds the contradicting constraints of a problem that is known to have no placement of workers.
 pub(super) fn explain(problem: &WorkerProblem) -> WorkerRefusal {
     let hosts = 0..problem.machines.len();
     let limits = 0..problem.limits.len();
@@ -29,7 +29,7 @@ pub(super) fn explain(problem: &WorkerProblem) -> WorkerRefusal {
     WorkerRefusal::Conflict(Box::new(held))
 }
 
-/// The problem with only the constraints in `held`.
+/// The problem of placing workers with only the constraints in `held`.
 fn part(problem: &WorkerProblem, held: &WorkerConflict) -> WorkerProblem {
     let mut part = problem.clone();
     let limits = held.limits.iter();

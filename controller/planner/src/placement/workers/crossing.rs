@@ -1,4 +1,4 @@
-//! Counts communicating pairs between racks while workers are placed one after another.
+//! Counts the communicating pairs of workers between racks while workers are placed one after another.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::problem::{End, HostId, RackId, WorkerProblem};
 
 pub(super) struct Crossing<'p> {
     problem: &'p WorkerProblem,
-    /// By worker: step and other end of each of its pairs.
+    /// For each worker, the pairs to which it belongs: the step of the training, and the pair's other end.
     pairs: Vec<Vec<(usize, End)>>,
-    /// Limits by their racks, the lower number first.
+    /// Indices of the limits between two racks, by the racks, the lower number first.
     limits: BTreeMap<(RackId, RackId), Vec<usize>>,
-    /// Number of pairs by limit and step.
+    /// For each limit and step, the number of placed pairs between the limit's racks.
     counts: Vec<Vec<usize>>,
-    /// Host of each worker.
+    /// For each worker, its host; `None` if it is not placed yet.
     at: Vec<Option<HostId>>,
 }
 
 impl<'p> Crossing<'p> {
-    /// State without placed workers.
+    /// State in which no worker is placed.
     pub fn new(problem: &'p WorkerProblem) -> Crossing<'p> {
         let mut pairs = vec![Vec::new(); problem.workers];
         let steps = problem.pattern.steps.len();
@@ -75,7 +75,7 @@ impl<'p> Crossing<'p> {
         is_within
     }
 
-    /// Host of each worker.
+    /// For each worker, its host; `None` if the worker was not placed.
     pub fn into_places(self) -> Vec<Option<HostId>> {
         self.at
     }

@@ -1,5 +1,5 @@
-//! Titan's program. If workers are alike, its variables are the numbers of workers per host; otherwise each worker has a
-//! variable for each host, and each pair that may communicate between limited racks has one that is 1 if it does.
+//! Titan's integer program. If workers are alike, its variables are the numbers of workers per host; otherwise each worker has
+//! a variable for each host, and each pair that may communicate between limited racks has a variable that is 1 if it does.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::solve::{Cmp, Limits, Model, Sense, SolveError, Var, milp};
 /// Maximum number of nodes of the branch-and-bound search.
 const NODES: usize = 2_000;
 
-/// Number of the program's variables.
+/// Number of variables that the integer program of a problem has.
 pub(super) fn variables(problem: &WorkerProblem) -> usize {
     let machines = problem.machines.len();
     if problem.are_alike() {
@@ -22,7 +22,7 @@ pub(super) fn variables(problem: &WorkerProblem) -> usize {
     workers.saturating_add(machines).saturating_add(crossing)
 }
 
-/// Best placement, as far as the limit of nodes allows; `start` is a known placement to begin from.
+/// Best placement of workers, as far as the limit of nodes allows; `start` is a known placement to begin from.
 pub(super) fn place(
     problem: &WorkerProblem,
     start: Option<&PlacedWorkers>,
@@ -40,15 +40,15 @@ pub(super) fn place(
 
 struct Program {
     model: Model,
-    /// Whether each host is taken.
+    /// For each host, the variable that is 1 if the host is taken.
     used: Vec<Var>,
     counts: Counts,
 }
 
 enum Counts {
-    /// Number of workers by host.
+    /// For alike workers: the variable of each host for its number of workers.
     Alike(Vec<Var>),
-    /// Whether a worker is at a host, by worker and host.
+    /// For different workers: by worker and host, the variable that is 1 if the worker is at the host.
     Each(Vec<Vec<Var>>),
 }
 
@@ -80,7 +80,7 @@ impl Program {
         self.model.constrain(terms, Cmp::Le, 0.0);
     }
 
-    /// Adds counts by host. Each worker in a rack has a fixed number of pairs with another rack.
+    /// Adds the variables and rows for alike workers. Each worker in a rack has a fixed number of pairs with another rack.
     fn alike(&mut self, problem: &WorkerProblem) {
         let workers = problem.workers as f64;
         let counts: Vec<Var> = (problem.machines.iter())
@@ -124,7 +124,7 @@ impl Program {
         self.counts = Counts::Alike(counts);
     }
 
-    /// Adds a variable for each worker and host, and for each pair that may communicate between limited racks.
+    /// Adds a variable for each worker and host, and for each pair of workers that may communicate between limited racks.
     fn each(&mut self, problem: &WorkerProblem) {
         let by_worker = (0..problem.workers).map(|_| {
             problem
@@ -211,7 +211,7 @@ impl Program {
         }
     }
 
-    /// Values of the variables for a placement; the solver sets those of pairs.
+    /// Values of the program's variables for a placement; the solver sets those of pairs.
     fn values(&self, problem: &WorkerProblem, at: &[HostId]) -> Vec<f64> {
         let mut values = vec![0.0; self.model.variables()];
         for (worker, host) in at.iter().enumerate() {
@@ -226,7 +226,7 @@ impl Program {
     }
 }
 
-/// All pairs of a step and a limit between two racks.
+/// All pairs of a step and a limit, as indices, with the two racks of the limit.
 fn steps_and_limits(problem: &WorkerProblem) -> Vec<(usize, usize, (RackId, RackId))> {
     let steps = 0..problem.pattern.steps.len();
     let all = steps.flat_map(|step| {
@@ -236,7 +236,7 @@ fn steps_and_limits(problem: &WorkerProblem) -> Vec<(usize, usize, (RackId, Rack
     all.filter(|(_, _, (a, b))| a != b).collect()
 }
 
-/// Number of pairs between fixed ends in two racks.
+/// Number of communicating pairs whose ends are fixed in two racks.
 fn given(pairs: &[(End, End)], (a, b): (RackId, RackId)) -> usize {
     let ends = [End::Rack(a), End::Rack(b)];
     let between = |(from, to): &&(End, End)| [*from, *to] == ends || [*to, *from] == ends;

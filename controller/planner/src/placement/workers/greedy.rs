@@ -1,4 +1,4 @@
-//! Greedy method: takes hosts one after the other, each the one that makes room for the most workers.
+//! Greedy placement of workers: takes one host after the other, each the host with which the most workers fit.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,8 @@ use super::PlacedWorkers;
 use super::crossing::Crossing;
 use super::problem::{HostId, RackId, WorkerProblem};
 
-/// Runs the submodular greedy method twice: for the fewest idle hosts, then, among these and all busy hosts, for the fewest.
+/// Runs the submodular greedy method twice: for the fewest idle hosts, then, among the found and
+/// all busy hosts, for the fewest hosts. `None` if not all workers are placed.
 pub(super) fn place(problem: &WorkerProblem) -> Option<PlacedWorkers> {
     let (pinned, busy) = first(problem);
     let is_other = |host: &HostId| !busy.contains(host);
@@ -30,7 +31,7 @@ pub(super) fn place(problem: &WorkerProblem) -> Option<PlacedWorkers> {
     Some(PlacedWorkers::new(problem, at?, false))
 }
 
-/// Number of workers that fit after each host that the first run takes.
+/// Number of workers that fit on the hosts taken so far, after each host that the first run takes.
 pub(super) fn room(problem: &WorkerProblem) -> Vec<usize> {
     let (_, busy) = first(problem);
     let is_other = |host: &HostId| !busy.contains(host);
@@ -38,7 +39,7 @@ pub(super) fn room(problem: &WorkerProblem) -> Vec<usize> {
     grow(problem, busy, &others).1
 }
 
-/// Hosts with pins; and these together with busy hosts.
+/// Hosts to which workers are pinned; and these together with the busy hosts.
 fn first(problem: &WorkerProblem) -> (Vec<HostId>, Vec<HostId>) {
     let mut pinned: Vec<HostId> = problem.pins.iter().map(|(_, host)| *host).collect();
     pinned.sort_unstable();
@@ -49,7 +50,7 @@ fn first(problem: &WorkerProblem) -> (Vec<HostId>, Vec<HostId>) {
     (pinned, busy)
 }
 
-/// Adds hosts until all workers fit, or no host makes room for more. Returns the hosts, and the number that fits after each.
+/// Adds hosts until all workers fit, or no host helps. Returns all hosts, and the number of workers that fit after each.
 fn grow(
     problem: &WorkerProblem,
     begun: Vec<HostId>,
@@ -104,7 +105,7 @@ fn grow(
     (hosts, room)
 }
 
-/// Removes hosts without which all workers still fit, the smallest first.
+/// Removes hosts without which all workers still fit, the host with the fewest slots first.
 fn drop_needless(problem: &WorkerProblem, hosts: &mut Vec<HostId>, candidates: &[HostId]) {
     let mut candidates = candidates.to_vec();
     candidates.sort_by_key(|host| problem.machines[*host].slots);
@@ -129,7 +130,7 @@ fn count(problem: &WorkerProblem, hosts: &[HostId]) -> usize {
     fill(problem, hosts).iter().flatten().count()
 }
 
-/// Places workers by rank, each at the first host that has a free slot and exceeds no limit.
+/// Places workers by rank, each at the first host that has a free slot and exceeds no limit. Returns the host of each worker.
 fn fill(problem: &WorkerProblem, hosts: &[HostId]) -> Vec<Option<HostId>> {
     let mut crossing = Crossing::new(problem);
     let mut slots: Vec<usize> = problem

@@ -2,8 +2,8 @@
 //! number of slots, and in each step of the training a limited number of pairs of workers may communicate between two racks.
 //!
 //! Our reading: Titan plans for circuits between racks, configured for each step t: Σ x_n^s x_n'^s' C^t_n,n' ≤ P_s,s'. C is a
-//! [`Pattern`] here, P a list of [`RackLimit`]s. The greedy method is the paper's, run twice: first it adds hosts to the busy ones,
-//! then it chooses anew among all these, each time the host that makes room for the most workers. While workers are alike, as
+//! [`Pattern`] here, P a list of [`RackLimit`]s. The greedy method is the paper's, run twice: first it adds hosts to the busy
+//! ones, then it chooses again among all these, each time the host with which the most workers fit. While workers are alike, as
 //! with a parameter server, the number of workers that fit on a set of hosts is a monotone submodular function of the set, and
 //! k greedy hosts fit at least 1 − 1/e of the workers of any k hosts. If a pattern distinguishes workers, there is no
 //! guarantee. `exact` is the program itself.
@@ -20,17 +20,17 @@ pub use refusal::{WorkerConflict, WorkerRefusal};
 
 use crate::solve::SolveError;
 
-/// Maximum number of variables of a program that is solved.
+/// Maximum number of variables of an integer program that is solved exactly.
 const MOST: usize = 4_000;
 
-/// Placement of all workers.
+/// Hosts found for all workers of a training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedWorkers {
-    /// Host of each worker: an index into [`WorkerProblem::machines`].
+    /// For each worker, its host: an index into [`WorkerProblem::machines`].
     pub at: Vec<HostId>,
-    /// Number of idle hosts that are taken.
+    /// Number of idle hosts that the workers take.
     pub idle: usize,
-    /// Number of hosts that are taken.
+    /// Number of hosts that the workers take.
     pub hosts: usize,
     /// Whether the number of idle hosts, and then of hosts, is proved to be the least possible.
     pub proven: bool,
@@ -50,7 +50,7 @@ impl PlacedWorkers {
         }
     }
 
-    /// Quantity to minimize.
+    /// Quantity to minimize: the number of idle hosts taken, then the number of all hosts taken.
     fn cost(&self) -> (usize, usize) {
         (self.idle, self.hosts)
     }
@@ -71,7 +71,7 @@ impl PlacedWorkers {
     }
 }
 
-/// Places workers: by the greedy method, and by the program if it is small.
+/// Places workers at hosts: by the greedy method, and by the integer program if it is small.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub fn greedy(problem: &WorkerProblem) -> Result<Option<PlacedWorkers>, WorkerRe
     Ok(greedy::place(problem))
 }
 
-/// Number of workers that fit on the first hosts that the greedy method takes: on none, on one, and so on.
+/// Number of workers that fit on the first hosts that the greedy method takes: on no host, on one, and so on.
 ///
 /// # Errors
 ///

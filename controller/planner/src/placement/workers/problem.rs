@@ -1,66 +1,66 @@
-//! Problem: hosts with slots, in racks, and the pairs of workers that communicate.
+//! Describes a problem of placing workers: hosts with slots, in racks, and the pairs of workers that communicate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::network::{Network, NodeId};
 
-/// Index into [`WorkerProblem::machines`].
+/// Index of a host in [`WorkerProblem::machines`].
 pub type HostId = usize;
-/// Index into [`WorkerProblem::racks`].
+/// Index of a rack in [`WorkerProblem::racks`].
 pub type RackId = usize;
 
-/// Workers to be placed. All numbers are indexes into its lists.
+/// Workers of a training to be placed at hosts. Every number in it is an index into one of its lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerProblem {
-    /// Hosts that may be taken.
+    /// Hosts at which workers may be placed.
     pub machines: Vec<Machine>,
     /// Names of the racks' switches.
     pub racks: Vec<String>,
-    /// Number of workers.
+    /// Number of workers to place.
     pub workers: usize,
-    /// Pairs of workers that communicate.
+    /// Pairs of workers that communicate, for each step of the training.
     pub pattern: Pattern,
     /// Limits of communication between racks.
     pub limits: Vec<RackLimit>,
-    /// Workers with a given host.
+    /// Workers that the user has pinned to a host, each with its host.
     pub pins: Vec<(usize, HostId)>,
 }
 
-/// A host.
+/// A host at which workers may be placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Name for people.
+    /// Name of the host in messages.
     pub name: String,
     /// Rack of the host.
     pub rack: RackId,
     /// Number of free slots for workers.
     pub slots: usize,
-    /// Whether it already runs something.
+    /// Whether the host already runs something.
     pub busy: bool,
 }
 
-/// Communication by step; circuits may be reconfigured between steps.
+/// Which workers communicate in each step of a training; circuits may be reconfigured between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pattern {
-    /// The pairs of each step.
+    /// For each step, the pairs of ends that communicate.
     pub steps: Vec<Vec<(End, End)>>,
 }
 
-/// End of a communicating pair.
+/// One end of a communicating pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// A worker, by rank.
+    /// A worker, given by its rank.
     Worker(usize),
-    /// A server in a rack.
+    /// A server somewhere in this rack.
     Rack(RackId),
 }
 
 /// Maximum number of pairs that may communicate between two racks in one step, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RackLimit {
-    /// The racks.
+    /// The two racks.
     pub racks: (RackId, RackId),
-    /// Number of pairs.
+    /// Maximum number of communicating pairs in a step.
     pub pairs: usize,
 }
 
@@ -74,7 +74,7 @@ impl Pattern {
         }
     }
 
-    /// Every worker communicates with the next one; the last with the first.
+    /// Every worker communicates with the next one, and the last worker with the first, in one step.
     #[must_use]
     pub fn ring(workers: usize) -> Pattern {
         let next = |worker: usize| (End::Worker(worker), End::Worker((worker + 1) % workers));
@@ -104,8 +104,8 @@ impl Pattern {
 }
 
 impl WorkerProblem {
-    /// Problem of placing workers on a network's hosts, each in the rack of the switch at its first link. A host without a
-    /// known number of slots has one. `taken` are workers that run there besides those in the network's data.
+    /// Problem of placing workers on a network's hosts, each in the rack of the switch at its first link. A host whose number
+    /// of slots is unknown has one. `taken` counts, by host, running workers that the network's data do not have.
     #[must_use]
     pub fn from_network(
         network: &Network,
@@ -145,12 +145,12 @@ impl WorkerProblem {
         })
     }
 
-    /// Pinned host by worker.
+    /// For each pinned worker, its host.
     pub(super) fn pinned(&self) -> BTreeMap<usize, HostId> {
         self.pins.iter().copied().collect()
     }
 
-    /// Lower bounds of the idle hosts and of the hosts that any placement takes, by slots only.
+    /// Lower bounds of the number of idle hosts and of all hosts that any placement takes, by slots only.
     pub(super) fn at_least(&self) -> (usize, usize) {
         let pinned: BTreeSet<HostId> = self.pins.iter().map(|(_, host)| *host).collect();
         let of = |busy: bool| {
@@ -180,7 +180,7 @@ impl WorkerProblem {
         (count, hosts)
     }
 
-    /// Whether workers are alike: each has the same pairs, all with racks.
+    /// Whether workers are alike: each communicates in the same pairs, all of them with servers in racks.
     pub(super) fn are_alike(&self) -> bool {
         self.limits.is_empty()
             || self.pattern.steps.iter().all(|step| {
@@ -198,7 +198,7 @@ impl WorkerProblem {
             })
     }
 
-    /// Rack of an end, if it is known.
+    /// Rack of an end of a pair; `None` if the end is a worker that is not placed.
     pub(super) fn rack_of(&self, end: End, at: &[Option<HostId>]) -> Option<RackId> {
         match end {
             End::Rack(rack) => Some(rack),
@@ -206,7 +206,7 @@ impl WorkerProblem {
         }
     }
 
-    /// Limits that are exceeded, with the step; pairs with an unplaced end do not count.
+    /// Exceeded limits, each as the index of the limit and of the step; pairs with an unplaced end do not count.
     #[must_use]
     pub fn exceeded(&self, at: &[Option<HostId>]) -> Vec<(usize, usize)> {
         let mut exceeded = Vec::new();

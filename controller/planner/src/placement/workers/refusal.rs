@@ -1,48 +1,48 @@
-//! Why workers cannot be placed.
+//! Reasons why the workers of a training cannot be placed.
 
 use std::collections::BTreeMap;
 
 use super::problem::{End, HostId, RackId, WorkerProblem};
 
-/// Why there is no placement. Numbers are indexes into the problem's lists; [`WorkerRefusal::describe`] gives names.
+/// Why workers cannot be placed. Numbers are indices into the problem's lists; [`WorkerRefusal::describe`] gives names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerRefusal {
-    /// An index is out of range: of a `rack`, a `worker`, a `host`.
+    /// An index is out of range: what it is an index of (`rack`, `worker` or `host`), and its value.
     Unknown(&'static str, usize),
-    /// There are more workers than slots in total.
+    /// There are more workers than slots on all hosts together.
     Slots {
-        /// Number of workers.
+        /// Number of workers to place.
         workers: usize,
-        /// Number of slots.
+        /// Number of slots on all hosts.
         slots: usize,
     },
-    /// A worker is pinned to two hosts.
+    /// A worker (its rank) is pinned to two hosts.
     PinnedTwice(usize, HostId, HostId),
-    /// More workers are pinned to a host than it has slots: a smallest set of them.
+    /// More workers are pinned to a host than it has slots: the host, and a smallest set of such workers.
     PinsBeyondSlots(HostId, Vec<usize>),
-    /// Constraints that contradict each other.
+    /// No placement meets these constraints together.
     Conflict(Box<WorkerConflict>),
     /// Neither a placement was found nor a proof that there is none.
     NotFound,
 }
 
-/// Constraints that contradict each other.
+/// Constraints on the placement of workers that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerConflict {
     /// Hosts whose slots are part of the conflict.
     pub slots: Vec<HostId>,
-    /// Limits between racks that are part of the conflict.
+    /// Indices of the limits between racks that are part of the conflict.
     pub limits: Vec<usize>,
-    /// Workers whose pins are part of the conflict.
+    /// Ranks of the workers whose pins are part of the conflict.
     pub pins: Vec<usize>,
-    /// Whether removing any one constraint is known to allow a placement; otherwise there may be a smaller conflict.
+    /// Whether the conflict is minimal: without any one of its constraints, a placement is known to exist.
     pub least: bool,
 }
 
-/// Maximum number of names in a list.
+/// Maximum number of names that a message lists.
 const NAMES: usize = 8;
 
-/// Checks that all indexes are in range, and that pins contradict neither each other nor the hosts' slots.
+/// Checks that all indices are in range, and that pins contradict neither each other nor the hosts' slots.
 pub(super) fn check(problem: &WorkerProblem) -> Result<(), WorkerRefusal> {
     let rack = |rack: RackId| match rack < problem.racks.len() {
         true => Ok(()),
@@ -97,7 +97,7 @@ pub(super) fn check(problem: &WorkerProblem) -> Result<(), WorkerRefusal> {
 }
 
 impl WorkerRefusal {
-    /// Description for people, with the names of the refused problem.
+    /// Text for users that describes the refusal, with the names in the refused problem.
     #[must_use]
     pub fn describe(&self, problem: &WorkerProblem) -> String {
         let host = |host: HostId| format!("`{}`", problem.machines[host].name);
