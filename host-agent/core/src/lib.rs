@@ -43,7 +43,7 @@ pub use rto::Retransmission;
 pub enum Destination {
     /// The parameter server.
     Server,
-    /// Every worker, by the switch's multicast.
+    /// All workers, by the switch's multicast.
     All,
     /// One worker.
     Worker(WorkerId),
@@ -56,16 +56,16 @@ pub struct UnderWay {
     pub chunk: ChunkId,
     /// Time at which the chunk was first sent.
     pub since_ns: u64,
-    /// Workers whose contribution is missing, as far as this member knows.
+    /// Workers whose contribution to the chunk is missing, as far as the reporting worker, rank or server knows.
     pub misses: WorkerSet,
 }
 
-/// Counters of transmitted frames. Bytes count from the aggregation header on; a driver adds its own headers per frame.
+/// Counters of transmitted frames. Byte counts begin at the aggregation header; the driver adds its lower headers per frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Number of frames.
+    /// Number of transmitted frames.
     pub frames: u64,
-    /// Bytes in those frames.
+    /// Number of bytes in the transmitted frames.
     pub bytes: u64,
     /// Frames whose chunk had been sent before to the same destination.
     pub retransmitted_frames: u64,
