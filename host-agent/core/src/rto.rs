@@ -19,7 +19,7 @@ pub struct Retransmission {
     pub max_closing_timeouts: u32,
     /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0: never.
     pub fast_threshold: u32,
-    /// Number of answers "other contributions are missing" after which a rank asks the missing ranks, not merely waits.
+    /// Number of answers "other contributions are missing" that a rank receives before it asks the missing ranks.
     pub ask_after: u32,
 }
 
