@@ -334,8 +334,7 @@ impl Job {
         near.checked_add_signed(i64::from(chunk.distance_from(self.chunk(near))))
     }
 
-    /// Index of the lane (a sender of every `window`-th chunk) of a chunk. Lanes count from the job's first chunk, slots from
-    /// 0.
+    /// Index of a chunk's lane, which sends every `window`-th chunk. Lanes count from the job's first chunk, slots from 0.
     pub(crate) fn lane(&self, chunk: ChunkId) -> usize {
         (chunk.0.wrapping_sub(self.first_chunk().0) & (self.window() - 1)) as usize
     }

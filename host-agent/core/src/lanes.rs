@@ -299,7 +299,7 @@ impl<Own: Default> Lanes<Own> {
     /// retransmitted item counts only if even its first transmission came later (Karn's argument).
     ///
     /// A lane that enough chunks have overtaken queues a transmission of kind `what`, at most `limit` times per item. Returns
-    /// the number of lanes that queue one now.
+    /// their number.
     pub fn count_overtaken(&mut self, order: u64, what: Send, limit: u32) -> u64 {
         let threshold = self.fast_threshold;
         if threshold == 0 {

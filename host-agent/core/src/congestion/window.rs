@@ -9,8 +9,7 @@
 //! - *loss* above the rate of uncongested links, as a policer causes that does not mark. Random loss does not decrease when a
 //!   rank sends less, so a lower rate is no signal.
 
-/// Length in nanoseconds of the epochs for which the fastest round trip is kept: then a longer path no longer counts as
-/// congested.
+/// Length in nanoseconds of the epochs for which the fastest round trip is kept: later, a longer path is not congestion.
 const EPOCH_NS: u64 = 10_000_000_000;
 /// Allowed excess, in nanoseconds, of a window's fastest round trip over the fastest of the last two epochs.
 const TARGET_NS: u64 = 1_000_000;
@@ -155,8 +154,7 @@ impl CongestionWindow {
         self.calm_rounds = 0;
     }
 
-    /// Records an answered chunk. `next_order`: order number of the next transmission; `refused`: how often the window was
-    /// full.
+    /// Records an answered chunk. `next_order`: order number of the next transmission; `refused`: times the window was full.
     pub fn answered(&mut self, now_ns: u64, answer: Answered, next_order: u64, refused: u64) {
         let is_marked = answer.mark == super::Mark::Congested;
         self.marks += u64::from(is_marked);

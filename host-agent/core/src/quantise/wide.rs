@@ -42,8 +42,7 @@ widened! {
 }
 
 widened! {
-    /// Multiplies values by `factor`, rounds by the bits `draws`, and writes big-endian words. `first`: index of the first
-    /// value.
+    /// Multiplies values by `factor`, rounds by the bits `draws`, writes big-endian words. `first`: index of the first value.
     encode_drawn, encode_drawn_plain,
     (values: &[f32], factor: f64, draws: Draws, first: u32, words: &mut [u8])
 }
@@ -54,8 +53,7 @@ widened! {
 }
 
 widened! {
-    /// Rounds values to eight significant bits (bfloat16), ties to even; writes the upper halves of the resulting binary32
-    /// bits.
+    /// Rounds values to eight significant bits (bfloat16), ties to even; writes the upper halves of the binary32 results.
     upper_halves, upper_halves_plain, (values: &[f32], halves: &mut [u16])
 }
 

@@ -172,8 +172,7 @@ impl Rank {
         }
     }
 
-    /// After a timeout of a chunk hosted by a rank: asks the host whether it is alive if `silences`, the timeouts, are too
-    /// many.
+    /// After a timeout of a chunk hosted by a rank: asks whether the host is alive if `silences`, the timeouts, are too many.
     pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
         let config = self.hosts.as_ref().map(|hosts| hosts.config);
         if config.is_none_or(|config| silences < config.doubt_after) {

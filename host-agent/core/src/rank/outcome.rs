@@ -95,11 +95,11 @@ pub enum RankError {
     OtherRanks {
         /// The chunk where the difference was noticed.
         chunk: ChunkId,
-        /// Contributors named in the switch's answer.
+        /// Number of ranks in the job, as this rank knows it.
         ranks: u16,
-        /// Whether the switch waits for ranks that the job does not have; otherwise it calls the sum complete.
+        /// Contributors named in the switch's answer.
         complete: WorkerSet,
-        /// Whether the switch waits for ranks that the job does not have.
+        /// Whether the switch waits for ranks that the job does not have; otherwise it calls the sum complete.
         is_waiting: bool,
     },
     /// Ranks submitted different operations under one number.
@@ -201,8 +201,7 @@ pub struct RankCounters {
     pub dropped_chunks: u64,
     /// Operations to which late values of an earlier operation were added.
     pub carried: u64,
-    /// Operations whose late values were lost: the next operation of the key had another length or type, or there were too many
-    /// keys.
+    /// Operations whose late values were lost: the next one of the key had another length or type, or there were too many keys.
     pub lost_residuals: u64,
     /// Chunks for which a restarted switch no longer knew whether they were closed. From then on, the job waits for all ranks.
     pub forgotten: u64,

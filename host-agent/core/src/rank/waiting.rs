@@ -114,8 +114,7 @@ impl Rank {
         }
     }
 
-    /// Asks the missing ranks whether they have the chunk's sum, or, in a tree of switches, where they are unknown, a few
-    /// ranks.
+    /// Asks the missing ranks whether they have the chunk's sum; in a tree of switches they are unknown, so asks a few ranks.
     fn ask_others(&mut self, now_ns: u64, slot: usize) {
         let Some(peers) = &mut self.peers else {
             return;
