@@ -30,7 +30,7 @@ pub struct Recipe {
     /// Learning rate.
     #[arg(long, default_value_t = 0.1)]
     pub learning_rate: f32,
-    /// Momentum of the gradient descent, which the server keeps.
+    /// Momentum, kept at the server.
     #[arg(long, default_value_t = 0.9)]
     pub momentum: f32,
 }
