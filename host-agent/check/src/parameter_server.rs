@@ -16,7 +16,7 @@ use crate::slots::{Rule, Switch};
 pub struct TrainingBounds {
     /// Whether the switch or the server sums.
     pub mode: Mode,
-    /// Number of workers.
+    /// Number of workers in the model.
     pub workers: u8,
     /// The job's window in slots.
     pub window: u32,
@@ -30,7 +30,7 @@ pub struct TrainingBounds {
     pub first_chunk: ChunkId,
     /// Number of times that the switch may restart and forget all registers.
     pub restarts: u8,
-    /// Whether workers may crash.
+    /// Whether workers of the model may crash.
     pub crashes: bool,
     /// A rule of the protocol that is removed; `None` to check the real slots.
     pub without: Option<Rule>,

@@ -13,7 +13,7 @@ use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
 /// Bounds of the model of the prototype.
 #[derive(Debug, Clone)]
 pub struct Prototype {
-    /// Number of workers.
+    /// Number of workers in the model.
     pub workers: u8,
     /// Number of slots of the switch.
     pub slots: u32,

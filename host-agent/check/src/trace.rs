@@ -22,7 +22,7 @@ impl fmt::Display for Trace {
 /// An error in a model, and the steps that lead to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The error.
+    /// The error that the model checker found.
     pub wrong: Wrong,
     /// The steps that lead to the error; without any of them, it would not occur.
     pub trace: Trace,

@@ -150,7 +150,7 @@ pub struct TreePosition {
 }
 
 impl TreePosition {
-    /// Position of a rank in a job that a single switch sums.
+    /// Position of a rank in the tree of switches, for a job that a single switch sums.
     pub fn under_one_switch(job: &Job, rank: WorkerId) -> Self {
         let all = job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8;
         Self {
@@ -194,7 +194,7 @@ pub struct JobConfig {
     pub first_chunk: ChunkId,
 }
 
-/// Reason why settings are rejected.
+/// Reason why the settings of a job are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// The number of workers is 0 or above 1,024, the limit of a tree of switches.
@@ -222,7 +222,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Validates the settings.
+    /// Validates the settings of a job.
     pub fn new(config: JobConfig) -> Result<Self, JobError> {
         if !(1..=wire::MAX_WORKERS).contains(&config.workers) {
             return Err(JobError::Workers(config.workers));

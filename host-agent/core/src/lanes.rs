@@ -21,7 +21,7 @@ pub enum LaneState {
     /// The lane has nothing to send before its next item.
     #[default]
     Idle,
-    /// The item waits for its first transmission, or for another one after a withdrawal.
+    /// The item waits for its first transmission, or for a retransmission after a timeout.
     Waiting,
     /// The item was sent and has no answer yet.
     InFlight,
@@ -215,7 +215,7 @@ impl<Own: Default> Lanes<Own> {
         lane.sends = Some(lane.sends.map_or(what, |queued| queued.max(what)));
     }
 
-    /// Ends the flight of a lane's item without an answer; it is sent again when the window allows.
+    /// Takes back a lane's item that timed out: it is sent again when the congestion window allows.
     pub fn withdraw(&mut self, slot: usize) {
         let lane = &mut self.lanes[slot];
         lane.state = LaneState::Waiting;
@@ -331,7 +331,7 @@ impl<Own: Default> Lanes<Own> {
         count
     }
 
-    /// Sets the time at which a lane times out.
+    /// Sets the time at which a lane times out to `deadline_ns`.
     pub fn wait_until(&mut self, slot: usize, deadline_ns: u64) {
         self.lanes[slot].deadline_ns = deadline_ns;
         self.wake_at(deadline_ns);

@@ -41,18 +41,18 @@ pub use rto::Retransmission;
 /// Destination of a frame; the driver maps it to addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Destination {
-    /// The parameter server.
+    /// The parameter server of the job.
     Server,
     /// All workers, by the switch's multicast.
     All,
-    /// One worker.
+    /// The worker with this number.
     Worker(WorkerId),
 }
 
 /// A chunk that is not finished, for progress reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnderWay {
-    /// The chunk.
+    /// Number of the chunk that is not finished.
     pub chunk: ChunkId,
     /// Time at which the chunk was first sent.
     pub since_ns: u64,

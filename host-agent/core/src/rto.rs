@@ -15,7 +15,7 @@ pub struct Retransmission {
     pub ceiling_ns: u64,
     /// Number of timeouts of one chunk after which a worker gives up. A server waits longer than any worker retries.
     pub max_timeouts: u32,
-    /// As `max_timeouts`, but for the scale-only chunks that close a job.
+    /// Number of timeouts of a scale-only chunk that closes the job, after which a worker ends without its answer.
     pub max_closing_timeouts: u32,
     /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0: never.
     pub fast_threshold: u32,

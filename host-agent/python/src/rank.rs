@@ -88,7 +88,7 @@ fn unattached(error: AttachError) -> PyErr {
     }
 }
 
-/// The position of a rank in a job that a single switch sums.
+/// The position of a rank in the tree of switches, for a job that a single switch sums.
 fn under_one_switch(
     job: u16,
     rank: u16,

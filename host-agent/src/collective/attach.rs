@@ -20,10 +20,10 @@ use crate::seed::from_system;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
-    /// UDP datagrams.
+    /// UDP datagrams carry the frames.
     #[default]
     Udp,
-    /// RDMA WRITEs over RoCEv2.
+    /// RDMA WRITEs over RoCEv2 carry the frames.
     Rdma,
 }
 
@@ -55,7 +55,7 @@ pub enum AttachError {
     Interface {
         /// Name of the interface.
         interface: String,
-        /// The error of the system.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The link carries no frames now.
@@ -70,7 +70,7 @@ pub enum AttachError {
     /// The system gives no random seed.
     #[error("cannot read /dev/urandom: {0}")]
     Seed(io::Error),
-    /// The transport does not support the job.
+    /// The chosen transport does not support the job's settings.
     #[error(transparent)]
     Carrier(#[from] CollectiveError),
 }

@@ -50,7 +50,7 @@ pub enum CollectiveError {
     /// RDMA does not support the job's settings.
     #[error("the switch cannot sum this job over RDMA: {0}")]
     NotByRdma(#[from] NotByRdma),
-    /// RDMA failed.
+    /// The RDMA provider failed.
     #[error("RDMA failed: {0}")]
     Rdma(Arc<ProviderError>),
     /// The switch did not answer the registration of the rank's queue pair.
@@ -134,7 +134,7 @@ pub enum Failure {
     Silent,
     /// The network interface failed.
     Io,
-    /// The rank has given up.
+    /// The rank has given up, and its operations have no sums.
     Failed,
 }
 

@@ -64,17 +64,17 @@ pub type OpenResult = Result<(), String>;
 pub struct Route {
     /// Name of the output interface.
     pub interface: String,
-    /// Destination network.
+    /// Destination network of the route.
     pub network: Ipv4Addr,
-    /// Network mask.
+    /// Mask of the destination network.
     pub mask: Ipv4Addr,
-    /// Gateway; `None` for a direct route.
+    /// Gateway of the route; `None` if the network is directly connected.
     pub gateway: Option<Ipv4Addr>,
     /// Metric of the route: of two otherwise equal routes, the one with the lower metric applies.
     pub metric: u32,
 }
 
-/// An entry of the neighbor table.
+/// An entry of the host's neighbor (ARP) table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
     /// IPv4 address of the neighbor.

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// The item is as it should be.
+    /// The checked item is as it should be.
     Fine,
-    /// The item works, but deserves attention.
+    /// The checked item works, but deserves attention.
     Note,
-    /// The item does not work, or hangs.
+    /// The checked item does not work, or hangs.
     Wrong,
 }
 

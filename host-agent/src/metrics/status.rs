@@ -60,7 +60,7 @@ pub struct Status {
 /// A chunk whose sum has not arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
-    /// Number of the chunk.
+    /// Sequence number of the chunk on the wire.
     pub chunk: u32,
     /// Slot of the chunk in the switch.
     pub slot: u16,

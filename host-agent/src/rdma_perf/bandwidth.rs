@@ -1,4 +1,4 @@
-//! `weir-agent rdma-perf write`, `send`, `read`
+//! `weir-agent rdma-perf write`, `send`, `read`: measure bandwidths of RDMA, as perftest does.
 
 use std::time::Duration;
 

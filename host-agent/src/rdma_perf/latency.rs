@@ -1,4 +1,4 @@
-//! `weir-agent rdma-perf write-lat`, `send-lat`, `read-lat`
+//! `weir-agent rdma-perf write-lat`, `send-lat`, `read-lat`: measure latencies of RDMA, as perftest does.
 
 use clap::Args;
 use rdma::perftest::{Latencies, LatencyOptions, LatencyOutcome, Verb, latency};

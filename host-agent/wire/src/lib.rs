@@ -122,10 +122,10 @@ pub enum Error {
         /// Number of bytes required.
         need: usize,
     },
-    /// A protocol version that this crate does not speak.
+    /// The header has a protocol version that this crate does not support.
     #[error("protocol version {0}, expected {PROTOCOL_VERSION}")]
     Version(u8),
-    /// A kind number that the protocol does not define.
+    /// The header has a kind number that the protocol does not define.
     #[error("unknown kind {0}")]
     Kind(u8),
 }

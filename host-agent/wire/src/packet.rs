@@ -148,7 +148,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u8_at(field::SCALE)
     }
 
-    /// Biased exponent requested for the chunk one window later.
+    /// Biased exponent (bias 127) that the sender requests for the chunk one window later.
     pub fn next_scale(&self) -> u8 {
         self.u8_at(field::NEXT_SCALE)
     }

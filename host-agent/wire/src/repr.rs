@@ -24,7 +24,7 @@ pub struct Repr {
     pub contributors: u64,
     /// Biased exponent (bias 127) with which the values were quantised.
     pub scale: u8,
-    /// Biased exponent requested for the chunk one window later.
+    /// Biased exponent (bias 127) that the sender requests for the chunk one window later.
     pub next_scale: u8,
     /// Number of values that follow the header.
     pub count: u16,

@@ -5,7 +5,7 @@ use aggregation::rank::LatenessError;
 
 use crate::slots::Rule;
 
-/// An operation that all ranks submit.
+/// An operation that all ranks of the model submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// Integers that fill this number of chunks.
@@ -37,7 +37,7 @@ pub struct Deadline {
 /// Bounds of the all-reduce model.
 #[derive(Debug, Clone)]
 pub struct AllReduceBounds {
-    /// Number of ranks.
+    /// Number of ranks in the model.
     pub ranks: u8,
     /// Number of racks, each with a switch below the topmost one; 1 if a single switch sums all ranks.
     pub racks: u8,
@@ -49,7 +49,7 @@ pub struct AllReduceBounds {
     pub first_chunk: ChunkId,
     /// Number of times that the switch may restart and forget all registers.
     pub restarts: u8,
-    /// Whether ranks may crash.
+    /// Whether ranks of the model may crash.
     pub crashes: bool,
     /// Whether waiting ranks ask each other for sums.
     pub asks: bool,

@@ -56,14 +56,14 @@ struct Round {
     refused: u64,
 }
 
-/// Congestion marks and their effect on the window.
+/// Congestion marks (ECN), and their effect on the congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals {
-    /// Number of answers that a queue marked.
+    /// Number of answers that a queue on the path marked as congested (ECN).
     pub marks: u64,
-    /// Current window in chunks.
+    /// Current congestion window in chunks.
     pub window: u32,
-    /// Smallest window since the start, in chunks.
+    /// Smallest congestion window since the start, in chunks.
     pub least_window: u32,
 }
 
@@ -124,7 +124,7 @@ impl CongestionWindow {
         self.chunks = self.ceiling;
     }
 
-    /// Current window in chunks.
+    /// Current congestion window in chunks.
     pub fn chunks(&self) -> usize {
         self.chunks as usize
     }

@@ -17,7 +17,7 @@ pub enum Attempt {
 /// A lane of a rank: the sender of the chunks of one slot.
 pub type RankLane = lanes::Lane<RankLaneFields>;
 
-/// A rank's state of a lane, in addition to the transmission state in [`lanes::Lane`].
+/// A rank's state of a lane, in addition to the transmission state in `lanes.rs`.
 #[derive(Debug, Clone)]
 pub struct RankLaneFields {
     pub attempt: Attempt,

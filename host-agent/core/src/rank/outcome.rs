@@ -16,7 +16,7 @@ pub enum RankEvent {
         /// The sums, or the reason why there are none.
         outcome: Result<Sums, NonFinite>,
     },
-    /// The rank has given up and does nothing more.
+    /// The rank has given up and sends nothing more.
     Failed(RankError),
 }
 
@@ -35,7 +35,7 @@ pub struct Sums {
 /// A chunk whose sum lacks the values of some ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partial {
-    /// Index of the chunk in its operation.
+    /// Index of the chunk in its operation, from 0.
     pub index: usize,
     /// Ranks whose values are in the sum.
     pub contributors: WorkerSet,
@@ -109,7 +109,7 @@ pub enum RankError {
         operation: u64,
         /// This rank's terms; `None` if it has not submitted the operation.
         own: Option<Terms>,
-        /// A rank with other terms for it, and the terms; `None` if no such rank has replied.
+        /// Another rank that has submitted different terms, and these terms; `None` if no such rank has replied.
         other: Option<(WorkerId, Terms)>,
     },
 }

@@ -20,7 +20,7 @@ pub enum ServerError {
     Incomplete {
         /// Position of the oldest incomplete chunk.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
         /// Workers that have not contributed to the chunk.
         missing: WorkerSet,
@@ -30,7 +30,7 @@ pub enum ServerError {
     Silent {
         /// Position of the oldest incomplete chunk.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
         /// Time that the server waited, in nanoseconds.
         waited_ns: u64,
@@ -40,7 +40,7 @@ pub enum ServerError {
     NonFinite {
         /// Position of the chunk with that value.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
     },
 }

@@ -26,7 +26,7 @@ pub enum WorkerError {
     Unanswered {
         /// Position of the unanswered chunk.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
         /// Number of timeouts of the chunk.
         timeouts: u32,
@@ -36,7 +36,7 @@ pub enum WorkerError {
     NonFinite {
         /// Position of the chunk with that value.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
     },
 }

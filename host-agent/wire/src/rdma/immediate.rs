@@ -68,7 +68,7 @@ impl Immediate {
         (self.0 >> SCALE_SHIFT & LOW_4) as u8
     }
 
-    /// Biased exponent requested for the chunk one window later.
+    /// Biased exponent (bias 127) that the sender requests for the chunk one window later.
     pub fn next_scale(self) -> u8 {
         (self.0 >> NEXT_SCALE_SHIFT) as u8
     }

@@ -33,7 +33,7 @@ pub const MAX_WINDOW: u32 = 1 << 15;
 /// Header fields of an RDMA WRITE with immediate, without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// Destination queue pair, 24 bits.
+    /// Number of the destination queue pair, 24 bits.
     pub qpn: u32,
     /// Remote key of the receiver's memory region.
     pub rkey: u32,
@@ -41,7 +41,7 @@ pub struct Write {
     pub address: u64,
     /// Payload length in bytes.
     pub len: u32,
-    /// Immediate data, which the receiver's completion shows.
+    /// Immediate data of the WRITE, which the receiver's completion shows.
     pub immediate: Immediate,
 }
 
