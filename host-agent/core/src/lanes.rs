@@ -21,7 +21,7 @@ pub enum LaneState {
     /// The lane has nothing to send before its next item.
     #[default]
     Idle,
-    /// The item waits for its first transmission, or for a retransmission after a timeout.
+    /// The item waits for its first transmission, or to be sent again after it was taken back.
     Waiting,
     /// The item was sent and has no answer yet.
     InFlight,
@@ -215,7 +215,7 @@ impl<Own: Default> Lanes<Own> {
         lane.sends = Some(lane.sends.map_or(what, |queued| queued.max(what)));
     }
 
-    /// Takes back a lane's item that timed out: it is sent again when the congestion window allows.
+    /// Takes back a lane's unanswered item: it is no longer in flight, and is sent again when the congestion window allows.
     pub fn withdraw(&mut self, slot: usize) {
         let lane = &mut self.lanes[slot];
         lane.state = LaneState::Waiting;
