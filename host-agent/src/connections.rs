@@ -1,5 +1,5 @@
-//! Announces the initial PSNs of RDMA connections to the run of a scenario before they are used, so that its switches can
-//! count from there. Without such a run, nothing happens.
+//! Announces the initial PSNs of RDMA connections to a running scenario before they are used, so that its switches can count
+//! packets from there. Without such a run, nothing happens.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -13,28 +13,28 @@ use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr};
 use rdma::{Provider, provider};
 use serde::{Deserialize, Serialize};
 
-/// Environment variable with the path of the run's Unix socket.
+/// Environment variable with the path of the Unix socket on which the running scenario accepts announcements.
 pub const VARIABLE: &str = "WEIR_CONNECTIONS";
-/// Reply of the run once it knows the connection.
+/// Reply of the running scenario once it has recorded an announced connection.
 pub const ACCEPTED: &str = "ok";
-/// Maximum wait for the reply: a run polls every few milliseconds.
+/// Maximum wait for the reply to an announcement: the scenario's run polls every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time without announcements after the run has not replied.
+/// Time without announcements after one was not answered.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Interval of attempts to connect to the run.
+/// Interval of attempts to connect to the running scenario.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A connection, as one end sees it; sent as a line of JSON.
+/// A new RDMA connection, as one end announces it: a line of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opened {
-    /// Address of this end.
+    /// IPv4 address of this end.
     pub local: Ipv4Addr,
-    /// Address of the peer.
+    /// IPv4 address of the peer.
     pub peer: Ipv4Addr,
-    /// Queue pair of this end.
+    /// Queue pair number of this end.
     pub qp: u32,
-    /// Queue pair of the peer.
+    /// Queue pair number of the peer.
     pub peer_qp: u32,
     /// PSN of the first packet from this end.
     pub psn: u32,
@@ -42,8 +42,8 @@ pub struct Opened {
     pub peer_psn: u32,
 }
 
-/// Makes a provider announce its connections, if a run has asked for it. If the run does not reply, this prints a warning,
-/// makes no further announcement for `PAUSE`, and lets the provider connect anyway.
+/// Makes an RDMA provider announce its connections, if a running scenario has asked for it. If the run does not reply, this
+/// prints a warning, makes no further announcement for `PAUSE`, and lets the provider connect anyway.
 pub fn announce(provider: &mut dyn Provider) {
     let Some(socket) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
         return;
@@ -89,7 +89,7 @@ fn announce_to(path: &Path, opened: &Opened) -> io::Result<()> {
     }
 }
 
-/// Connects to the run's socket. A blocking connect would wait without limit while the listener's queue is full.
+/// Connects to the socket of the running scenario. A blocking connect would wait forever while the listener's queue is full.
 fn call(path: &Path) -> io::Result<UnixStream> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;

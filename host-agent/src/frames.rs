@@ -26,7 +26,7 @@ pub use wire::UDP_PORT;
 const ETHERNET_LEN: usize = 14;
 const IPV4_LEN: usize = 20;
 const UDP_LEN: usize = 8;
-/// ECT(0) and CE (RFC 3168).
+/// Values of the ECN field of the IP header (RFC 3168): ECT(0), and CE (congestion experienced).
 const ECN_CAPABLE: u8 = 0b10;
 const ECN_CONGESTED: u8 = 0b11;
 const HEADERS_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
@@ -43,7 +43,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// Reason why a text is not an address.
+/// Reason why a text is not the address of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The text does not consist of six pairs of hexadecimal digits.
@@ -88,7 +88,7 @@ impl FromStr for Mac {
     }
 }
 
-/// Addresses of an agent.
+/// Ethernet and IPv4 address of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Ethernet address.
@@ -98,7 +98,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Addresses of an interface in this network namespace.
+    /// Ethernet and IPv4 address of an interface in the current network namespace.
     pub fn from_interface(interface: &str) -> io::Result<Endpoint> {
         let wrong = |kind, what: String| io::Error::new(kind, what);
         let mut all = datalink::interfaces();
@@ -160,8 +160,8 @@ pub fn group(job: u16) -> Endpoint {
     }
 }
 
-/// Destination of frames that the switches sum for all workers of the job; the sum goes to the [`group`]. It has another
-/// Ethernet address, so that switches which do not sum can forward it upwards.
+/// Destination of frames that the switches sum for all workers of the job; they send the sum to the [`group`]. This destination
+/// has another Ethernet address, so that switches which do not sum can forward it upwards.
 pub fn sum(job: u16) -> Endpoint {
     beside_group(job, 0x02)
 }
@@ -174,7 +174,7 @@ pub fn asking(job: u16, me: Endpoint) -> Endpoint {
     }
 }
 
-/// The group's addresses with another first byte of the Ethernet address.
+/// The addresses of the job's multicast group, but with another first byte of the Ethernet address.
 fn beside_group(job: u16, first: u8) -> Endpoint {
     let Endpoint { mac, ip } = group(job);
     let [_, rest @ ..] = mac.0;
@@ -185,7 +185,7 @@ fn beside_group(job: u16, first: u8) -> Endpoint {
     }
 }
 
-/// Builds a frame from the headers and an aggregation frame. The former content of `frame` is dropped.
+/// Builds an Ethernet frame around an aggregation frame (`payload`). It replaces the content of `frame`.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
     frame.clear();
     frame.resize(HEADERS_LEN, 0);
@@ -216,7 +216,7 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
     }
 }
 
-/// Sets the congestion mark of a frame from [`build`], in its IP header: the mark of the contribution that it answers.
+/// Sets the congestion mark (ECN) in the IP header of a frame from [`build`]: that of the contribution that the frame answers.
 pub fn pass_mark(frame: &mut [u8], mark: Mark) {
     if mark == Mark::None {
         return;
@@ -230,7 +230,7 @@ pub fn pass_mark(frame: &mut [u8], mark: Mark) {
     }
 }
 
-/// Congestion mark of a frame that [`open`] accepts.
+/// Congestion mark (ECN) of a frame that [`open`] accepts.
 pub fn mark(frame: &[u8]) -> Mark {
     let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new);
     match ip.is_some_and(|ip| ip.get_ecn() == ECN_CONGESTED) {
@@ -239,14 +239,13 @@ pub fn mark(frame: &[u8]) -> Mark {
     }
 }
 
-/// Sender of a frame that [`open`] accepts, by its IP header; in a SUM, a switch leaves the sender of the UPDATE that
-/// completed it.
+/// IPv4 address of the sender of a frame that [`open`] accepts; for a SUM, the sender of the UPDATE that completed the sum.
 pub fn source(frame: &[u8]) -> Option<Ipv4Addr> {
     let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new)?;
     Some(ip.get_source())
 }
 
-/// The aggregation frame in a frame that is addressed to `me` or to a group; `None` for all other and for invalid frames.
+/// The aggregation frame inside an Ethernet frame to `me` or to a group; `None` for all other frames and for invalid frames.
 pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     let ethernet = EthernetPacket::new(frame)?;
     let to = ethernet.get_destination();
@@ -283,8 +282,8 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     Some(&bytes[UDP_LEN..udp_len])
 }
 
-/// The IPv4 header at the beginning of a packet, if it is complete, valid and without options. Our frames have no options,
-/// and switches do not parse frames with options, which would bypass their guard.
+/// The IPv4 header at the beginning of a packet, if it is complete, valid and without options; otherwise `None`. Aggregation
+/// frames have no options, and switches do not parse frames with options, which would bypass their guard.
 fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
     const VERSION_AND_LEN: u8 = 0x45;
     let ip = Ipv4Packet::new(bytes)?;
@@ -307,10 +306,10 @@ fn mac_addr(mac: Mac) -> MacAddr {
 }
 
 /// The host that reports that none of its processes receives aggregation frames: an ICMP message "port unreachable" (RFC 792)
-/// about one of our frames. A host can report this only about itself; other reports give `None`.
+/// about a frame from `me`. A host can report this only about itself; other reports give `None`.
 pub fn refused(frame: &[u8], me: Endpoint) -> Option<Ipv4Addr> {
     const PORT_UNREACHABLE: [u8; 2] = [3, 3];
-    /// Type, code, checksum, and four bytes that are not used.
+    /// Length in bytes of an ICMP header: type, code, checksum, and four unused bytes.
     const ICMP_LEN: usize = 8;
     let ethernet = EthernetPacket::new(frame)?;
     let bytes = frame.get(ETHERNET_LEN..)?;

@@ -1,4 +1,4 @@
-//! Fresh initial numbers: a peer or switch that remembers an earlier generation must not mistake this one for it.
+//! Random initial numbers: a peer or switch that remembers an earlier connection or job cannot mistake a new one for it.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Model of an all-reduce: ranks, and the switches between them.
+//! All-reduce model for the model checker: ranks, and the switches between them.
 
 mod bounds;
 mod judge;
@@ -19,38 +19,38 @@ use crate::slots::{Rule, Switch};
 pub use bounds::{AllReduceBounds, BoundsError, Deadline, Operation};
 pub use members::RankMember;
 
-/// A node.
+/// A node of the all-reduce model.
 #[derive(Debug, Clone)]
 pub enum AllReduceNode {
-    /// A rank.
+    /// A rank of the job.
     Rank(Box<RankMember>),
-    /// The switch, or the topmost one of a tree.
+    /// The switch, or the topmost switch of a tree.
     Switch(Switch),
-    /// A rack's switch, below the topmost one.
+    /// A rack's switch, below the topmost switch of a tree.
     Rack(Rack),
-    /// A node that is not a member of the job; whether it has sent its frames.
+    /// A node outside the job that forges frames; `true` once it has sent them.
     Stranger(bool),
 }
 
-/// An all-reduce as a model.
+/// An all-reduce as a model for the model checker.
 #[derive(Debug)]
 pub struct AllReduce {
     bounds: AllReduceBounds,
-    /// The job with the ranks' window, which differs from the switch's only without [`Rule::Window`].
+    /// The job as the ranks know it. Its window differs from the switch's only if [`Rule::Window`] is removed.
     job: Job,
     lateness: Option<Lateness>,
     switch: Switch,
     racks: Vec<Rack>,
-    /// The bits of the first sums that any rank had, by operation.
+    /// The bits of the first sums that any rank received, by operation index.
     sums: RefCell<BTreeMap<usize, Vec<u32>>>,
 }
 
 const NOW_NS: u64 = 0;
-/// A time at which all timers are due, but silent ranks are not declared dead yet.
+/// A time at which all timers are due, but ranks that do not answer are not declared dead yet.
 const LATE_NS: u64 = 1 << 40;
 const DEAD_AFTER_NS: u64 = u64::MAX;
 
-/// Settings without a limit on timeouts, and without early retransmission.
+/// Retransmission settings without a limit on timeouts, and without early retransmission.
 pub(crate) const PATIENT: Retransmission = Retransmission {
     floor_ns: 1,
     granularity_ns: 0,
@@ -64,7 +64,7 @@ pub(crate) const PATIENT: Retransmission = Retransmission {
 };
 
 impl AllReduce {
-    /// A model within these bounds.
+    /// Creates the all-reduce model with these bounds.
     pub fn new(bounds: AllReduceBounds) -> Result<Self, BoundsError> {
         let config = |window| JobConfig {
             job: JobId(7),
@@ -105,7 +105,7 @@ impl AllReduce {
         })
     }
 
-    /// The operation with this index; beyond the configured ones, an operation that uses every cell.
+    /// The operation with this index; beyond the configured operations, one that uses every register cell.
     fn operation(&self, at: usize) -> Operation {
         let all_cells = || Operation::Integers(self.job.cells() as u8);
         self.bounds
@@ -128,7 +128,7 @@ impl AllReduce {
         self.bounds.ranks / self.bounds.racks
     }
 
-    /// The node that a rank sends its updates to: the switch, or in a tree that of its rack.
+    /// Index of the node to which a rank sends its updates: the switch, or in a tree the switch of its rack.
     fn switch_of(&self, rank: u8) -> u8 {
         match self.is_tree() {
             true => self.bounds.ranks + 1 + rank / self.in_rack(),
@@ -175,7 +175,7 @@ impl Model for AllReduce {
         }
     }
 
-    /// Ranks of a rack are interchangeable, and so are racks.
+    /// Permutations of interchangeable nodes: ranks of a rack are interchangeable, and so are racks.
     fn orders(&self, nodes: u8) -> Vec<Vec<u8>> {
         let is_alike = self.interchangeable() > 0;
         if !self.is_tree() || !is_alike {
@@ -405,8 +405,9 @@ impl Model for AllReduce {
         variants.to_vec()
     }
 
-    /// Whether a frame is idle. A switch's report of an incomplete chunk makes a rank repeat what it has sent, or wait and
-    /// ask others. An asked rank replies that it is alive, which changes nothing, or sends what the switch has sent to all.
+    /// Whether a frame changes nothing, so that its delivery need not be explored. A switch's report of an incomplete chunk
+    /// makes a rank repeat its frames, or wait and ask other ranks. An asked rank replies that it is alive, which changes
+    /// nothing, or sends what the switch has sent to all.
     fn is_idle(&self, frame: &Frame) -> bool {
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return false;
@@ -427,7 +428,7 @@ impl Model for AllReduce {
         }
     }
 
-    /// All ranks with the sums of an operation have those of the same contributors.
+    /// The error if ranks have sums of the same operation but of different contributors; `None` if they agree.
     fn disagree(&self, nodes: &[&AllReduceNode]) -> Option<Wrong> {
         let members = nodes.iter().filter_map(|node| match node {
             AllReduceNode::Rank(member) => Some(member),

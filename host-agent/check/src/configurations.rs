@@ -1,4 +1,4 @@
-//! Named configurations that are explored: the rows of `docs/model-checking.md`.
+//! Named configurations that the model checker explores: the rows of `docs/model-checking.md`.
 
 use aggregation::job::{ChunkId, JobError};
 use aggregation::server::Mode;
@@ -10,37 +10,37 @@ use crate::prototype::Prototype;
 use crate::search::{Report, Search, explore};
 use crate::slots::Rule;
 
-/// Bounds of a model.
+/// Bounds of a model to be checked, by kind of model.
 #[derive(Debug, Clone)]
 pub enum Bounds {
-    /// Ranks and a switch.
+    /// An all-reduce: ranks and a switch.
     AllReduce(all_reduce::AllReduceBounds),
-    /// Workers, a server, and a switch or none.
+    /// A training with a parameter server: workers, a server, and perhaps a switch.
     ParameterServer(parameter_server::TrainingBounds),
-    /// The prototype that this project replaces.
+    /// The prototype that this project replaces, in which the checker must find errors.
     Prototype(Prototype),
 }
 
-/// A named configuration.
+/// A named configuration that the model checker explores.
 #[derive(Debug, Clone)]
 pub struct Configuration {
     /// Name of the configuration.
     pub name: &'static str,
-    /// Description.
+    /// Description of the configuration, for people.
     pub what: &'static str,
     /// Whether only `cargo xtask model-check` explores it, because of its size.
     pub is_large: bool,
-    /// Bounds of the model.
+    /// Bounds of the model that the configuration explores.
     pub bounds: Bounds,
 }
 
-/// Reason why a configuration was not explored.
+/// Reason why the model checker did not explore a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The settings of the job are invalid.
+    /// The settings of the model's job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The bounds are invalid.
+    /// The bounds of the all-reduce model are invalid.
     #[error(transparent)]
     Bounds(#[from] all_reduce::BoundsError),
     /// The model cannot be explored.
@@ -49,7 +49,7 @@ pub enum CheckError {
 }
 
 impl Bounds {
-    /// Explores the model.
+    /// Explores the configuration's model.
     pub fn explore(&self, search: Search) -> Result<Report, CheckError> {
         Ok(match self {
             Self::AllReduce(bounds) => explore(&AllReduce::new(bounds.clone())?, search)?,
@@ -60,7 +60,7 @@ impl Bounds {
         })
     }
 
-    /// Removes a rule.
+    /// Removes a rule of the protocol from the model, so that the checker should find an error.
     #[must_use]
     pub fn without(mut self, rule: Rule) -> Self {
         match &mut self {
@@ -71,7 +71,7 @@ impl Bounds {
         self
     }
 
-    /// Ranks do not ask each other.
+    /// Makes ranks that wait ask only the switch, not each other.
     #[must_use]
     fn alone(mut self) -> Self {
         if let Self::AllReduce(bounds) = &mut self {
@@ -80,7 +80,7 @@ impl Bounds {
         self
     }
 
-    /// The switch may forget everything once. The job begins at 0 then, which is newer than zeroed registers.
+    /// Allows the switch to forget all registers once. The job then begins at chunk 0, which is newer than zeroed registers.
     #[must_use]
     fn restarted(mut self) -> Self {
         match &mut self {
@@ -97,7 +97,7 @@ impl Bounds {
         self
     }
 
-    /// Chunks may be closed with this quorum.
+    /// Allows ranks to close chunks with at least `quorum` contributors; each keeps `keeps` sums per slot.
     #[must_use]
     fn until(mut self, quorum: u8, keeps: u32) -> Self {
         if let Self::AllReduce(bounds) = &mut self {
@@ -106,7 +106,7 @@ impl Bounds {
         self
     }
 
-    /// Nodes of the job may crash.
+    /// Allows ranks or workers to crash.
     #[must_use]
     fn crashed(mut self) -> Self {
         match &mut self {
@@ -143,7 +143,7 @@ fn apart(bounds: Bounds, exponents: &[i8]) -> Bounds {
     }
 }
 
-/// Two racks of two ranks.
+/// Bounds of an all-reduce among two racks of two ranks each, summed by a tree of switches.
 fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
     Bounds::AllReduce(all_reduce::AllReduceBounds {
         racks: 2,
@@ -151,7 +151,7 @@ fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
-/// Ranks that sum themselves while no switch answers.
+/// Bounds of an all-reduce whose ranks sum by themselves while no switch answers.
 fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
     Bounds::AllReduce(all_reduce::AllReduceBounds {
         hosts: true,
@@ -159,7 +159,7 @@ fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
-/// One rank is cut off from the switch. The first chunk's host is another rank, and a third one receives the switch.
+/// Bounds of an all-reduce in which rank 1 of 3 is cut off from the switch. Another rank hosts (sums) the first chunk.
 fn cut() -> Bounds {
     Bounds::AllReduce(all_reduce::AllReduceBounds {
         hosts: true,
@@ -168,7 +168,7 @@ fn cut() -> Bounds {
     })
 }
 
-/// A stranger at another port sends frames in the name of the first rank.
+/// Bounds of an all-reduce in which a node outside the job, at another port, forges frames of the first rank.
 fn stranger() -> Bounds {
     Bounds::AllReduce(all_reduce::AllReduceBounds {
         stranger: true,
@@ -399,8 +399,8 @@ pub fn configurations() -> Vec<Configuration> {
     ]
 }
 
-/// Each rule, with a configuration in which its removal shows. In most, ranks do not ask each other, which would repair the
-/// effect.
+/// Each rule of the protocol, with bounds in which the checker finds an error without it. In most of them ranks do not ask each
+/// other, since that would repair the error.
 pub fn rules() -> Vec<(Rule, Bounds)> {
     let short = || ranks(2, 1, integers(1, 3));
     let bounds = |rule| match rule {
@@ -431,7 +431,7 @@ pub fn rules() -> Vec<(Rule, Bounds)> {
         .to_vec()
 }
 
-/// The errors of the prototype: name, configuration, and search.
+/// Errors that the checker must find in the prototype: name, bounds, and search.
 pub fn prototype() -> [(&'static str, Bounds, Search); 3] {
     let bounds = Bounds::Prototype(Prototype {
         workers: 2,

@@ -1,11 +1,11 @@
-//! States of single nodes, and the result of each event in them: the checked code runs once for each pair, and never again.
+//! States of single nodes of a model, and the result of each event in them: the code to be checked runs once for each pair.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::model::{Act, Frame, MAX_FRAMES, MAX_NODES, Model, Outbox, Wrong};
 
-/// A set of frames.
+/// A set of frames, by number, as a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FrameSet([u64; MAX_FRAMES / 64]);
 
@@ -53,7 +53,7 @@ impl FrameSet {
     }
 }
 
-/// An event at a node: the number of a frame, or above all frames an act.
+/// An event at a node of a model: the delivery of the frame with this number, or, from [`MAX_FRAMES`] on, an act of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event(pub u16);
 
@@ -68,16 +68,16 @@ impl Event {
     }
 }
 
-/// Result of an event at a node.
+/// Result of an event at a node of a model.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub to: u32,
-    /// Sent frames, each with the number of the message that it is a copy of.
+    /// Sent frames, as pairs of message number and frame number; the copies of a multicast message share a message number.
     pub sent: Vec<(u8, u16)>,
     pub wrong: Option<Wrong>,
 }
 
-/// Reason why a model cannot be explored.
+/// Reason why a model cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The model has more than [`MAX_FRAMES`] distinct frames.
@@ -86,22 +86,22 @@ pub enum Broken {
     /// The model has more than [`MAX_NODES`] nodes.
     #[error("more than {MAX_NODES} nodes")]
     Nodes,
-    /// There are more states of single nodes than the number of a global state can encode.
+    /// Single nodes have more states than the encoding of a global state in 128 bits can distinguish.
     #[error("the nodes have too many states for 128 bits")]
     Parts,
-    /// A node reads a field that the model declares unread.
+    /// A node reads a field of a frame that the model declares unread.
     #[error("a node distinguishes this frame from an equivalent one: {0}")]
     Mask(String),
-    /// Nodes with equal states behave differently.
+    /// Nodes of equal serialized states behave differently, so the serialization lacks a field.
     #[error("a state does not determine what its node does")]
     State,
-    /// Nodes that the model declares interchangeable are not.
+    /// Nodes that the model declares interchangeable behave differently.
     #[error("the nodes are not interchangeable")]
     Symmetry,
-    /// A node passes on a frame of another node that was not sent.
+    /// A node forwards a frame in the name of another node that has not sent it.
     #[error("a node forwards a frame that no node has sent")]
     Borrowed,
-    /// A node in progress returned to an earlier state, so that progress has no meaning.
+    /// A node with a task in progress returned to an earlier state, so that its progress has no end.
     #[error("a node in progress returned to an earlier state")]
     Circle,
 }
@@ -110,13 +110,13 @@ struct Machine<N> {
     node: N,
     at: u8,
     acts: Vec<Act>,
-    /// The first step that led here; `None` for an initial state.
+    /// The first step that led to this state, as previous state and event; `None` for an initial state.
     origin: Option<(u32, Event)>,
 }
 
 struct Known {
     frame: Frame,
-    /// The first step that sent the frame, and how many frames it had sent to the same node before.
+    /// The first step that sent the frame, as state and event, and how many frames that step sent to the same node before it.
     origin: (u32, Event, usize),
 }
 
@@ -126,15 +126,15 @@ pub struct Machines<'m, M: Model> {
     by_state: HashMap<(u8, Vec<u8>), u32, FixedState>,
     frames: Vec<Known>,
     by_frame: HashMap<Frame, u16, FixedState>,
-    /// The frames to each node.
+    /// The known frames to each node.
     to: Vec<FrameSet>,
     steps: Vec<Step>,
     by_event: HashMap<(u32, Event), u32, FixedState>,
-    /// The initial states.
+    /// The initial state of each node.
     pub first: Vec<u32>,
-    /// Maximum number of times that all timers had to fire before a node made progress.
+    /// Maximum number of times that all timers had to fire before some node made progress.
     pub periods: u32,
-    /// Whether the behavior of nodes with equal states is compared.
+    /// Whether nodes with equal states are tested to behave equally, which takes long.
     pub compares: bool,
 }
 
@@ -197,19 +197,19 @@ impl<'m, M: Model> Machines<'m, M> {
         self.frames[usize::from(frame)].origin
     }
 
-    /// All known frames to a node, whether or not they were sent.
+    /// All known frames to a node, whether or not they were sent in a given global state.
     pub fn to(&self, node: usize) -> &FrameSet {
         &self.to[node]
     }
 
-    /// All transitions so far, as states before and after.
+    /// All transitions of single nodes found so far, as pairs of state before and state after.
     pub fn edges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.by_event
             .iter()
             .map(|((from, _), step)| (*from, self.steps[*step as usize].to))
     }
 
-    /// The result of an event at a node.
+    /// The result of an event at a node in the state `machine`; runs the checked code if it is not known yet.
     pub fn step(&mut self, machine: u32, event: Event) -> Result<&Step, Broken> {
         if let Some(step) = self.by_event.get(&(machine, event)) {
             return Ok(&self.steps[*step as usize]);
@@ -264,7 +264,7 @@ impl<'m, M: Model> Machines<'m, M> {
         (node, out)
     }
 
-    /// Delivers variants of the frame that differ only in unread fields: the result must be the same.
+    /// Delivers variants of a frame that differ only in fields declared unread, and fails if a result differs.
     fn try_variants(
         &self,
         machine: u32,
@@ -282,7 +282,7 @@ impl<'m, M: Model> Machines<'m, M> {
         Ok(())
     }
 
-    /// A node in a known state must behave as the first one in that state did, for every next event.
+    /// Fails unless `double`, a node in a known state, behaves for every next event as the first node in that state did.
     fn compare(&self, known: u32, double: &M::Node) -> Result<(), Broken> {
         let acts = self.acts(known).iter().map(|act| Event::act(*act));
         let frames = self.to[usize::from(self.at(known))].iter().map(Event);

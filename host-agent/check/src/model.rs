@@ -1,4 +1,4 @@
-//! The interface of a model: state machines that send each other frames.
+//! The interface of a model for the model checker: nodes (state machines) that send each other frames.
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ pub const MAX_FRAMES: usize = 1024;
 /// Maximum number of nodes of a model.
 pub const MAX_NODES: usize = 16;
 
-/// A frame in flight.
+/// A frame in flight between nodes of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The sending node, which determines the input port.
+    /// Index of the sending node, which determines the input port.
     pub from: u8,
-    /// The receiving node.
+    /// Index of the receiving node.
     pub to: u8,
-    /// The addressee in the frame.
+    /// Destination to which the sender addressed the frame.
     pub addressed: Destination,
-    /// The frame from the aggregation header on.
+    /// The frame's bytes from the aggregation header on.
     pub bytes: Vec<u8>,
 }
 
-/// An action of a node without a frame.
+/// An action that a node of a model performs without receiving a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Act {
-    /// The node gets its next task.
+    /// The node starts its next task (an operation or a round).
     Submit,
     /// All timers of the node fire.
     Timer,
-    /// The node stops forever.
+    /// The node stops forever, as after a crash.
     Crash,
-    /// The node forgets everything.
+    /// The node (a switch) restarts and forgets all registers.
     Restart,
-    /// The node gets a task beyond the model's, to check that everything still works.
+    /// The node starts a task beyond those of the model, to check that everything still works.
     More,
 }
 
@@ -48,16 +48,16 @@ impl Act {
     ];
 }
 
-/// An error in a model.
+/// An error that the model checker finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
     /// A node accepted a wrong sum.
     Sum(String),
-    /// A node called a valid frame malformed, or gave up without a reason.
+    /// A node called a valid frame malformed, or gave up without a valid reason.
     Unexpected(String),
-    /// A node waits forever.
+    /// A node waits forever, although no further frame is lost.
     Stuck,
-    /// All tasks are done, but a further one does not work.
+    /// All tasks are done, but a further task does not complete.
     Leaked,
 }
 
@@ -73,32 +73,32 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Progress of a node.
+/// Progress of a node with its tasks (operations or rounds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// The node only serves others.
+    /// The node has no tasks; it serves other nodes.
     Serves,
-    /// The node has tasks to get.
+    /// The node will start further tasks.
     Wants,
     /// The node has a task in progress.
     Works,
-    /// The node has finished its tasks.
+    /// The node has finished all its tasks.
     Done,
-    /// The node has crashed or was reset: no progress is guaranteed.
+    /// The node has crashed or was restarted, so progress is not guaranteed.
     Broken,
 }
 
-/// Output of a node in a step.
+/// Frames and error that a node of a model outputs in a step.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// Sent frames, each with the number of the message that it is a copy of.
+    /// Sent frames, each with its message number: the copies of a multicast message have the same number.
     pub(crate) frames: Vec<(u8, Frame)>,
     pub(crate) messages: u8,
     pub(crate) wrong: Option<Wrong>,
 }
 
 impl Outbox {
-    /// Sends one message to each of these nodes.
+    /// Sends one message to each of the nodes `to`.
     pub fn send(
         &mut self,
         from: u8,
@@ -120,21 +120,21 @@ impl Outbox {
         }));
     }
 
-    /// Reports an error; the first one counts.
+    /// Reports an error that the node detects; only the first error counts.
     pub fn wrong(&mut self, wrong: Wrong) {
         self.wrong.get_or_insert(wrong);
     }
 }
 
-/// State machines and their network. All functions are deterministic: the checker makes the choices.
+/// A model to be checked: state machines and their network. All functions are deterministic: the checker makes the choices.
 pub trait Model {
-    /// A node of the model.
+    /// The state machine of one node of the model.
     type Node: Clone;
 
-    /// The initial nodes. A frame's `from` and `to` are indices of this list.
+    /// The nodes in their initial states. A frame's `from` and `to` are indices of this list.
     fn nodes(&self) -> Vec<Self::Node>;
 
-    /// Number of nodes, from the first on, that are interchangeable.
+    /// Number of nodes at the beginning of the list that are interchangeable.
     fn interchangeable(&self) -> usize;
 
     /// All permutations of interchangeable nodes, as the new index of each node; the first one is the identity.
@@ -142,19 +142,19 @@ pub trait Model {
         orders_of_first(self.interchangeable() as u8, nodes)
     }
 
-    /// Appends all fields of a node that determine its behavior.
+    /// Appends to `out` all fields of a node that determine its behavior.
     fn state(&self, node: &Self::Node, out: &mut Vec<u8>);
 
-    /// Progress of the node.
+    /// Progress of a node with its tasks.
     fn status(&self, node: &Self::Node) -> Status;
 
-    /// Acts that the node may perform now.
+    /// Acts that a node may perform now, without a frame.
     fn acts(&self, node: &Self::Node) -> Vec<Act>;
 
-    /// Performs an act.
+    /// Performs an act of a node, and outputs the frames that it sends.
     fn act(&self, node: &mut Self::Node, act: Act, out: &mut Outbox);
 
-    /// Delivers a frame.
+    /// Delivers a frame to a node, and outputs the frames that it sends in reply.
     fn deliver(&self, node: &mut Self::Node, frame: &Frame, out: &mut Outbox);
 
     /// Reduces a frame to its meaning: clears the fields that no node reads, and returns variants of the frame that no node
@@ -168,31 +168,31 @@ pub trait Model {
         false
     }
 
-    /// An error that concerns all nodes together.
+    /// The error if the states of all nodes together are inconsistent; `None` if they are not.
     fn disagree(&self, nodes: &[&Self::Node]) -> Option<Wrong> {
         let _ = nodes;
         None
     }
 
-    /// Whether finished nodes can get further tasks.
+    /// Whether nodes that have finished their tasks can get a further task.
     fn has_more(&self) -> bool {
         true
     }
 
-    /// Whether the serving nodes are finished, too, or will be; called when all others are.
+    /// Whether the serving nodes are finished, too, or will be; called when all other nodes have finished.
     fn ends(&self, nodes: &[&Self::Node]) -> bool {
         let _ = nodes;
         true
     }
 
-    /// Name of a node.
+    /// Name of a node, for traces.
     fn name(&self, node: u8) -> String;
 
-    /// Short description of a node's variable state.
+    /// Short description of a node's current state, for traces.
     fn describe(&self, node: &Self::Node) -> String;
 }
 
-/// All permutations of `of` elements, the identity first.
+/// All permutations of the numbers below `of`, the identity first.
 pub(crate) fn permutations(of: u8) -> Vec<Vec<u8>> {
     let mut orders = vec![Vec::new()];
     for _ in 0..of {
@@ -205,7 +205,7 @@ pub(crate) fn permutations(of: u8) -> Vec<Vec<u8>> {
     orders
 }
 
-/// All permutations of the first nodes, with the others fixed.
+/// All permutations of the first `interchangeable` nodes, with the remaining nodes fixed.
 pub(crate) fn orders_of_first(interchangeable: u8, nodes: u8) -> Vec<Vec<u8>> {
     let orders = permutations(interchangeable).into_iter();
     let whole = orders.map(|order| order.into_iter().chain(interchangeable..nodes).collect());

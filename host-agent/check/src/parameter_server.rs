@@ -1,4 +1,4 @@
-//! Model of a training with a parameter server: workers, the server, and a switch that sums or only forwards.
+//! Model of a training with a parameter server, for the model checker: workers, the server, and a switch.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::quantise::{Exponent, quantise};
@@ -11,33 +11,33 @@ use crate::all_reduce::PATIENT;
 use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
 use crate::slots::{Rule, Switch};
 
-/// Bounds of the model.
+/// Bounds of the model of a training with a parameter server.
 #[derive(Debug, Clone)]
 pub struct TrainingBounds {
     /// Whether the switch or the server sums.
     pub mode: Mode,
-    /// Number of workers.
+    /// Number of workers in the model.
     pub workers: u8,
-    /// Number of slots.
+    /// The job's window in slots.
     pub window: u32,
-    /// Number of rounds.
+    /// Number of training rounds.
     pub rounds: u64,
     /// Number of chunks with values per round.
     pub chunks: u8,
     /// Exponent of each worker's values; workers are interchangeable if all are equal.
     pub exponents: Vec<i8>,
-    /// Number of the first chunk.
+    /// Number of the job's first chunk.
     pub first_chunk: ChunkId,
-    /// Number of times that the switch may forget everything.
+    /// Number of times that the switch may restart and forget all registers.
     pub restarts: u8,
-    /// Whether workers may crash.
+    /// Whether workers of the model may crash.
     pub crashes: bool,
-    /// A rule that the switch's slots lack; `None` for the real slots.
+    /// A rule of the protocol that is removed; `None` to check the real slots.
     pub without: Option<Rule>,
 }
 
 impl TrainingBounds {
-    /// Workers with equal exponents, and the real slots.
+    /// Bounds with equal exponents of all workers, and with the real slots.
     pub fn new(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Self {
         Self {
             mode,
@@ -55,14 +55,14 @@ impl TrainingBounds {
     }
 }
 
-/// A node.
+/// A node of the model of a training.
 #[derive(Debug, Clone)]
 pub enum TrainingNode {
-    /// A worker.
+    /// A worker of the job.
     Worker(Box<WorkerMember>),
-    /// The switch.
+    /// The switch, which sums or only forwards.
     Switch(Switch),
-    /// The server.
+    /// The parameter server.
     Server(Box<Serving>),
 }
 
@@ -75,7 +75,7 @@ enum Phase {
     Crashed,
 }
 
-/// A worker, with its progress in the model.
+/// A worker, with its progress through the model's rounds.
 #[derive(Debug, Clone)]
 pub struct WorkerMember {
     id: u8,
@@ -84,17 +84,17 @@ pub struct WorkerMember {
     rounds: u64,
 }
 
-/// The server, with its progress in the model.
+/// The parameter server, with its progress through the model's rounds.
 #[derive(Debug, Clone)]
 pub struct Serving {
     machine: Server<Judge>,
     left: bool,
 }
 
-/// Compares applied sums with the correct ones.
+/// Compares the sums that the server applies with the correct sums.
 #[derive(Debug, Clone)]
 struct Judge {
-    /// The correct sums by round and chunk.
+    /// The correct sums by round and chunk: those of round r, chunk c at index r times `chunks` plus c.
     right: Vec<Vec<i32>>,
     chunks: u8,
     wrong: Option<String>,
@@ -115,11 +115,11 @@ impl Apply for Judge {
     }
 }
 
-/// The model of a training.
+/// The model of a training with a parameter server.
 #[derive(Debug)]
 pub struct ParameterServer {
     bounds: TrainingBounds,
-    /// The job with the workers' window, which differs from the switch's only without [`Rule::Window`].
+    /// The job as the workers know it. Its window differs from the switch's only if [`Rule::Window`] is removed.
     job: Job,
     switch: Switch,
     right: Vec<Vec<i32>>,
@@ -130,7 +130,7 @@ const NOW_NS: u64 = 0;
 const LATE_NS: u64 = u64::MAX;
 
 impl ParameterServer {
-    /// A model within these bounds.
+    /// Creates the model of a training with these bounds.
     pub fn new(bounds: TrainingBounds) -> Result<Self, JobError> {
         let config = |window| JobConfig {
             job: JobId(7),
@@ -157,8 +157,7 @@ impl ParameterServer {
         Ok(model)
     }
 
-    /// A worker's values for a round: between one and two times its power of two, so that no sum of several values equals one
-    /// of them.
+    /// A worker's values for a round: 1 to 2 times 2^e with the worker's e, so that sums of several values differ from each.
     fn values(&self, round: u64, worker: u8) -> Vec<f32> {
         let places = (0..self.bounds.chunks)
             .flat_map(|chunk| (0..self.bounds.workers).map(move |place| (chunk, place)));
@@ -442,12 +441,12 @@ impl Model for ParameterServer {
         variants.to_vec()
     }
 
-    /// There is no task after the last round.
+    /// Returns `false`: the workers get no task after the last round.
     fn has_more(&self) -> bool {
         false
     }
 
-    /// The server leaves, at the latest after its timeout.
+    /// Whether the server has left, or leaves when its timer fires.
     fn ends(&self, nodes: &[&TrainingNode]) -> bool {
         nodes.iter().all(|node| match node {
             TrainingNode::Server(serving) if !serving.left => {

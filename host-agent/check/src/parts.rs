@@ -1,5 +1,5 @@
-//! Parts: a node's state with all frames that it has sent so far. A global state has one part per node, and the network is
-//! the union of the parts' frames.
+//! Parts of global states: a part is one node's state with all frames that it has sent so far. A global state has one part per
+//! node, and the network is the union of the parts' frames.
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
@@ -7,26 +7,26 @@ use hashbrown::{HashMap, HashSet};
 use crate::machines::{Broken, Event, FrameSet, Machines};
 use crate::model::{Frame, MAX_NODES, Model};
 
-/// Result of an event at a part.
+/// Result of an event at a part (a node's state with its sent frames).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     pub to: u32,
-    /// Whether the event reveals an error, which the machine's step describes.
+    /// Whether the event reveals an error, which the node's [`Step`](crate::machines::Step) describes.
     pub wrong: bool,
 }
 
 struct Part {
     machine: u32,
     sent: FrameSet,
-    /// Frames with a known result for this part; of these, the frames that change the part; of these, the frames that only
-    /// add sent frames, and the frames that reveal an error.
+    /// Frames whose delivery to this part has a known result; those of them that change the part; those that only make it send
+    /// frames; and those that reveal an error.
     known: FrameSet,
     moves: FrameSet,
     grows: FrameSet,
     wrong: FrameSet,
-    /// Frames that it passes on for other nodes, as a rank does with a kept sum.
+    /// Frames that the node sends in the name of other nodes, as a rank does with a kept sum.
     borrowed: FrameSet,
-    /// Results of acts and of frames that change the part, ascending.
+    /// Results of the node's acts, and of the frames that change the part, in ascending order of events.
     next: Vec<(Event, Next)>,
 }
 
@@ -34,16 +34,16 @@ pub struct Parts<'m, M: Model> {
     pub machines: Machines<'m, M>,
     parts: Vec<Part>,
     by_content: HashMap<(u32, FrameSet), u32, FixedState>,
-    /// Parts by node.
+    /// Numbers of all known parts, by node.
     at: Vec<Vec<u32>>,
-    /// Frames that were sent and are not recorded, since they change no part; this is verified for every part.
+    /// Frames that were sent but are not recorded, since they change no part; the checker verifies this for every part.
     dropped: FrameSet,
     unsure: Vec<(u32, u16)>,
-    /// Frames that were assumed to be idle, and are not.
+    /// Frames that the model assumed to have no effect, but that have one.
     pub matters: HashSet<Frame, FixedState>,
-    /// Whether such a frame was found in this run, so that some states are missing.
+    /// Whether a frame assumed to have no effect had one in this run, so that some global states are missing.
     pub is_incomplete: bool,
-    /// The initial parts.
+    /// The initial part of each node.
     pub first: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl<'m, M: Model> Parts<'m, M> {
         &self.parts[part as usize].sent
     }
 
-    /// The part with this content.
+    /// The number of the part with this state and these sent frames; adds it if it is new.
     pub fn intern(&mut self, machine: u32, sent: FrameSet) -> u32 {
         let next = self.parts.len() as u32;
         let part = *self.by_content.entry((machine, sent)).or_insert(next);
@@ -104,7 +104,7 @@ impl<'m, M: Model> Parts<'m, M> {
         part
     }
 
-    /// The result of an event at a part.
+    /// The result of an event at a part; computed if it is not known yet.
     pub fn next(&mut self, part: u32, event: Event) -> Result<Next, Broken> {
         let here = &self.parts[part as usize];
         let is_frame = event.as_act().is_none();
@@ -169,7 +169,7 @@ impl<'m, M: Model> Parts<'m, M> {
         false
     }
 
-    /// Verifies that frames which are not recorded change nothing.
+    /// Verifies that frames which are not recorded change no part.
     pub fn make_sure(&mut self) -> Result<(), Broken> {
         while let Some((part, frame)) = self.unsure.pop() {
             if self.next(part, Event(frame))?.to != part {
@@ -180,7 +180,7 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(())
     }
 
-    /// Whether all frames that the nodes of a state pass on for others are already in flight, so that they are nothing new.
+    /// Whether all frames that nodes of a global state send in the name of other nodes are already in flight.
     pub fn owes_nothing(&self, state: &[u32]) -> bool {
         let mut sent = FrameSet::default();
         let mut borrowed = FrameSet::default();
@@ -191,14 +191,14 @@ impl<'m, M: Model> Parts<'m, M> {
         borrowed.without(&sent) == FrameSet::default()
     }
 
-    /// The frames in flight to a node.
+    /// The frames in flight to a node in a global state.
     fn under_way(&self, state: &[u32], node: usize) -> FrameSet {
         let mut sent = FrameSet::default();
         state.iter().for_each(|part| sent.add(self.sent(*part)));
         sent.within(self.machines.to(node))
     }
 
-    /// Computes the results of these frames for a part.
+    /// Computes the results of delivering these frames to a part, as far as they are unknown.
     fn know(&mut self, part: u32, frames: FrameSet) -> Result<(), Broken> {
         let unknown = frames.without(&self.parts[part as usize].known);
         for frame in unknown.iter() {
@@ -207,7 +207,7 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(())
     }
 
-    /// All events at a node that change it.
+    /// All events that can change a node's part in a global state.
     pub fn events(&mut self, state: &[u32], node: usize) -> Result<Vec<Event>, Broken> {
         let part = state[node];
         let frames = self.under_way(state, node);
@@ -218,9 +218,9 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(frames.chain(acts.map(|act| Event::act(*act))).collect())
     }
 
-    /// After a step at a node, or at the beginning: performs all events that change no node's state and only add frames in
-    /// flight. Sent frames may be lost, so everything that was possible before remains possible. Returns an event that
-    /// reveals an error.
+    /// After a step at a node (index, part before it), or at the beginning (`None`): performs all events that change no node's
+    /// state and only add frames in flight. Sent frames may be lost, so everything that was possible before remains possible.
+    /// Returns an event that reveals an error.
     pub fn saturate(
         &mut self,
         state: &mut [u32],
@@ -281,7 +281,7 @@ impl<'m, M: Model> Parts<'m, M> {
         }
     }
 
-    /// An act that only adds sent frames.
+    /// An act of the node that only makes it send frames, without a change of its state; `None` if there is none.
     fn growing_act(&mut self, part: u32) -> Result<Option<Event>, Broken> {
         for at in 0..self.machines.acts(self.machine(part)).len() {
             let event = Event::act(self.machines.acts(self.machine(part))[at]);

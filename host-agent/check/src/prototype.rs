@@ -1,5 +1,5 @@
-//! Model of the prototype's protocol, which this project replaces: a counter decides when sums are complete, and nothing is
-//! retransmitted.
+//! Model of the prototype that this project replaces, for the model checker: a counter decides when sums are complete, and
+//! nothing is retransmitted.
 //!
 //! A fragment's slot is its number modulo the number of slots. The first fragment to arrive owns the slot, the others are
 //! added and counted, and the last one goes to the server with the sum. An acknowledgement, which no sender sends, would free
@@ -10,12 +10,12 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use crate::model::{Act, Frame, Model, Outbox, Status, Wrong};
 
-/// Bounds of the model.
+/// Bounds of the model of the prototype.
 #[derive(Debug, Clone)]
 pub struct Prototype {
-    /// Number of workers.
+    /// Number of workers in the model.
     pub workers: u8,
-    /// Number of slots.
+    /// Number of slots of the switch.
     pub slots: u32,
     /// Number of fragments that each worker sends, all at once.
     pub fragments: u32,
@@ -23,25 +23,25 @@ pub struct Prototype {
     pub first: u32,
 }
 
-/// A node.
+/// A node of the model of the prototype.
 #[derive(Debug, Clone)]
 pub enum PrototypeNode {
-    /// A worker.
+    /// A worker of the job.
     Worker {
         /// Number of the worker.
         id: u8,
-        /// Whether it has sent its fragments.
+        /// Whether the worker has sent its fragments.
         has_sent: bool,
-        /// For each fragment, whether it was answered.
+        /// For each fragment, whether the worker has received its sum.
         answered: Vec<bool>,
     },
-    /// The switch.
+    /// The switch, with its slots.
     Switch(Vec<Cell>),
-    /// The server, which sends sums to all workers.
+    /// The server, which sends each sum to all workers.
     Server,
 }
 
-/// A slot.
+/// A slot of the prototype's switch.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     owner: u32,
@@ -210,7 +210,7 @@ impl Model for Prototype {
         false
     }
 
-    /// No slot may be held by a fragment whose sum all workers have.
+    /// Returns `false` if a slot is held by a fragment whose sum all workers have: the slot is lost.
     fn ends(&self, nodes: &[&PrototypeNode]) -> bool {
         nodes.iter().all(|node| match node {
             PrototypeNode::Switch(cells) => cells.iter().all(|cell| cell.owner == 0),

@@ -1,4 +1,4 @@
-//! A switch of a tree below the topmost one.
+//! A switch of a tree, below the topmost switch, for the model checker.
 
 use aggregation::Destination;
 use aggregation::job::{ChunkId, Job, JobConfig, JobError, WorkerId};
@@ -7,34 +7,34 @@ use wire::{Flags, Kind, Packet};
 
 use crate::model::Frame;
 
-/// A rack's switch: sums its ranks, and sends complete chunks to the switch above.
+/// A rack's switch: it sums its ranks, and sends completed chunks to the switch above.
 #[derive(Debug, Clone)]
 pub struct Rack {
-    /// Its number at the switch above.
+    /// Number of this switch among the children of the switch above.
     pub number: u8,
-    /// Number of restarts so far.
+    /// Number of restarts of the switch so far.
     pub restarts: u8,
     children: u8,
-    /// The job, for a switch whose cells are zero.
+    /// The same job with register cells that are initially zero, as after a restart.
     zeroed: Job,
     slots: SlotTable,
-    /// Whether it answers probes of complete chunks itself, which violates a rule.
+    /// Whether the switch answers probes of complete chunks itself, which violates [`Rule::Up`](crate::slots::Rule::Up).
     answers_itself: bool,
 }
 
-/// Treatment of a frame.
+/// What a rack's switch does with a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// The frame goes to the switch above.
+    /// The switch sends this frame to the switch above.
     Up(Vec<u8>),
-    /// The frame returns to its sender.
+    /// The switch returns this frame to its sender.
     Back(Vec<u8>),
-    /// The frame is dropped.
+    /// The switch sends nothing.
     Absorbed,
 }
 
 impl Rack {
-    /// A switch whose cells are older than the job.
+    /// Creates a rack's switch whose cells have owners older than the job's first chunk.
     pub fn new(
         config: JobConfig,
         number: u8,
@@ -55,19 +55,19 @@ impl Rack {
         })
     }
 
-    /// Restarts the switch: all registers are zero.
+    /// Restarts the switch, which sets all its registers to zero.
     pub fn restart(&mut self) {
         self.restarts += 1;
         self.slots = SlotTable::with_children(self.zeroed, self.children);
     }
 
-    /// Appends all fields that determine its behavior.
+    /// Appends to `out` all fields that determine the switch's behavior.
     pub fn state(&self, out: &mut Vec<u8>) {
         out.push(self.restarts);
         self.slots.state(out);
     }
 
-    /// Processes a frame of the rank with this number.
+    /// Processes a frame of the rank that is this switch's child number `child`.
     pub fn take(&mut self, frame: &Frame, child: u8) -> Taken {
         let mut bytes = frame.bytes.clone();
         let Ok(mut packet) = Packet::new_checked(&mut bytes[..]) else {
@@ -91,7 +91,7 @@ impl Rack {
         }
     }
 
-    /// Description of the cells with contributors.
+    /// Description, for traces, of the register cells that have contributions.
     pub fn describe(&self) -> String {
         let cells = self
             .slots

@@ -1,4 +1,4 @@
-//! Breadth-first search over all states, so that an error is found by the fewest steps.
+//! Breadth-first search over all global states of a model, so that an error is found by the fewest steps.
 
 use foldhash::fast::FixedState;
 use hashbrown::{HashSet, HashTable};
@@ -9,23 +9,24 @@ use crate::model::{Frame, Model, Status, Wrong};
 use crate::space::{Expanded, StateSpace};
 use crate::trace::{self, Found};
 
-/// Goals and limits of a search.
+/// Goals and limits of a search for errors in a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// Maximum number of states.
+    /// Maximum number of global states that the search explores.
     pub max_states: usize,
-    /// Whether a wrong sum or an unexpected event ends the search. Otherwise its successors are not explored.
+    /// Whether a wrong sum or an unexpected event ends the search. Otherwise the states after it are not explored.
     pub wrong: bool,
-    /// Whether a state without progress ends the search. Otherwise it is ignored.
+    /// Whether a state in which some task cannot make progress ends the search. Otherwise the state is ignored.
     pub stuck: bool,
-    /// Whether a state in which all tasks are done, but a further one does not work, ends the search. Otherwise it is ignored.
+    /// Whether a state in which all tasks are done, but a further one does not complete, ends the search. Otherwise it is
+    /// ignored.
     pub leaks: bool,
-    /// Whether nodes with equal states are compared in their further behavior, which takes long.
+    /// Whether nodes with equal states are tested to behave equally, which takes long.
     pub compares: bool,
 }
 
 impl Search {
-    /// A search for all errors.
+    /// A search that ends at any error.
     pub const ALL: Self = Self {
         max_states: 1 << 28,
         wrong: true,
@@ -35,36 +36,36 @@ impl Search {
     };
 }
 
-/// Result of a search.
+/// Result of a search for errors in a model.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Number of distinct states.
+    /// Number of distinct global states.
     pub states: usize,
-    /// Number of transitions between different states.
+    /// Number of transitions between different global states.
     pub transitions: u64,
-    /// Maximum distance of a state from the beginning, in steps.
+    /// Maximum distance of a global state from the initial state, in steps.
     pub depth: usize,
-    /// Number of states of single nodes.
+    /// Number of distinct states of single nodes.
     pub machines: usize,
-    /// Number of parts: states of single nodes with their sent frames.
+    /// Number of distinct pairs of a single node's state and the frames that it has sent.
     pub parts: usize,
-    /// Number of frames that differ in fields which some node reads.
+    /// Number of distinct frames, ignoring fields which no node reads.
     pub frames: usize,
-    /// Number of states in which all tasks are done.
+    /// Number of global states in which all tasks are done.
     pub ended: usize,
-    /// Number of states in which a node has crashed or was restarted, so that no progress is guaranteed.
+    /// Number of global states in which a node has crashed or was restarted, so that progress is not guaranteed.
     pub broken: usize,
-    /// Number of those states that make no progress.
+    /// Number of global states in which a node has crashed or was restarted, and no task makes progress.
     pub broken_and_stuck: usize,
     /// Maximum number of times that all timers had to fire, without losses, before a node made progress.
     pub periods: u32,
-    /// Whether all states were explored.
+    /// Whether the search explored all global states.
     pub complete: bool,
-    /// The error that was found.
+    /// The error that the search found; `None` without an error.
     pub found: Option<Found>,
 }
 
-/// Explores a model.
+/// Explores all global states of a model, within the limits of `search`.
 pub fn explore<M: Model>(model: &M, search: Search) -> Result<Report, Broken> {
     let mut matters = HashSet::default();
     loop {
@@ -177,7 +178,7 @@ impl<'m, M: Model> Exploration<'m, M> {
         Ok(report.clone())
     }
 
-    /// All explored states.
+    /// All explored global states, each as one part number per node.
     #[cfg(test)]
     pub fn all_states(&self) -> Vec<Vec<u32>> {
         let mut state = vec![0; self.space.parts.machines.nodes()];
@@ -203,8 +204,8 @@ impl<'m, M: Model> Exploration<'m, M> {
             .insert_unique(hash, new, |other| hasher.hash_one(states[*other as usize]));
     }
 
-    /// Whether a state makes no progress if all frames in flight are lost and none afterwards; or, if all tasks are done,
-    /// whether a further task does not work.
+    /// Whether a global state makes no progress if all frames in flight are lost, but no later frame; or, if all tasks are
+    /// done, whether a further task does not work.
     fn is_stuck(&mut self, state: &[u32]) -> Result<bool, Broken> {
         let machines = &self.space.parts.machines;
         let nodes: Vec<u32> = state
@@ -240,7 +241,7 @@ impl<'m, M: Model> Exploration<'m, M> {
         path
     }
 
-    /// Verifies that frames which nodes pass on for others were already in flight in every state.
+    /// Verifies that frames which a node sends in the name of another node were already in flight, in every state.
     fn all_is_sent(&self) -> Result<(), Broken> {
         let mut state = vec![0; self.space.parts.machines.nodes()];
         for key in &self.states {
@@ -252,7 +253,7 @@ impl<'m, M: Model> Exploration<'m, M> {
         Ok(())
     }
 
-    /// Verifies that no node in progress returns to an earlier state: so each step of progress is permanent, and progress ends.
+    /// Verifies that no node with a task in progress returns to an earlier state: each step of progress is permanent.
     fn no_way_back(&mut self) -> Result<(), Broken> {
         let machines = &self.space.parts.machines;
         let len = machines.len();

@@ -1,14 +1,14 @@
-//! Progress of a state: all frames in flight are lost, and none afterwards.
+//! Tests whether a global state makes progress if all frames in flight are lost, but no later frame.
 
 use std::collections::VecDeque;
 
 use crate::machines::{Broken, Event, Machines};
 use crate::model::{Act, Model, Status, Wrong};
 
-/// Number of times that all timers fire before a state counts as stuck.
+/// Number of times that all timers fire before a global state counts as stuck.
 const ROUNDS: u32 = 8;
 
-/// Order of events. A state that makes progress in each order is not stuck, for any relative speeds.
+/// Order in which events are processed. A state that makes progress in each order is not stuck, whatever the relative speeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     FirstFirst,
@@ -16,8 +16,8 @@ enum Order {
 }
 
 impl<M: Model> Machines<'_, M> {
-    /// The error in a state of the nodes, if there is one: they disagree; some have tasks in progress and none makes
-    /// progress; or all are done, and a further task does not work.
+    /// The error in the nodes' states, or `None`: they disagree; or tasks are in progress and none makes progress; or all tasks
+    /// are done, and a further task does not complete.
     pub fn stuck(&mut self, nodes: &[u32]) -> Result<Option<Wrong>, Broken> {
         let model = self.model;
         let all: Vec<&M::Node> = nodes.iter().map(|node| self.node(*node)).collect();
@@ -52,7 +52,7 @@ impl<M: Model> Machines<'_, M> {
         Ok(None)
     }
 
-    /// Number of times that all timers must fire before a node makes progress, or all are done.
+    /// Number of times that all timers must fire before a node makes progress or all are done; `None` if that never happens.
     fn goes_on(&mut self, start: &[u32], more: bool, order: Order) -> Result<Option<u32>, Broken> {
         let mut nodes = start.to_vec();
         let mut under_way = VecDeque::new();

@@ -1,4 +1,4 @@
-//! The switch of the models: with the real slots, or with an independent implementation that lacks one rule.
+//! The switch of the models to be checked: with the real slots, or with an independent implementation that lacks one rule.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError};
 use aggregation::slot::SlotTable;
@@ -6,68 +6,67 @@ use wire::{Flags, Kind, Packet, Repr};
 
 use crate::model::Frame;
 
-/// A rule of `docs/protocol.md` that is removed. A checker that finds no error then is useless.
+/// A rule of `docs/protocol.md`, to be removed from a model. The checker must find an error without the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// None: the same code must be correct, or the others prove nothing.
+    /// No rule is removed: this implementation must be correct, or tests without a rule prove nothing.
     None,
-    /// 1: an older chunk is stale. Without this rule, it takes the cell over.
+    /// Rule 1: a chunk older than the cell's owner is stale. Without this rule, it takes the cell over.
     Stale,
-    /// 2: a newer chunk takes the cell over. Without this rule, it is dropped.
+    /// Rule 2: a chunk newer than the cell's owner takes the cell over. Without this rule, its frame is dropped.
     TakeOver,
-    /// 2: the values become those of the packet. Without this rule, they are added to the previous ones.
+    /// Rule 2: in a cell taken over, the packet's values replace the former. Without this rule, they are added to the former.
     Overwrite,
-    /// 2: the bitmap becomes the worker's bit. Without this rule, the bit is added to the previous ones.
+    /// Rule 2: in a cell taken over, the bitmap has the worker's bit alone. Without this rule, former bits remain.
     FreshBitmap,
-    /// 2: a cell without contributors is taken over. Without this rule, the first values after a probe are added to the
-    /// previous ones.
+    /// Rule 2: a cell without contributors is taken over. Without this rule, the first values are added to the former ones.
     Nobody,
-    /// 3: a bit per worker records its contribution. Without this rule, arrivals are counted.
+    /// Rule 3: a bit per worker records its contribution. Without this rule, the switch counts frames.
     Bitmap,
-    /// 3: the scale becomes the maximum. Without this rule, it becomes the last one.
+    /// Rule 3: the next exponent becomes the maximum of the frames'. Without this rule, it becomes that of the last frame.
     Scale,
-    /// 3: the flag is ORed. Without this rule, it becomes the last one.
+    /// Rule 3: the flag for NaN and infinity is ORed. Without this rule, it becomes that of the last frame.
     Flag,
-    /// 4: nothing changes. Without this rule, the values are added again.
+    /// Rule 4: a repeated contribution changes nothing. Without this rule, its values are added again.
     Nothing,
-    /// After 4, a full bitmap sends the sum again. Without this rule, the frame is dropped.
+    /// After rule 4: a repeated contribution to a complete chunk is answered by its sum. Without this rule, it is dropped.
     Again,
-    /// A sum needs a full bitmap. Without this rule, each contribution sends the present values as a sum.
+    /// A sum needs the bits of all workers. Without this rule, the switch sends the incomplete sum after each contribution.
     Full,
-    /// A slot has two versions. Without this rule, it has one.
+    /// A slot has two versions (cells). Without this rule, it has one cell.
     Versions,
     /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows before suffice.
     Window,
-    /// A worker may only use its own port. Without this rule, any port.
+    /// A worker's frames are accepted at its own port only. Without this rule, at any port.
     Port,
-    /// A probe adds nothing. Without this rule, it sets the bit.
+    /// A probe adds no contribution. Without this rule, it sets the worker's bit.
     Probe,
-    /// A probe is always answered. Without this rule, only if the chunk is complete.
+    /// A probe is always answered. Without this rule, it is answered only if the chunk is complete.
     Told,
-    /// A node that waits for too long asks again. Without this rule, nothing is repeated.
+    /// A node that waits for too long sends its frame again. Without this rule, no frame is repeated.
     Repeat,
-    /// Before a job's first frame, its cells get an older owner. Without this rule, they keep what another job left.
+    /// Before a job's first frame, its cells get an owner older than the job. Without this rule, they keep their content.
     Admission,
     /// A rack's switch sends a probe of a complete chunk to the switch above. Without this rule, it answers itself.
     Up,
-    /// Ranks that wait for other ranks ask them. Without this rule, they only ask the switch.
+    /// Ranks that wait for contributions ask the other ranks. Without this rule, they ask only the switch.
     Peers,
-    /// Nothing is added to a closed chunk. Without this rule, late values are.
+    /// The switch adds nothing to a closed chunk. Without this rule, it adds late values.
     Closed,
-    /// In a forgotten cell, a frame that may have been counted before does not count. Without this rule, it does.
+    /// In a cell forgotten by the switch, a frame that may have been counted before does not count. Without this rule, it does.
     Opened,
-    /// A chunk may not be closed in a forgotten cell. Without this rule, it may.
+    /// A chunk may not be closed in a cell that the switch has forgotten. Without this rule, it may.
     Forgotten,
-    /// A rank that sends values again without the timed flag takes a partial sum only from ranks. Without this rule, from the
-    /// switch, too.
+    /// A rank that sends values again without the timed flag takes a partial sum only from other ranks. Without this rule, it
+    /// takes one from the switch, too.
     Kept,
-    /// A rank that is asked by a rank which has given its values to a host gives its own to the host, too. Without this rule,
-    /// only ranks without contact to the switch do.
+    /// A rank that is asked by a rank which has given its values to a host gives its own values to that host, too. Without this
+    /// rule, only ranks without contact to the switch do.
     Asked,
 }
 
 impl Rule {
-    /// All rules that can be removed.
+    /// All rules that can be removed from a model.
     pub const ALL: [Self; 25] = [
         Self::Stale,
         Self::TakeOver,
@@ -115,23 +114,23 @@ enum Slots {
     Without(Rule, Vec<Cell>),
 }
 
-/// A switch that sums one job.
+/// A switch that sums one job, as a node of a model.
 #[derive(Debug, Clone)]
 pub struct Switch {
     job: Job,
-    /// `job`, for a switch whose cells are zero.
+    /// The same job with register cells that are initially zero, as after a restart.
     zeroed: Job,
     slots: Slots,
-    /// Number of children: workers, or switches below.
+    /// Number of children: workers, or switches one level below.
     children: u8,
-    /// Whether chunks may be closed.
+    /// Whether the job has deadlines, so that chunks may be closed.
     has_deadlines: bool,
-    /// Number of restarts so far.
+    /// Number of restarts of the switch so far.
     pub restarts: u8,
 }
 
 impl Switch {
-    /// A switch with the real slots, or without a rule.
+    /// Creates a switch with the real slots, or, `without` a rule, with an implementation that lacks it.
     pub fn new(
         config: JobConfig,
         without: Option<Rule>,
@@ -183,7 +182,7 @@ impl Switch {
         &self.job
     }
 
-    /// Restarts the switch: all registers are zero.
+    /// Restarts the switch, which sets all its registers to zero.
     pub fn restart(&mut self) {
         self.restarts += 1;
         match &mut self.slots {
@@ -209,7 +208,7 @@ impl Switch {
         }
     }
 
-    /// Appends all fields that determine its behavior.
+    /// Appends to `out` all fields that determine the switch's behavior.
     pub fn state(&self, out: &mut Vec<u8>) {
         out.push(self.restarts);
         match &self.slots {
@@ -229,7 +228,7 @@ impl Switch {
         }
     }
 
-    /// Description of the cells with contributors.
+    /// Description, for traces, of the register cells that have contributions.
     pub fn describe(&self) -> String {
         let cell = |owner: ChunkId, contributors: u64, values: &[i32]| {
             let ranks = (0..64).filter(|rank| contributors & 1 << rank != 0);
@@ -253,7 +252,7 @@ impl Switch {
         cells.join(", ")
     }
 
-    /// Processes a frame of the child with this number. Returns the sum to send, if any, and whether it is for the sender alone.
+    /// Processes a frame of child number `child`. Returns the sum to send, if any, and whether it goes to the sender alone.
     pub fn take(&mut self, frame: &Frame, child: u8) -> Option<(Vec<u8>, bool)> {
         let packet = Packet::new_checked(&frame.bytes[..]).ok()?;
         let forges = packet.worker() != u16::from(child) && !self.is_without(Rule::Port);
@@ -295,8 +294,8 @@ fn index(job: &Job, without: Rule, chunk: ChunkId) -> usize {
     }
 }
 
-/// The rules of deadlines and slots, except for the removed one. Returns the header of the sum to send, if any, and whether
-/// it is for the sender alone.
+/// Processes an UPDATE by the rules of deadlines and slots, except for the removed rule. Returns the header of the sum to send,
+/// if any, and whether it goes to the sender alone.
 fn update<T: AsRef<[u8]>>(
     job: &Job,
     without: Rule,
@@ -369,7 +368,7 @@ fn update<T: AsRef<[u8]>>(
     sum.map(|sum| (told(cell, sum), false))
 }
 
-/// The rules of a slot, except for the removed one. Returns the header of the sum to send, if any.
+/// Processes an UPDATE by the rules of a slot, except for the removed rule. Returns the header of the sum to send, if any.
 fn count<T: AsRef<[u8]>>(
     job: &Job,
     without: Rule,

@@ -1,4 +1,4 @@
-//! The space of global states: their numbers, and their direct successors.
+//! The space of a model's global states: their encoding as numbers, and their direct successors.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
@@ -11,14 +11,14 @@ use crate::symmetry::Symmetry;
 pub(crate) struct StateSpace<'m, M: Model> {
     pub parts: Parts<'m, M>,
     pub symmetry: Symmetry,
-    /// Whether an error ends the expansion of a state.
+    /// Whether an error ends the search for successors of a state.
     pub ends_at_wrong: bool,
 }
 
-/// Result of the expansion of a state.
+/// Result of computing the successors of a global state.
 pub(crate) enum Expanded {
     Fine,
-    /// This event reveals an error, possibly during the saturation of the successor.
+    /// This event at the node with this index reveals an error, perhaps by events that follow it.
     Wrong(usize, Event),
 }
 
@@ -33,7 +33,7 @@ impl<'m, M: Model> StateSpace<'m, M> {
         })
     }
 
-    /// Passes all direct successors of a state to `next`.
+    /// Passes the numbers of all direct successors of a global state to `next`.
     pub fn expand(
         &mut self,
         state: &[u32],

@@ -1,4 +1,4 @@
-//! Symmetry of interchangeable nodes: of all states that differ by a permutation, one is explored.
+//! Symmetry of interchangeable nodes: of all global states that differ by a permutation of them, only one is explored.
 //!
 //! The image of a part under a permutation is found by its history: the same events in the same order, at the permuted nodes.
 //! So the content of states and frames need not be interpreted.
@@ -13,7 +13,7 @@ use crate::parts::Parts;
 const UNKNOWN: u32 = u32::MAX;
 
 struct Permutation {
-    /// New index of each node.
+    /// New index of each node under the permutation.
     to: Vec<u8>,
     parts: Vec<u32>,
     machines: HashMap<u32, u32, FixedState>,
@@ -21,13 +21,13 @@ struct Permutation {
 }
 
 pub struct Symmetry {
-    /// All permutations except the identity.
+    /// All permutations of interchangeable nodes, except the identity.
     permutations: Vec<Permutation>,
     bits: u32,
 }
 
 impl Symmetry {
-    /// Symmetry of `nodes` nodes with these permutations.
+    /// Symmetry of `nodes` nodes under the permutations `orders`, the first of which is the identity.
     pub fn new(nodes: usize, orders: Vec<Vec<u8>>) -> Result<Self, Broken> {
         if nodes > MAX_NODES {
             return Err(Broken::Nodes);
@@ -44,7 +44,7 @@ impl Symmetry {
         })
     }
 
-    /// Encodes a state as a number.
+    /// Encodes a global state (one part number per node) as one number.
     fn key(&self, parts: impl Iterator<Item = u32>) -> Result<u128, Broken> {
         let mut key = 0;
         for part in parts {
@@ -56,7 +56,7 @@ impl Symmetry {
         Ok(key)
     }
 
-    /// Decodes a state from its number.
+    /// Decodes a global state from its number.
     pub fn state(&self, key: u128, state: &mut [u32]) {
         let mask = (1 << self.bits) - 1;
         for (at, part) in state.iter_mut().rev().enumerate() {
@@ -64,7 +64,7 @@ impl Symmetry {
         }
     }
 
-    /// The smallest number of all permutations of this state.
+    /// The smallest number of a state among all permutations of this global state.
     pub fn canonical<M: Model>(
         &mut self,
         parts: &mut Parts<'_, M>,
@@ -94,7 +94,7 @@ impl Symmetry {
         self.key(image.iter().copied().take(state.len()))
     }
 
-    /// Number of distinct permutations of this state.
+    /// Number of distinct states among all permutations of this global state.
     #[cfg(test)]
     pub fn orbit<M: Model>(
         &mut self,
@@ -108,8 +108,8 @@ impl Symmetry {
         Ok(orbit.len())
     }
 
-    /// Verifies that permutations are invertible: if nodes are interchangeable, a permutation and its inverse lead back to
-    /// the same part.
+    /// Verifies that permutations are invertible: if nodes are interchangeable, a permutation and then its inverse lead from
+    /// each part back to it.
     pub fn verify<M: Model>(&mut self, parts: &mut Parts<'_, M>) -> Result<(), Broken> {
         for at in 0..self.permutations.len() {
             let to = self.permutations[at].to.clone();

@@ -1,4 +1,4 @@
-//! Traces: the fewest steps that lead to an error, in words.
+//! Traces: the fewest events that lead to an error in a model, in words.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::machines::{Broken, Event, FrameSet, Machines};
 use crate::model::{Act, Frame, Model, Wrong};
 use crate::space::{Expanded, StateSpace};
 
-/// The steps of a trace, in words.
+/// The steps of a trace that leads to an error, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace(pub Vec<String>);
 
@@ -19,18 +19,18 @@ impl fmt::Display for Trace {
     }
 }
 
-/// An error, and the steps that lead to it.
+/// An error in a model, and the steps that lead to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The error.
+    /// The error that the model checker found.
     pub wrong: Wrong,
-    /// The steps, none of which can be left out.
+    /// The steps that lead to the error; without any of them, it would not occur.
     pub trace: Trace,
 }
 
 type Happening = (usize, Event);
 
-/// The error at the end of a path of states, with its trace.
+/// The error at the end of a path of global states, with its trace.
 pub(crate) fn find<M: Model>(
     space: &mut StateSpace<'_, M>,
     path: &[u128],
@@ -47,7 +47,7 @@ pub(crate) fn find<M: Model>(
     })
 }
 
-/// Each state of a path is the representative of its permutations; this returns events that lead through one permutation of each.
+/// Events that lead through one permutation of each state of a path, since a path has one representative of all permutations.
 fn concrete<M: Model>(
     space: &mut StateSpace<'_, M>,
     path: &[u128],
@@ -98,8 +98,8 @@ fn concrete<M: Model>(
     Ok(happenings)
 }
 
-/// The error at the end of these events, if there is one. Events that are not possible, such as the delivery of a frame that
-/// was not sent, give none.
+/// The error at the end of these events; `None` if there is none, or if an event is impossible, such as the delivery of a frame
+/// that was not sent.
 fn replay<M: Model>(
     machines: &mut Machines<'_, M>,
     happenings: &[Happening],
@@ -124,7 +124,7 @@ fn replay<M: Model>(
     machines.stuck(&nodes)
 }
 
-/// Removes one event after another, as long as the same error remains at the end.
+/// Removes one event after another from a trace, as long as the same error remains at the end.
 fn shorten<M: Model>(
     machines: &mut Machines<'_, M>,
     mut happenings: Vec<Happening>,
@@ -197,7 +197,7 @@ fn words<M: Model>(
     Ok(lines)
 }
 
-/// Description of a frame.
+/// Description of a frame in words, for a trace.
 fn frame_words(frame: &Frame) -> String {
     let Ok(packet) = wire::Packet::new_checked(&frame.bytes[..]) else {
         return format!("{:02x?}", frame.bytes);

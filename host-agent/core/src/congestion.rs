@@ -1,4 +1,4 @@
-//! Congestion control: the number of chunks in flight, and the order in which they are sent (`docs/protocol.md`, "Congestion").
+//! Congestion control: limits the number of chunks in flight, and orders their transmission (`docs/protocol.md`, "Congestion").
 
 mod queue;
 mod window;

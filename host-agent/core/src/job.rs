@@ -1,4 +1,4 @@
-//! A job's settings, and newtypes for the numbers that must not be mixed.
+//! Settings of a training job, and newtypes for job, worker, chunk, slot and cell numbers, which must not be mixed up.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl WorkerSet {
         Self(self.0 | other.0)
     }
 
-    /// This set without the members of `other`.
+    /// This set without the workers in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -86,13 +86,12 @@ impl fmt::Display for WorkerSet {
     }
 }
 
-/// A chunk's number on the wire: it wraps, and comparisons use serial arithmetic (RFC 1982).
+/// A chunk's sequence number on the wire: it wraps, and comparisons use serial arithmetic (RFC 1982).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkId(pub u32);
 
 impl ChunkId {
-    /// The signed distance from `other` to this number. Numbers 2³¹ apart, which RFC 1982 leaves
-    /// undefined, count as older.
+    /// Signed distance from `other` to this number. Numbers 2³¹ apart, undefined in RFC 1982, count as older.
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
@@ -115,20 +114,20 @@ impl fmt::Display for ChunkId {
     }
 }
 
-/// Index of a slot in a job's window.
+/// Index of a switch slot in a job's window: the slot in which a chunk is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotIndex(pub u16);
 
-/// Selects one of a slot's two cells.
+/// Selects one of a slot's two register cells, which successive windows of chunks use in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub bool);
 
-/// A cell, which is one version of one slot: `2 · slot + version`, counted from the job's base.
+/// Number of a register cell, which is one version of one slot: `2 · slot + version`, counted from the job's first cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CellIndex(pub u32);
 
 impl CellIndex {
-    /// The cell of this version of this slot.
+    /// Number of the register cell that holds `version` of `slot`.
     pub const fn new(slot: SlotIndex, version: Version) -> Self {
         Self((slot.0 as u32) << 1 | version.0 as u32)
     }
@@ -139,19 +138,19 @@ impl CellIndex {
     }
 }
 
-/// A worker's position in a tree of switches.
+/// A worker's position in the tree of switches that sums its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TreePosition {
     /// The worker's number among the children of its switch.
     pub child: WorkerId,
-    /// Number of children of that switch.
+    /// Number of children (workers or lower switches) of the worker's switch.
     pub siblings: u8,
-    /// Number of children of the topmost switch, which makes the sum over all workers.
+    /// Number of children of the topmost switch, which computes the sum over all workers.
     pub top: u8,
 }
 
 impl TreePosition {
-    /// Position of a rank in a job that a single switch sums.
+    /// Position of a rank in the tree of switches, for a job that a single switch sums.
     pub fn under_one_switch(job: &Job, rank: WorkerId) -> Self {
         let all = job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8;
         Self {
@@ -161,13 +160,13 @@ impl TreePosition {
         }
     }
 
-    /// Whether switches support this position: each sums 1 to 64 children.
+    /// Whether the switches support this position in the tree: each switch sums 1 to 64 children.
     pub fn is_possible(self) -> bool {
         let fits = |children: u8| (1..=wire::MAX_CHILDREN).contains(&children);
         fits(self.siblings) && fits(self.top) && self.child.0 < u16::from(self.siblings)
     }
 
-    /// Contributor bitmap of a complete sum.
+    /// Contributor bitmap of a complete sum: all children of the topmost switch.
     pub fn complete(self) -> WorkerSet {
         WorkerSet::first(u16::from(self.top))
     }
@@ -195,19 +194,19 @@ pub struct JobConfig {
     pub first_chunk: ChunkId,
 }
 
-/// Reason why settings are rejected.
+/// Reason why the settings of a job are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// The number of workers is 0 or above 1,024, the limit of a tree of switches.
     #[error("{0} workers: a job has 1 to 1024")]
     Workers(u16),
-    /// More workers than the 64 bits of the contributor bitmap, without a tree of switches.
+    /// More than 64 workers without a tree of switches: the contributor bitmap has 64 bits.
     #[error("{0} workers: a single switch, or a server, sums up to 64")]
     OneSwitch(u16),
     /// The window is not a power of two up to 2¹⁵; slots are found by masking the chunk number.
     #[error("a window of {0}: it must be a power of two up to 32768")]
     Window(u32),
-    /// Zero values per packet.
+    /// The number of values per packet is 0.
     #[error("a packet must carry at least one value")]
     ValuesPerPacket,
     /// A round has more chunks than serial arithmetic can compare.
@@ -223,7 +222,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Validates the settings.
+    /// Validates the settings of a job.
     pub fn new(config: JobConfig) -> Result<Self, JobError> {
         if !(1..=wire::MAX_WORKERS).contains(&config.workers) {
             return Err(JobError::Workers(config.workers));
@@ -290,7 +289,7 @@ impl Job {
         self.config.window
     }
 
-    /// Number of cells that the job occupies: two versions of each slot.
+    /// Number of register cells that the job occupies: two versions of each slot.
     pub fn cells(&self) -> usize {
         2 * self.config.window as usize
     }
@@ -305,12 +304,12 @@ impl Job {
         self.config.values_per_round
     }
 
-    /// Number of chunks with values per round.
+    /// Number of chunks that carry values in each round.
     pub fn chunks_per_round(&self) -> u32 {
         self.chunks_per_round
     }
 
-    /// Number of chunk numbers per round: a window of scale-only chunks, then the chunks with values.
+    /// Number of chunk numbers that each round uses: one window of scale-only chunks, then the chunks with values.
     pub fn numbers_per_round(&self) -> u64 {
         u64::from(self.window()) + u64::from(self.chunks_per_round)
     }
@@ -325,37 +324,37 @@ impl Job {
         wire::HEADER_LEN + self.values_per_packet() * wire::VALUE_LEN
     }
 
-    /// Wire number of the `sequence`-th chunk of the job.
+    /// Sequence number on the wire of the job's chunk at position `sequence`, counted from 0.
     pub fn chunk(&self, sequence: u64) -> ChunkId {
         self.config.first_chunk.plus(sequence as u32)
     }
 
-    /// Position in the job of the chunk with this wire number, near position `near`; `None` if it precedes the first chunk.
+    /// Position in the job of the chunk with this wire number that is nearest to `near`; `None` if before the first chunk.
     pub fn sequence_near(&self, near: u64, chunk: ChunkId) -> Option<u64> {
         near.checked_add_signed(i64::from(chunk.distance_from(self.chunk(near))))
     }
 
-    /// Index of a chunk's lane. Lanes count from the job's first chunk, slots from chunk number 0.
+    /// Index of a chunk's lane, which sends every `window`-th chunk. Lanes count from the job's first chunk, slots from 0.
     pub(crate) fn lane(&self, chunk: ChunkId) -> usize {
         (chunk.0.wrapping_sub(self.first_chunk().0) & (self.window() - 1)) as usize
     }
 
-    /// Index of a chunk's slot.
+    /// Index of the switch slot that sums a chunk.
     pub fn slot(&self, chunk: ChunkId) -> SlotIndex {
         SlotIndex((chunk.0 & (self.window() - 1)) as u16)
     }
 
-    /// Version of a chunk's slot.
+    /// Version of its slot (one of the slot's two register cells) that sums a chunk.
     pub fn version(&self, chunk: ChunkId) -> Version {
         Version(chunk.0 & self.window() != 0)
     }
 
-    /// Cell of a chunk.
+    /// Number of the register cell that sums a chunk.
     pub fn cell(&self, chunk: ChunkId) -> CellIndex {
         CellIndex::new(self.slot(chunk), self.version(chunk))
     }
 
-    /// Whether slot, version and number of values in a packet match its chunk.
+    /// Whether slot, version and number of values in a packet's header are correct for the chunk number in it.
     pub(crate) fn is_well_formed<T: AsRef<[u8]>>(&self, packet: &wire::Packet<T>) -> bool {
         let chunk = ChunkId(packet.chunk());
         let flags = packet.flags();
@@ -369,7 +368,7 @@ impl Job {
             }
     }
 
-    /// Header of a chunk's frame, with the fields that follow from the chunk filled in.
+    /// Header of a chunk's frame, with the fields that follow from the chunk's `sequence` filled in.
     pub(crate) fn header(&self, kind: wire::Kind, sequence: u64, scale_only: bool) -> wire::Repr {
         let chunk = self.chunk(sequence);
         wire::Repr {
@@ -393,7 +392,7 @@ impl Job {
         }
     }
 
-    /// Position of a chunk in the training.
+    /// Round of the training, and part of that round, to which a chunk belongs.
     pub fn position(&self, sequence: u64) -> Position {
         let round = sequence / self.numbers_per_round();
         let offset = (sequence % self.numbers_per_round()) as u32;
@@ -405,21 +404,21 @@ impl Job {
     }
 }
 
-/// Position of a chunk in the training.
+/// Round of the training, and part of that round, to which a chunk belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// The round, from 0. The round after the last one holds the closing chunks.
+    /// The round, from 0. The chunks that close the job belong to the round after the last one.
     pub round: u64,
-    /// The part of the round.
+    /// Whether the chunk agrees on an exponent or carries values, and its index.
     pub part: RoundPart,
 }
 
-/// Part of a round.
+/// Part of a round: a round has scale-only chunks first, then chunks with values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RoundPart {
-    /// A chunk that only agrees on an exponent; its index in the window.
+    /// A chunk that only agrees on an exponent; its index in the window, from 0.
     ScaleOnly(u32),
-    /// A chunk of values; its index among the round's chunks with values.
+    /// A chunk of values; its index among the round's chunks with values, from 0.
     Values(u32),
 }
 

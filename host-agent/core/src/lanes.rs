@@ -1,5 +1,5 @@
-//! The lanes of a window. Each lane sends its current item and retransmits it until it is answered. Workers and ranks share
-//! this code; `Own` is the state that the lane's owner adds.
+//! The lanes of a worker or rank. Each lane sends its current item (a chunk) and retransmits it until it is answered, then
+//! moves to its next item. `Own` is the state that a worker or rank adds to each lane.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -11,42 +11,42 @@ use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use crate::state::Put;
 
-/// Maximum number of times that the number of overtaking chunks doubles.
+/// Maximum number of times that the number of chunks that must overtake a lane before it retransmits early doubles.
 const MOST_DOUBLINGS: u32 = 6;
-/// Transmissions remembered per lane: the one in flight, and one that was answered or repeated.
+/// Transmissions remembered per lane: one in flight, and one that was already answered or repeated.
 const SENT_PER_LANE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LaneState {
-    /// Nothing to send before the next item.
+    /// The lane has nothing to send before its next item.
     #[default]
     Idle,
-    /// The item waits for its first transmission, or for another one after a withdrawal.
+    /// The item waits for its first transmission, or to be sent again after it was taken back.
     Waiting,
     /// The item was sent and has no answer yet.
     InFlight,
 }
 
-/// Kind of a lane's entry in the transmit queue. A greater kind includes the lesser ones.
+/// Kind of transmission that a lane has queued. A greater kind includes the lesser ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Send {
-    /// A probe: which contributors are missing?
+    /// A probe, which asks the switch which contributors are missing.
     Probe,
-    /// The values again, as a request for the sum, which is complete.
+    /// The values again, as a request for the sum, which the switch has completed.
     Fetch,
-    /// The values.
+    /// The lane's values.
     Values,
-    /// The values, with the request to close the chunk.
+    /// The lane's values, with the request that the switch closes the chunk.
     Close,
 }
 
-/// One lane, with the state of its owner.
+/// One lane: it sends the chunks of one slot, one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Lane<Own> {
     pub state: LaneState,
-    /// The lane's current or next item, numbered over all items of the owner. Lower items are sent first.
+    /// The lane's current or next item, numbered over all items of the worker or rank. Lower items are sent first.
     pub item: u64,
-    /// Position of the item's chunk, counted from the job's first.
+    /// Position of the item's chunk, counted from 0 at the job's first chunk.
     pub sequence: u64,
     pub scale: Exponent,
     pub sends: Option<Send>,
@@ -57,12 +57,12 @@ pub struct Lane<Own> {
     pub first_sent_ns: u64,
     /// Time at which the lane times out, if its item is in flight.
     pub deadline_ns: u64,
-    /// Order numbers of the first and the last transmission, counted over all lanes.
+    /// Order numbers, counted over all lanes, of the first and the last transmission of the item.
     pub first_order: u64,
     pub last_order: u64,
-    /// Number of chunks that were sent after the last transmission and answered before this one.
+    /// Number of chunks that were sent after this lane's last transmission, but answered earlier.
     overtaken: u32,
-    /// Number of transmissions ahead of the timeout. Each doubles the number of chunks that must overtake the lane.
+    /// Number of retransmissions before the timeout. Each doubles the number of chunks that must overtake the lane.
     pub sent_early: u32,
     own: Own,
 }
@@ -95,7 +95,7 @@ impl<Own> Lane<Own> {
         self.is_in_flight() && self.sends.is_none()
     }
 
-    /// Progress report of the lane's chunk, with these missing workers.
+    /// Progress report on the lane's unfinished chunk; `misses` are the workers whose contribution is missing.
     pub fn under_way(&self, job: &Job, misses: WorkerSet) -> UnderWay {
         UnderWay {
             chunk: job.chunk(self.sequence),
@@ -104,7 +104,7 @@ impl<Own> Lane<Own> {
         }
     }
 
-    /// Appends the fields that determine the lane's further behavior (`state.rs` of this crate), and returns the owner's part.
+    /// Appends the lane's fields that determine its further behavior (`state.rs` of this crate); returns its owner's fields.
     pub fn state(&self, out: &mut Vec<u8>) -> &Own {
         let Self {
             state,
@@ -146,26 +146,26 @@ impl<Own> DerefMut for Lane<Own> {
     }
 }
 
-/// All lanes of a window of W chunks. Item g uses lane g mod W.
+/// All lanes of a worker or rank with a window of W chunks. Item g uses lane g mod W.
 #[derive(Debug, Clone)]
 pub struct Lanes<Own> {
     lanes: Vec<Lane<Own>>,
     /// Number of lanes whose item was sent and has no answer yet.
     in_flight: usize,
-    /// The lanes that have something to send.
+    /// The lanes that have a transmission to send.
     queue: SendQueue,
     pub window: CongestionWindow,
     pub rtt: RttEstimator,
     fast_threshold: u32,
     next_order: u64,
-    /// Transmissions in order, each with its lane. An entry that is no longer its lane's last, or was answered, leaves when
+    /// Transmissions as (order number, lane), ascending. An entry that was answered, or is not its lane's last, is removed when
     /// it reaches the front; the front shows whether any lane was overtaken.
     sent: VecDeque<(u64, u16)>,
-    /// Lower bound of the lanes' deadlines.
+    /// Lower bound of the times at which lanes time out.
     earliest_ns: u64,
 }
 
-/// Whether a transmission is the last one of its lane and has no answer yet.
+/// Whether a transmission, as (order number, lane), is the last one of its lane and has no answer yet.
 fn is_last<Own>(lanes: &[Lane<Own>], (order, slot): (u64, u16)) -> bool {
     let lane = &lanes[usize::from(slot)];
     lane.is_in_flight() && lane.last_order == order
@@ -192,7 +192,7 @@ impl<Own: Default> Lanes<Own> {
         }
     }
 
-    /// The lanes that wait for an answer.
+    /// The lanes whose item was sent and has no answer yet.
     pub fn in_flight(&self) -> impl Iterator<Item = &Lane<Own>> {
         self.iter().filter(|lane| lane.is_in_flight())
     }
@@ -202,7 +202,7 @@ impl<Own: Default> Lanes<Own> {
         self.next_order
     }
 
-    /// Queues a transmission of the lane's item.
+    /// Queues a transmission of the lane's item; `what` is its kind.
     pub fn enqueue(&mut self, slot: usize, what: Send) {
         let lane = &mut self.lanes[slot];
         // One entry is enough: a transmission of values serves as a probe, too.
@@ -215,7 +215,7 @@ impl<Own: Default> Lanes<Own> {
         lane.sends = Some(lane.sends.map_or(what, |queued| queued.max(what)));
     }
 
-    /// Ends the flight of a lane's item without an answer; it is sent again when the window allows.
+    /// Takes back a lane's unanswered item: it is no longer in flight, and is sent again when the congestion window allows.
     pub fn withdraw(&mut self, slot: usize) {
         let lane = &mut self.lanes[slot];
         lane.state = LaneState::Waiting;
@@ -249,7 +249,7 @@ impl<Own: Default> Lanes<Own> {
         }
     }
 
-    /// Records that a lane sends its item now, with this deadline. Returns the number of earlier transmissions.
+    /// Records that a lane sends its item now and times out at `deadline_ns`. Returns how often the item was sent before.
     pub fn sent(&mut self, slot: usize, now_ns: u64, deadline_ns: u64) -> u32 {
         let order = self.next_order;
         let lane = &mut self.lanes[slot];
@@ -275,7 +275,7 @@ impl<Own: Default> Lanes<Own> {
         previous
     }
 
-    /// Records the answer to a lane's item. `order` is that of the transmission that counts as answered.
+    /// Records the answer to a lane's item. `order` is the order number of the transmission that counts as answered.
     pub fn answered(&mut self, slot: usize, now_ns: u64, order: u64, mark: Mark) {
         let lane = &self.lanes[slot];
         let rtt_ns = now_ns.saturating_sub(lane.sent_at_ns);
@@ -298,7 +298,8 @@ impl<Own: Default> Lanes<Own> {
     /// Records that an item first sent at `order` was answered, so it overtook every item whose last transmission is older. A
     /// retransmitted item counts only if even its first transmission came later (Karn's argument).
     ///
-    /// A lane that enough chunks have overtaken queues `what`, at most `limit` times. Returns the number of lanes that do so now.
+    /// A lane that enough chunks have overtaken queues a transmission of kind `what`, at most `limit` times per item. Returns
+    /// their number.
     pub fn count_overtaken(&mut self, order: u64, what: Send, limit: u32) -> u64 {
         let threshold = self.fast_threshold;
         if threshold == 0 {
@@ -330,23 +331,24 @@ impl<Own: Default> Lanes<Own> {
         count
     }
 
-    /// Sets the time at which a lane times out.
+    /// Sets the time at which a lane times out to `deadline_ns`.
     pub fn wait_until(&mut self, slot: usize, deadline_ns: u64) {
         self.lanes[slot].deadline_ns = deadline_ns;
         self.wake_at(deadline_ns);
     }
 
-    /// Lowers the next due time to `due_ns`.
+    /// Makes the lanes due at `due_ns`, unless they are due earlier.
     pub fn wake_at(&mut self, due_ns: u64) {
         self.earliest_ns = self.earliest_ns.min(due_ns);
     }
 
-    /// Time at which the first lane is due: possibly too early, never too late.
+    /// Time at which some lane times out first: possibly too early, never too late.
     pub fn due_ns(&self) -> u64 {
         self.earliest_ns
     }
 
-    /// Whether a lane may be due. If so, the caller must check all lanes, and each lane that is not due calls `wake_at` again.
+    /// Whether some lane may have timed out. If so, the caller must check all lanes, and each lane that is not due calls
+    /// `wake_at` again.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns >= self.earliest_ns;
         if is_due {
@@ -355,7 +357,7 @@ impl<Own: Default> Lanes<Own> {
         is_due
     }
 
-    /// The first lane from `from` on that has timed out; counts its timeout.
+    /// The first lane with index `from` or higher that has timed out; also counts its timeout.
     pub fn next_timed_out(&mut self, now_ns: u64, from: usize) -> Option<usize> {
         for slot in from..self.lanes.len() {
             let lane = &mut self.lanes[slot];
@@ -378,7 +380,7 @@ impl<Own: Default> Lanes<Own> {
         self.queue.clear();
     }
 
-    /// Makes all lanes idle: nothing is queued, nothing awaits an answer.
+    /// Makes all lanes idle: no transmission is queued, and no item awaits an answer.
     pub fn stop(&mut self) {
         self.queue.clear();
         self.in_flight = 0;

@@ -41,31 +41,31 @@ pub use rto::Retransmission;
 /// Destination of a frame; the driver maps it to addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Destination {
-    /// The parameter server.
+    /// The parameter server of the job.
     Server,
-    /// Every worker, by the switch's multicast.
+    /// All workers, by the switch's multicast.
     All,
-    /// One worker.
+    /// The worker with this number.
     Worker(WorkerId),
 }
 
 /// A chunk that is not finished, for progress reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnderWay {
-    /// The chunk.
+    /// Number of the chunk that is not finished.
     pub chunk: ChunkId,
     /// Time at which the chunk was first sent.
     pub since_ns: u64,
-    /// Workers whose contribution is missing, as far as this member knows.
+    /// Workers whose contribution to the chunk is missing, as far as the reporting worker, rank or server knows.
     pub misses: WorkerSet,
 }
 
-/// Counters of transmitted frames. Bytes count from the aggregation header on; a driver adds its own headers per frame.
+/// Counters of transmitted frames. Byte counts begin at the aggregation header; the driver adds its lower headers per frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Number of frames.
+    /// Number of transmitted frames.
     pub frames: u64,
-    /// Bytes in those frames.
+    /// Number of bytes in the transmitted frames.
     pub bytes: u64,
     /// Frames whose chunk had been sent before to the same destination.
     pub retransmitted_frames: u64,

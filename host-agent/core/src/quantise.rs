@@ -24,17 +24,17 @@ mod wide;
 pub struct Exponent(u8);
 
 impl Exponent {
-    /// The exponent of a block of zeros.
+    /// The exponent of a block whose values are all zero.
     pub const ZERO: Self = Self(0);
-    /// Offset between e and the header's byte.
+    /// Bias of the exponent: the header's byte is e + 127.
     pub const BIAS: i32 = 127;
 
-    /// Decodes the header's byte.
+    /// Decodes the header's exponent byte.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The header's byte.
+    /// The header's byte for this exponent.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -54,7 +54,7 @@ impl Exponent {
         Some(Self((biased + u32::from(fraction != 0)) as u8))
     }
 
-    /// 2^e, exact; 0 for a block of zeros.
+    /// The scale 2^e, exact; 0 for a block of zeros.
     pub fn scale(self) -> f64 {
         if self == Self::ZERO {
             return 0.0;
@@ -64,7 +64,7 @@ impl Exponent {
     }
 }
 
-/// The largest |q| that a worker may send if n workers contribute.
+/// The largest |q| of an integer q that a worker may send if `workers` workers contribute.
 pub const fn limit(workers: u16) -> i32 {
     i32::MAX / workers as i32
 }
@@ -85,7 +85,7 @@ fn to_integers(exponent: Exponent, workers: u16) -> f64 {
     f64::from(limit(workers)) / scale
 }
 
-/// Quantises values, none of which needs an exponent above `exponent`.
+/// Quantises a block's values to integers. `exponent` must be at least the block's own exponent.
 pub fn quantise(
     values: &[f32],
     exponent: Exponent,
@@ -105,8 +105,7 @@ fn round_ties_even(x: f64) -> i32 {
     (x + SHIFT).to_bits() as i32
 }
 
-/// Dequantises one element of a sum: Σq · (2^e / L). The division by L happens once per block; one per value would dominate
-/// the cost.
+/// Dequantises one element of a sum: Σq · (2^e / L). L is divided out once per block: a division per value would cost most.
 pub fn dequantise(sum: i32, exponent: Exponent, workers: u16) -> f64 {
     f64::from(sum) * step(exponent, workers)
 }

@@ -1,26 +1,25 @@
 //! The retransmission timeout (RFC 6298's estimator with Karn's rule), and the limits on retries.
 
-/// Settings of retransmission, and when a worker or server gives up.
+/// Settings of retransmission timeouts, and of when a worker or server gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retransmission {
-    /// Lower bound of the timeout. Workers that share few cores reach a chunk at different times, and an answer waits for the
-    /// last of them, so the bound covers their skew.
+    /// Lower bound of the retransmission timeout. Workers that share few cores reach a chunk at different times, and an answer
+    /// waits for the last of them, so the bound covers their skew.
     pub floor_ns: u64,
-    /// Minimum difference between timeout and smoothed round trip (RFC 6298: G). Without it, round trips that hardly vary
-    /// would leave no margin for the first one that does.
+    /// Minimum difference between timeout and smoothed round trip (RFC 6298: G). Without it, nearly constant round trips would
+    /// leave no margin for a slower one.
     pub granularity_ns: u64,
-    /// Timeout before the first round trip was measured (RFC 6298: 1 s).
+    /// Retransmission timeout before the first round trip was measured (RFC 6298: 1 s).
     pub initial_ns: u64,
-    /// Upper bound of the timeout when it doubles.
+    /// Upper bound of the retransmission timeout when it doubles.
     pub ceiling_ns: u64,
-    /// Number of timeouts of one chunk after which a worker gives up. A server gives up when nothing completes for longer
-    /// than any worker retries.
+    /// Number of timeouts of one chunk after which a worker gives up. A server waits longer than any worker retries.
     pub max_timeouts: u32,
-    /// As `max_timeouts`, but for the scale-only chunks that close a job.
+    /// Number of timeouts of a scale-only chunk that closes the job, after which a worker ends without its answer.
     pub max_closing_timeouts: u32,
-    /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0 disables this.
+    /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0: never.
     pub fast_threshold: u32,
-    /// Number of answers "others are missing" after which a rank asks those others; most contributions are then merely in flight.
+    /// Number of answers "other contributions are missing" that a rank receives before it asks the missing ranks.
     pub ask_after: u32,
 }
 
@@ -40,7 +39,7 @@ impl Default for Retransmission {
 }
 
 impl Retransmission {
-    /// Settings for ranks, whose probes cost little: they probe early, and often before they give up.
+    /// Settings for ranks of an all-reduce, whose probes are short frames: they probe early, and often before they give up.
     pub fn of_ranks() -> Self {
         Self {
             floor_ns: 10_000_000,
@@ -51,27 +50,26 @@ impl Retransmission {
         }
     }
 
-    /// The longest time that a worker waits for one chunk: its timeouts, plus the fraction of one that a fast retransmission
-    /// adds.
+    /// The longest time that a worker waits for a chunk: all timeouts, plus the part of one that a fast retransmission adds.
     pub fn patience_ns(&self) -> u64 {
         self.ceiling_ns
             .saturating_mul(u64::from(self.max_timeouts) + 1)
     }
 }
 
-/// Estimates the round trip (RFC 6298, section 2).
+/// Estimates the round-trip time (RFC 6298, section 2).
 #[derive(Debug, Clone)]
 pub struct RttEstimator {
     config: Retransmission,
-    /// Smoothed round trip and its variation.
+    /// Smoothed round-trip time and its variation, in nanoseconds; `None` before the first sample.
     smoothed: Option<(u64, u64)>,
-    /// Number of times that the timeout has doubled since the last sample (section 5.5).
+    /// Number of times that the timeout has doubled since the last round-trip sample (section 5.5).
     backoff: u32,
     backed_off_at_ns: u64,
 }
 
 impl RttEstimator {
-    /// An estimator without any sample.
+    /// An estimator without any round-trip sample.
     pub fn new(config: Retransmission) -> Self {
         Self {
             config,
@@ -81,8 +79,8 @@ impl RttEstimator {
         }
     }
 
-    /// Records the round trip of a chunk that was sent once. Karn's rule (section 3) excludes retransmitted chunks: it is
-    /// unknown which of their transmissions was answered.
+    /// Records the round trip of a chunk that was sent once. Karn's rule (section 3) excludes retransmitted chunks: nobody
+    /// knows which of their transmissions was answered.
     pub fn sample(&mut self, rtt_ns: u64) {
         let rtt_ns = rtt_ns.min(1 << 60); // keeps the sums below from overflowing
         self.smoothed = Some(match self.smoothed {
@@ -106,7 +104,7 @@ impl RttEstimator {
         }
     }
 
-    /// The timeout without doubling.
+    /// The retransmission timeout without doubling.
     pub fn base_ns(&self) -> u64 {
         let Retransmission {
             floor_ns,
@@ -123,7 +121,7 @@ impl RttEstimator {
         base_ns.max(floor_ns)
     }
 
-    /// The timeout of a chunk that has already timed out `timeouts` times.
+    /// The retransmission timeout of a chunk that has already timed out `timeouts` times.
     pub fn timeout_ns(&self, timeouts: u32) -> u64 {
         let doublings = timeouts.max(self.backoff).min(63);
         let doubled = u128::from(self.base_ns()) << doublings;

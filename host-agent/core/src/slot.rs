@@ -1,4 +1,4 @@
-//! The slots of one job: `docs/protocol.md`, "What a slot does with an UPDATE".
+//! The register slots of one job, in which a switch sums: `docs/protocol.md`, "What a slot does with an UPDATE".
 //!
 //! This is the reference for the P4 `Aggregate`; a server uses it where no switch aggregates.
 
@@ -7,37 +7,37 @@ use wire::{Flags, Kind, Packet, Repr};
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::state::Put;
 
-/// Result of processing an UPDATE.
+/// Result of processing an UPDATE in a switch's slots. Each cell named is the one that the chunk uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The frame is not for these slots; no cell changed.
+    /// The frame is not for these slots; no register cell changed.
     Refused(Refusal),
-    /// The chunk is older than the cell's owner: a delayed duplicate.
+    /// The frame's chunk is older than the chunk that owns the register cell: a delayed duplicate.
     Stale,
-    /// The frame is the first of its chunk and took the cell over; other contributors are missing.
+    /// The frame is the first of its chunk, which now owns the cell; contributions of other workers are missing.
     TakenOver(CellIndex),
-    /// The values were added; other contributors are missing.
+    /// The values were added; contributions of other workers are missing.
     Absorbed(CellIndex),
-    /// The values were added and all contributors are present: the cell holds the sum.
+    /// The values were added and all workers have contributed: the cell holds the sum.
     Completed(CellIndex),
-    /// The sender contributed before and the sum is complete: the sender requests it again.
+    /// The sender has already contributed and the sum is complete: the sender requests the sum again.
     Again(CellIndex),
-    /// The sender contributed before; other contributors are missing.
+    /// The sender has already contributed; contributions of other workers are missing.
     DuplicateIncomplete(CellIndex),
-    /// A probe of the chunk that owns the cell.
+    /// The frame is a probe of the chunk that owns the cell.
     Probed(CellIndex),
-    /// A probe of a chunk older than the cell's owner; the difference of chunk minus owner, modulo 2³².
+    /// The frame is a probe of a chunk older than the cell's owner; the value is chunk minus owner, modulo 2³².
     ProbedStale(u32),
-    /// This frame closed the chunk: the cell holds the sum of the contributors so far.
+    /// This frame closed the chunk: the cell holds the sum of the contributions so far.
     Closed(CellIndex),
-    /// The chunk was closed before: the cell keeps its content, and the sender receives the sum.
+    /// The chunk was closed before: the cell keeps its sum, and the sender receives it.
     Late(CellIndex),
-    /// The chunk may be closed, but its cell was not opened, or was forgotten since: the frame contributes nothing.
+    /// The chunk may be closed, but its cell was not opened, or was forgotten after that: the frame contributes nothing.
     Forgotten,
 }
 
 impl Outcome {
-    /// The cell whose content goes into the outgoing frame, if there is one.
+    /// The register cell whose content goes into the outgoing frame; `None` if there is no outgoing frame.
     fn cell(self) -> Option<CellIndex> {
         match self {
             Self::Completed(cell)
@@ -49,39 +49,39 @@ impl Outcome {
         }
     }
 
-    /// Whether the outgoing frame returns to the sender, whatever the address of the incoming one.
+    /// Whether the outgoing frame goes to the sender of the UPDATE alone, whatever destination the UPDATE has.
     pub fn is_for_sender(self) -> bool {
         matches!(self, Self::Late(_))
     }
 }
 
-/// Reason why a frame changes no cell.
+/// Reason why the slots ignore a frame, which then changes no register cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not an UPDATE: SUMs and RESULTs pass through a switch.
+    /// The frame is not an UPDATE: SUMs and RESULTs pass through a switch.
     Kind,
     /// The frame belongs to another job.
     Job,
-    /// Slot, version or number of values do not match the chunk.
+    /// Slot, version or number of values in the header do not match the chunk number.
     Malformed,
-    /// The job has no such worker.
+    /// The job has no worker with this number.
     Worker,
 }
 
-/// Content of a cell.
+/// Content of a register cell, which sums one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellView<'a> {
-    /// The chunk that owns the cell.
+    /// The chunk that is summed in the cell, or was summed last.
     pub owner: ChunkId,
-    /// The workers that have contributed.
+    /// The workers whose contributions are in the sum.
     pub contributors: WorkerSet,
-    /// `NON_FINITE`, ORed over the contributors; the cell keeps no other flag.
+    /// `NON_FINITE` if any contributor set it; the cell keeps no other flag.
     pub flags: Flags,
-    /// Largest `next_scale` of the contributors.
+    /// Largest `next_scale` among the contributors' frames.
     pub next_scale: u8,
     /// The sums. Frames without values leave them unchanged.
     pub values: &'a [i32],
-    /// Whether the cell was opened and not forgotten since, so that its chunk may be closed.
+    /// Whether the cell was opened and has not been forgotten since, so that its chunk may be closed.
     pub is_opened: bool,
     /// Whether the cell's chunk is closed.
     pub is_closed: bool,
@@ -97,25 +97,25 @@ struct Cell {
     is_closed: bool,
 }
 
-/// The cells of one job.
+/// The register cells in which a switch (or server) sums the chunks of one job.
 #[derive(Debug, Clone)]
 pub struct SlotTable {
     job: Job,
     complete: WorkerSet,
-    /// Whether the job's chunks may be closed.
+    /// Whether the job has deadlines, so that its chunks may be closed.
     has_deadlines: bool,
     cells: Vec<Cell>,
     values: Vec<i32>,
 }
 
 impl SlotTable {
-    /// Creates the slots of a new job whose workers, at most 64, all contribute to this table: no cell has a contributor, and
-    /// every owner is older than the job's first chunk.
+    /// Creates the slots of a new job whose workers, at most 64, all contribute to this table: no cell has a contribution, and
+    /// each cell's owner is older than the job's first chunk.
     pub fn new(job: Job) -> Self {
         Self::with_children(job, job.workers().min(u16::from(wire::MAX_CHILDREN)) as u8)
     }
 
-    /// Sets all owners to just before `chunk`, for a job that has already reached that chunk.
+    /// Sets the owner of every cell to just before `chunk`, for a job that has already reached that chunk.
     #[must_use]
     pub fn beginning_at(mut self, chunk: ChunkId) -> Self {
         for cell in &mut self.cells {
@@ -124,7 +124,7 @@ impl SlotTable {
         self
     }
 
-    /// Passes the cells unchanged to a part of the same job, as a switch does when it receives a new plan
+    /// Hands the cells unchanged to a part of the same job, as a switch does when it receives a new plan
     /// ([`Server::replan`](crate::server::Server::replan)).
     #[must_use]
     pub fn handed_to(self, part: Job) -> Self {
@@ -136,7 +136,7 @@ impl SlotTable {
         }
     }
 
-    /// The slots of one switch in a tree, with this number of children: workers, or switches below it.
+    /// The slots of one switch in a tree of switches; `children` is the number of workers or switches directly below it.
     pub fn with_children(job: Job, children: u8) -> Self {
         let owner = job.first_chunk().plus(u32::MAX);
         let cell = Cell {
@@ -156,7 +156,7 @@ impl SlotTable {
         }
     }
 
-    /// Enables deadlines: a chunk may be closed once its cell is opened.
+    /// Enables deadlines: a chunk may be closed, with the sum of fewer workers, once its cell is opened.
     #[must_use]
     pub fn with_deadlines(mut self) -> Self {
         self.has_deadlines = true;
@@ -170,7 +170,7 @@ impl SlotTable {
         self
     }
 
-    /// Content of a cell; `None` if the index is beyond the job's cells.
+    /// Content of a register cell; `None` if the index is beyond the job's cells.
     pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
         let Cell {
             owner,
@@ -204,7 +204,7 @@ impl SlotTable {
         };
     }
 
-    /// Appends the complete content of the cells.
+    /// Appends the complete content of all cells to a serialized state.
     pub fn state(&self, out: &mut Vec<u8>) {
         let Self {
             job: _,
@@ -230,7 +230,7 @@ impl SlotTable {
         values.iter().for_each(|value| out.put_u32(*value as u32));
     }
 
-    /// Indices of all cells.
+    /// Indices of all register cells of the job.
     pub fn cells(&self) -> impl Iterator<Item = CellIndex> + use<> {
         (0..self.cells.len() as u32).map(CellIndex)
     }
@@ -240,7 +240,7 @@ impl SlotTable {
         cell.index() * values..(cell.index() + 1) * values
     }
 
-    /// Processes an UPDATE.
+    /// Processes an UPDATE as a switch does, and returns what it did to the chunk's cell.
     pub fn update<T: AsRef<[u8]>>(&mut self, packet: &Packet<T>) -> Outcome {
         if packet.kind() != Kind::Update {
             return Outcome::Refused(Refusal::Kind);
@@ -347,7 +347,7 @@ impl SlotTable {
     }
 
     /// Turns an UPDATE with this outcome into the switch's SUM, in place. The frame keeps its length and the fields that the
-    /// slot does not know (worker, transmission, scale). Returns whether there is a SUM.
+    /// slot does not know (worker, transmission, scale). Returns `false` if the outcome sends no SUM.
     pub fn make_sum<T: AsRef<[u8]> + AsMut<[u8]>>(
         &self,
         outcome: Outcome,
@@ -372,8 +372,8 @@ impl SlotTable {
         true
     }
 
-    /// Turns an UPDATE whose chunk is complete at this switch of a tree into the UPDATE for the switch above, which knows
-    /// this switch as `child`. Returns whether there is one.
+    /// Turns an UPDATE whose chunk is complete at this switch of a tree into the UPDATE for the switch above, which knows this
+    /// switch as `child`. Returns `false` if none is sent.
     pub fn make_update<T: AsRef<[u8]> + AsMut<[u8]>>(
         &self,
         outcome: Outcome,
@@ -389,7 +389,7 @@ impl SlotTable {
         true
     }
 
-    /// Flags that belong to the chunk, not to the frame.
+    /// Mask of the flags that belong to the chunk, not to the single frame.
     const fn of_chunk() -> Flags {
         Flags::from_bits(Flags::SCALE_ONLY.bits() | Flags::VERSION.bits() | Flags::PROBE.bits())
     }

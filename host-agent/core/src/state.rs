@@ -1,4 +1,4 @@
-//! Serializes the state of a machine, for the model checker (crate `check`), which explores all of its behaviors.
+//! Serializes the state of a worker, rank, server or slot table for the model checker (crate `check`), which explores them.
 //!
 //! Two machines of the same job and rank with equal bytes behave equally from then on, except for timing and statistics:
 //! clocks, timeouts, round trips and counters are left out, and so are settings that only those steer. A machine with a limit
@@ -6,7 +6,7 @@
 //!
 //! Each `state` destructures its machine without `..`, so that adding a field forces a decision whether it belongs to the state.
 
-/// Appends fields to a state. Every list begins with its length, so that different states have different bytes.
+/// Appends fields to a serialized state. Every list begins with its length, so that different states have different bytes.
 pub(crate) trait Put {
     fn put(&mut self, bytes: &[u8]);
 

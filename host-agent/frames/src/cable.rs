@@ -1,4 +1,4 @@
-//! Frames over a socket that preserves message boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`): a cable in memory.
+//! Frames over a socket that preserves message boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`), as if over a cable in memory.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -9,7 +9,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 use crate::{FRAME_LIMIT, Frames, wait_readable};
 
-/// One end of a cable.
+/// One end of a cable in memory.
 #[derive(Debug)]
 pub struct CableFrames {
     socket: OwnedFd,
@@ -25,7 +25,7 @@ impl CableFrames {
         }
     }
 
-    /// Opens the end that this process inherited from its parent under this descriptor number.
+    /// Opens the end of a cable that this process inherited from its parent under this descriptor number.
     pub fn inherited(number: RawFd) -> io::Result<CableFrames> {
         rings::inherited(number).map(CableFrames::new)
     }

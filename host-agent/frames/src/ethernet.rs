@@ -14,16 +14,16 @@ use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
 use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
-/// Requested receive buffer in bytes; without privilege, net.core.rmem_max limits it.
+/// Requested size of the receive buffer in bytes; without privilege, net.core.rmem_max limits it.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
-/// An Ethernet interface.
+/// An Ethernet interface, whose frames pass through pnet.
 pub struct EthernetFrames {
     sender: Box<dyn DataLinkSender>,
     receiver: Box<dyn DataLinkReceiver>,
     /// A duplicate of pnet's socket, to wait for frames: pnet's own timeout is fixed when the channel is opened.
     socket: OwnedFd,
-    /// Number of the descriptor that pnet owns.
+    /// File descriptor number of pnet's own socket.
     owned: RawFd,
     link: Link,
     unsent: u64,
@@ -31,7 +31,7 @@ pub struct EthernetFrames {
 }
 
 impl EthernetFrames {
-    /// Opens an interface of the current network namespace, for UDP frames to this port.
+    /// Opens an interface of the current network namespace, for UDP frames with this destination port.
     pub fn open(interface: &str, udp_port: u16) -> io::Result<EthernetFrames> {
         let interface = datalink::interfaces()
             .into_iter()
@@ -70,7 +70,7 @@ impl EthernetFrames {
         })
     }
 
-    /// Takes a frame that has arrived; `None` if there is none now.
+    /// Takes a frame that has arrived; `None` if no frame has.
     fn take(&mut self) -> io::Result<Option<&[u8]>> {
         match self.receiver.next() {
             Ok(frame) => Ok(Some(frame)),
@@ -132,7 +132,7 @@ impl Frames for EthernetFrames {
     }
 }
 
-/// Number of frames that the packet socket dropped for lack of buffer space since the last call.
+/// Number of frames that the packet socket dropped since the last call because its buffer was full; `None` if unknown.
 fn dropped(socket: &OwnedFd) -> Option<u64> {
     let mut statistics = libc::tpacket_stats {
         tp_packets: 0,
@@ -154,26 +154,26 @@ fn dropped(socket: &OwnedFd) -> Option<u64> {
         .then(|| statistics.tp_drops.into())
 }
 
-/// Keeps the kernel from answering our frames with "port unreachable", by a bound socket that nobody reads.
+/// Keeps the kernel from answering received frames with "port unreachable", by a bound UDP socket that nobody reads.
 pub(crate) struct Quiet {
     port: Option<OwnedFd>,
 }
 
 impl Quiet {
-    /// Descriptor of the bound socket, if there is one.
+    /// Descriptor of the bound UDP socket; `None` if the bind failed.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.port.as_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
-/// Silences the kernel for this port in the current network namespace.
+/// Keeps the kernel from answering frames to this UDP port in the current network namespace.
 pub(crate) fn quiet(udp_port: u16) -> Quiet {
     // The bind fails if another process holds the port exclusively; then the kernel does not answer either.
     let port = shared_port(udp_port).ok();
     Quiet { port }
 }
 
-/// Binds our port with address reuse, so that it stays bound until the last process on this host leaves.
+/// Binds a UDP port with address reuse, so that it stays bound until the last process of this host closes it.
 fn shared_port(udp_port: u16) -> nix::Result<OwnedFd> {
     let port = socket(
         AddressFamily::Inet,
@@ -188,7 +188,7 @@ fn shared_port(udp_port: u16) -> nix::Result<OwnedFd> {
     Ok(port)
 }
 
-/// Whether a retry may succeed: the link is full or down. [`Link`] has the details.
+/// Whether the link error may pass by itself: the link is full or down. [`Link`] has the details.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     let of_link = [libc::ENOBUFS, libc::ENETDOWN, libc::ENXIO, libc::ENODEV];

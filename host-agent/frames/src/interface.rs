@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::{EthernetFrames, Frames, LinkFault, RingFrames};
 
-/// Backend for the exchange of frames with an interface.
+/// Backend that exchanges frames with an Ethernet interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
-    /// The rings if the system allows them, otherwise pnet.
+    /// Memory-mapped rings if the system allows them, otherwise pnet.
     #[default]
     Auto,
     /// Rings shared with the kernel (PACKET_MMAP): one system call per batch.
@@ -42,7 +42,7 @@ impl fmt::Display for Io {
     }
 }
 
-/// An Ethernet interface.
+/// An Ethernet interface, opened with some backend.
 pub struct InterfaceFrames {
     name: String,
     way: Way,
@@ -54,8 +54,8 @@ enum Way {
 }
 
 impl InterfaceFrames {
-    /// Opens an interface of the current network namespace, for UDP frames to this port. Also returns the error of the rings
-    /// if [`Io::Auto`] fell back to pnet.
+    /// Opens an interface of the current network namespace, for UDP frames with this destination port. Also returns the error
+    /// of the rings if [`Io::Auto`] fell back to pnet, otherwise `None`.
     pub fn open(
         interface: &str,
         udp_port: u16,
@@ -77,7 +77,7 @@ impl InterfaceFrames {
         Ok((InterfaceFrames { name, way }, refused))
     }
 
-    /// The backend in use.
+    /// The backend that the interface uses; never [`Io::Auto`].
     pub fn io(&self) -> Io {
         match self.way {
             Way::Rings(_) => Io::Rings,

@@ -22,14 +22,14 @@ pub use ring::RingFrames;
 /// Maximum length of a received frame in bytes.
 pub const FRAME_LIMIT: usize = 65_536;
 
-/// A transport of Ethernet frames.
+/// A transport that sends and receives Ethernet frames.
 pub trait Frames {
-    /// Queues a frame for transmission, at the latest until [`flush`](Self::flush). A frame that a full queue refuses is
+    /// Queues a frame, which the next [`flush`](Self::flush) transmits at the latest. A frame that a full queue refuses is
     /// lost, as on any wire; that is not an error.
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
 
     /// A buffer for the next frame, if it has at most `_len` bytes, which saves a copy; [`written`](Self::written) completes
-    /// it. `None`: use [`send`](Self::send) instead.
+    /// it. `None` if the transport has none: use [`send`](Self::send).
     fn room(&mut self, _len: usize) -> io::Result<Option<&mut [u8]>> {
         Ok(None)
     }
@@ -50,13 +50,12 @@ pub trait Frames {
     /// Waits for a frame for at most `timeout`, and returns it, or `None` if none came. A signal ends the wait early.
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>>;
 
-    /// Number of frames that the system dropped since the last call because the receive queue was full; `None` if it keeps no
-    /// count.
+    /// Number of frames that the system dropped since the last call because the receive queue was full; `None` if unknown.
     fn overflow(&mut self) -> Option<u64> {
         None
     }
 
-    /// Number of frames so far that were not sent, because the link was full or down.
+    /// Number of frames so far that were discarded instead of sent, because the link was full or down.
     fn unsent(&self) -> u64 {
         0
     }
@@ -66,22 +65,22 @@ pub trait Frames {
         false
     }
 
-    /// Reason why no frame passes now; `None` if there is none, or the transport cannot tell.
+    /// Reason why no frame passes now; `None` if frames pass, or if the transport cannot tell.
     fn fault(&self) -> Option<LinkFault> {
         None
     }
 
-    /// Descriptor that becomes readable when frames arrive; `None` if there is none to wait for.
+    /// Descriptor that becomes readable when frames arrive; `None` if the transport has no such descriptor.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Descriptors that keep the transport open, so that a forked process can close them.
+    /// Descriptors that keep the transport open, so that a forked process can close its copies.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
 
-    /// Passes up to `most` frames that have arrived to `take`, and returns their number; does not wait.
+    /// Passes up to `most` frames that have already arrived to `take`, and returns their number; does not wait for frames.
     fn receive_batch(&mut self, most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         for taken in 0..most {
             match self.receive(Duration::ZERO)? {
@@ -93,7 +92,7 @@ pub trait Frames {
     }
 }
 
-/// Implements [`Frames`] for a holder of a transport, by delegation.
+/// Implements [`Frames`] for a type that holds a transport, by delegation to it.
 macro_rules! passed_on {
     ($($holder:ty),*) => {$(
         impl<F: Frames + ?Sized> Frames for $holder {
@@ -150,8 +149,8 @@ macro_rules! passed_on {
 
 passed_on!(Box<F>, &mut F);
 
-/// Waits for at most `timeout` until one of the descriptors is readable, and returns whether one is. An interruption by a
-/// signal counts as "none".
+/// Waits for at most `timeout` until one of the descriptors is readable, and returns whether one is. If a signal interrupts the
+/// wait, it returns `false`.
 ///
 /// # Errors
 /// Errors of poll(2).

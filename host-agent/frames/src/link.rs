@@ -1,4 +1,4 @@
-//! State of an interface: losses of a full queue are recoverable, but a link that passes no frame at all is reported.
+//! State of an Ethernet interface: losses of a full queue are recoverable, but a link that passes no frame at all is reported.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,13 +10,13 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 /// Reason why no frame passes an interface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkFault {
-    /// The interface was removed, and perhaps created again: sockets opened before stay dead.
+    /// The interface of this name was removed, and perhaps created again: sockets opened before stay dead.
     #[error("the interface {0} no longer exists")]
     Gone(String),
-    /// The interface is down, and may come up again.
+    /// The interface of this name is down, and may come up again.
     #[error("the interface {0} is down")]
     Down(String),
-    /// The interface has no carrier.
+    /// The interface of this name has no carrier: cable or peer is missing.
     #[error(
         "the interface {0} has no carrier: check the cable, and whether the peer's interface is up"
     )]
@@ -24,18 +24,18 @@ pub enum LinkFault {
 }
 
 impl LinkFault {
-    /// Whether the interface may work again.
+    /// Whether the interface may work again by itself.
     pub fn may_pass(&self) -> bool {
         !matches!(self, LinkFault::Gone(_))
     }
 }
 
-/// An interface of the network namespace in which this value was created.
+/// An Ethernet interface of the network namespace in which this value was created.
 #[derive(Debug)]
 pub struct Link {
     name: String,
     index: i32,
-    /// Any socket: its namespace is that of its creation, whichever thread calls.
+    /// A socket for queries: it stays in the namespace of its creation, whichever thread uses it.
     socket: OwnedFd,
 }
 
@@ -65,7 +65,7 @@ impl Link {
         Ok(mtu.max(0) as u32)
     }
 
-    /// The current fault of the interface, if there is one.
+    /// The current fault of the interface; `None` if frames can pass.
     pub fn fault(&self) -> Option<LinkFault> {
         let name = || self.name.clone();
         let gone = Some(LinkFault::Gone(name()));

@@ -9,10 +9,10 @@ use rings::{Hears, PortIo, Ring, RingOptions};
 use crate::ethernet::{Quiet, quiet};
 use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
 
-/// An Ethernet interface.
+/// An Ethernet interface, whose frames pass through rings shared with the kernel.
 pub struct RingFrames {
     ring: Ring,
-    /// Buffer for callers that take single frames.
+    /// Buffer for the single frame that `receive` returns.
     buffer: Vec<u8>,
     link: Link,
     unsent: u64,
@@ -20,7 +20,7 @@ pub struct RingFrames {
 }
 
 impl RingFrames {
-    /// Opens an interface of the current network namespace, for UDP frames to this port.
+    /// Opens an interface of the current network namespace, for UDP frames with this destination port.
     pub fn open(interface: &str, udp_port: u16) -> io::Result<RingFrames> {
         let options = RingOptions {
             hears: Hears::Udp(udp_port),

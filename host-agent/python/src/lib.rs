@@ -39,32 +39,32 @@ pyo3::create_exception!(
     "No switch answers for this job."
 );
 
-/// A rank of a job at an Ethernet interface. It can be closed while other threads query it.
+/// A rank of a job at an Ethernet interface, as Python uses it. Python may close it while other threads query it.
 #[pyclass(frozen)]
 struct Member {
-    /// `None` once the member was closed.
+    /// The attachment to the job; `None` once the rank was closed.
     member: Mutex<Option<Arc<Link>>>,
     ranks: u16,
     rounding: Rounding,
     spare: Arc<Spare>,
-    /// I/O backend in use.
+    /// I/O backend that the rank uses.
     io: Io,
-    /// Error of the rings, if another backend was chosen because of it.
+    /// Error of the rings, if another I/O backend was chosen because of it; otherwise `None`.
     refused: Option<String>,
-    /// Server of its status.
+    /// HTTP server of the rank's status and metrics; `None` if there is none.
     exporter: Mutex<Option<Exporter>>,
 }
 
-/// Data written to Python's memory when an operation has finished.
+/// Kind of data written to Python's memory when an operation has finished.
 #[derive(Clone, Copy)]
 enum Writes {
     Sums,
-    /// The words of a broadcast, which are bytes of any type.
+    /// The bytes of a broadcast, whatever type they have in Python.
     Bytes,
     Nothing,
 }
 
-/// Handle of sums that are to come.
+/// Handle of the sums of an operation in progress.
 #[pyclass]
 struct Sums {
     pending: Mutex<Option<Awaited>>,
@@ -76,7 +76,7 @@ struct Sums {
 #[pymethods]
 impl Member {
     /// Sums or averages values over all ranks: `length` values of type `dtype` at `address`, which are copied before this
-    /// returns. Late values join the next sum of the same `key`, if the job is configured so. With `takes` false, the rank
+    /// returns. Late values join the next sum of the same `key`, if the job has `late="next"`. With `takes` false, the rank
     /// only contributes its values; `root` is the rank that takes the sums, if not all do. `whole` is the length of the whole
     /// tensor, if the values are a piece of it.
     #[pyo3(signature = (address, length, dtype, average, key = None, takes = true, root = None, whole = None))]
@@ -127,8 +127,8 @@ impl Member {
         self.begin(py, values, reduction, writes)
     }
 
-    /// Sends these bytes to all other ranks; they are copied before this returns: `length` elements of type `dtype`, from the
-    /// rank `root`, which is this one. All other ranks contribute zeros, so the bytes arrive unchanged.
+    /// Broadcasts `length` elements of type `dtype` from this rank (`root`) to all other ranks; the bytes are copied before
+    /// this returns. All other ranks contribute zeros, so the bytes arrive unchanged.
     fn broadcast(
         &self,
         py: Python<'_>,
@@ -148,7 +148,7 @@ impl Member {
         self.begin(py, values, reduction, Writes::Nothing)
     }
 
-    /// Receives this many bytes, `length` elements of type `dtype`, from the rank `root`, which broadcasts them.
+    /// Receives `length` elements of type `dtype`, which the rank `root` broadcasts, as this many bytes.
     fn receive(
         &self,
         py: Python<'_>,
@@ -166,8 +166,8 @@ impl Member {
         self.begin(py, values, reduction, Writes::Bytes)
     }
 
-    /// Announces an operation that is performed by other means. Waiting for it fails at all ranks if they do not announce the
-    /// same, or if some have submitted their values to the switch.
+    /// Announces an operation that ranks perform without the switch, to compare its terms. The wait for it fails at all ranks
+    /// if they announce different operations, or if some submit values to the switch.
     #[pyo3(signature = (dtype, deed, length, root = None))]
     fn compare(
         &self,
@@ -185,13 +185,13 @@ impl Member {
         self.begin(py, Values::Integers(vec![0]), reduction, Writes::Nothing)
     }
 
-    /// I/O backend in use: `rings` or `pnet`.
+    /// I/O backend that the rank uses: `rings` or `pnet`.
     #[getter]
     fn io(&self) -> String {
         self.io.to_string()
     }
 
-    /// Reason why the backend is not `rings`, if those were wanted.
+    /// Reason why the I/O backend is not `rings`, if rings were wanted; otherwise `None`.
     #[getter]
     fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
@@ -203,13 +203,13 @@ impl Member {
         self.link().map_or(0, |link| link.operations())
     }
 
-    /// Number of times that the switch fell silent, so that ranks summed themselves. A daemon reports it with each sum.
+    /// Number of times that the switch fell silent, so that ranks summed by themselves. A daemon reports it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {
         self.link().map_or(0, |link| link.fallbacks())
     }
 
-    /// Leaves the job: unfinished operations fail.
+    /// Leaves the job: operations in progress fail.
     fn close(&self, py: Python<'_>) {
         // The thread may stay for a moment, for sums that other ranks have missed.
         py.detach(|| {
@@ -222,7 +222,7 @@ impl Member {
         });
     }
 
-    /// Descriptors that make this process a rank. A forked child closes them, and does nothing else with this object, not
+    /// File descriptors that make this process a rank. A forked child closes them, and does nothing else with this object, not
     /// even drop it.
     #[getter]
     fn descriptors(&self) -> Vec<RawFd> {
@@ -233,7 +233,7 @@ impl Member {
         of_link.into_iter().flatten().chain(shown).collect()
     }
 
-    /// Address of the status server.
+    /// Address of the HTTP server of the rank's status and metrics; `None` if there is none.
     #[getter]
     fn metrics(&self) -> Option<String> {
         let exporter = self.exporter.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,10 +242,10 @@ impl Member {
 
     /// Counters: operations with sums, operations without sums because of a value that is not finite; frames, bytes,
     /// retransmitted frames, probes, wrongly guessed exponents, timeouts; number of times that the switch fell silent, number
-    /// of its returns, and chunks summed by hosts. Then, of jobs with deadlines: partial chunks; those without this rank's
-    /// values, and those with its values clipped; those of both kinds whose missing values join no later sum; sums that late
-    /// values have joined, and sums that they should have joined and could not; chunks that this rank closed, and chunks of
-    /// which the switch had forgotten whether they were closed.
+    /// of its returns, and chunks summed by ranks. Then, in jobs with deadlines: partial chunks; partial chunks without this
+    /// rank's values; chunks with its values clipped; late or clipped chunks whose missing values join no later sum; sums that
+    /// late values joined, and sums that they could not join; chunks that this rank closed, and chunks of which the switch had
+    /// forgotten whether they were closed.
     fn counters(&self, py: Python<'_>) -> PyResult<[(&'static str, u64); 19]> {
         // A daemon may be slow to answer.
         let counters = py.detach(|| self.link().map(|link| link.counters()).transpose());
@@ -316,13 +316,13 @@ impl Sums {
     }
 }
 
-/// Takes the value out, which leaves `None`.
+/// Takes the value out of the mutex, which leaves `None`.
 fn taken<T>(of: &Mutex<Option<T>>) -> Option<T> {
     of.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 impl Member {
-    /// The link; `None` once the member was closed.
+    /// The rank's attachment to its job; `None` once the rank was closed.
     fn link(&self) -> Option<Arc<Link>> {
         let member = self.member.lock();
         member.unwrap_or_else(PoisonError::into_inner).clone()
@@ -380,7 +380,7 @@ fn told(error: CollectiveError) -> PyErr {
     }
 }
 
-/// The module `weir._native`.
+/// The native Python module `weir._native`.
 #[pymodule]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {

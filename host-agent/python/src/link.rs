@@ -1,4 +1,4 @@
-//! Attachment of a rank to its job, and the operations common to both kinds of attachment.
+//! Attachment of a rank to its job, directly or through a daemon, and the operations common to both kinds.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use host_agent::collective::{CollectiveError, Member, Pending};
 use host_agent::metrics::Status;
 use host_agent::serve::{Client, RemotePending};
 
-/// Attachment of a rank: directly, or through a daemon.
+/// Attachment of a rank to its job: directly (`Own`), or through a daemon (`Agent`).
 pub enum Link {
     Own(Box<Member>),
     Agent(Client),
 }
 
-/// Handle of sums that are to come, for either kind of attachment.
+/// Handle of the sums of an operation in progress, for a direct attachment or one through a daemon.
 pub enum Awaited {
     Own(Pending),
     Agent(RemotePending),
@@ -40,7 +40,7 @@ impl Link {
         }
     }
 
-    /// Number of times that the switch fell silent. A daemon reports it with each sum.
+    /// Number of times that the switch fell silent. A daemon reports it to its ranks with each sum.
     pub fn fallbacks(&self) -> u64 {
         match self {
             Link::Own(member) => member.counters().0.fallbacks,
@@ -57,7 +57,7 @@ impl Link {
 }
 
 impl Link {
-    /// Descriptors that a forked process must close.
+    /// File descriptors that a forked process must close, so that the rank's descriptors close with it.
     pub fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Link::Own(member) => member.descriptors().to_vec(),
@@ -65,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Leaves the job at a daemon. A directly attached rank leaves when this is dropped.
+    /// Leaves the job, if attached through a daemon. A directly attached rank leaves when this value is dropped.
     pub fn close(&self) {
         if let Link::Agent(client) = self {
             client.close();
@@ -92,7 +92,7 @@ impl Awaited {
 /// Length of the Ethernet, IPv4 and UDP headers in bytes.
 const EMPTY_FRAME: u64 = 42;
 
-/// The counters in a status.
+/// The rank's counters, read from the metrics in a status.
 fn counted(status: &Status) -> RankCounters {
     let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     let mut counters = RankCounters {

@@ -1,20 +1,20 @@
-//! Access to Python's memory: copying values from it, writing sums to it, and buffers in between.
+//! Access to Python's memory: copying values from it, writing sums to it, and reusable buffers for them.
 
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
-/// Maximum size of the kept buffers in bytes.
+/// Maximum size of all buffers kept for reuse, in bytes.
 const SPARE_LIMIT: usize = 256 << 20;
 
-/// Reusable buffers of finished sums. The kernel provides a new buffer of a gradient's size page by page, which takes longer
-/// than filling it.
+/// Reusable buffers of finished sums. The kernel maps a new buffer of a gradient's size page by page, which takes longer than
+/// filling it.
 #[derive(Default)]
 pub struct Spare(Mutex<Vec<Vec<f32>>>);
 
 impl Spare {
-    /// An empty buffer with capacity for `length` values: the smallest suitable one, or a new one.
+    /// An empty buffer with capacity for `length` values: the smallest kept buffer that suffices, or a new one.
     pub fn take(&self, length: usize) -> Vec<f32> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = kept.iter().enumerate();
@@ -25,7 +25,7 @@ impl Spare {
         }
     }
 
-    /// Keeps a buffer for reuse, if the limit allows it.
+    /// Keeps a buffer for reuse, unless the kept buffers would exceed the limit.
     pub fn give(&self, mut buffer: Vec<f32>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held: usize = kept.iter().map(Vec::capacity).sum();
@@ -46,7 +46,7 @@ fn is_aligned<T>(address: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Copies values from an address.
+/// Copies `length` values from a memory address to the end of `into`.
 ///
 /// # Safety
 /// If the address is aligned, it must hold `length` values of this type, which nothing writes meanwhile.
@@ -57,7 +57,7 @@ pub unsafe fn copied<T: Copy>(address: usize, length: usize, mut into: Vec<T>) -
     Ok(into)
 }
 
-/// Writes values to an address.
+/// Writes values to a memory address.
 ///
 /// # Safety
 /// If the address is aligned, it must have capacity for `length` values of this type, which nothing else accesses meanwhile.
@@ -73,7 +73,7 @@ pub unsafe fn put<T: Copy>(values: &[T], address: usize, length: usize) -> PyRes
     Ok(())
 }
 
-/// Copies bytes from an address into words; the last one is padded with zeros.
+/// Copies bytes from a memory address into words; the last word is padded with zeros.
 ///
 /// # Safety
 /// The address must hold this many bytes, which nothing writes meanwhile.
@@ -87,7 +87,7 @@ pub unsafe fn words(address: usize, bytes: usize) -> PyResult<Vec<i32>> {
     Ok(words)
 }
 
-/// Writes the bytes of words to an address.
+/// Writes the bytes of words to a memory address; padding in the last word is left out.
 ///
 /// # Safety
 /// The address must have capacity for this many bytes, which nothing else accesses meanwhile.

@@ -1,4 +1,4 @@
-//! A rank before it joins: its settings, and the opening of its job.
+//! A rank before it joins its job: its settings, and the search for the job's first chunk number.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,21 +21,21 @@ use crate::{Member, told};
 pub struct Rank {
     interface: String,
     me: Endpoint,
-    /// Settings in the form of the daemon's messages.
+    /// The rank's settings in the form of the daemon's messages.
     described: RankOf,
-    /// Validated form of `described`.
+    /// The rank's settings as validated types.
     setup: Setup,
-    /// The daemon through which it is a rank; `None` if it is one directly.
+    /// The daemon through which the rank takes part; `None` if this process is the rank.
     agent: Option<Client>,
 }
 
 impl Rank {
-    /// Takes the lock of the job: no other process of this host can be a rank of the job meanwhile.
+    /// Takes the lock of the job, so that no other process of this host can be a rank of the job meanwhile.
     fn place(&self) -> PyResult<JobLock> {
         JobLock::take(&self.interface, self.described.job).map_err(|error| told(error.into()))
     }
 
-    /// Serves the status of this rank's member at an address.
+    /// Starts an HTTP server for the rank's status and metrics at an address.
     fn show(&self, member: &Link, io: Io, address: &Address) -> PyResult<Exporter> {
         let interface = self.interface.clone();
         let started = match member {
@@ -57,7 +57,7 @@ impl Rank {
         })
     }
 
-    /// The status of this rank without its counters.
+    /// The status of this rank, without its counters.
     fn blank(&self) -> Status {
         let rank = self.setup.rank.0;
         let mut status = Status::new(Role::Rank, &self.setup.job, Some(rank));
@@ -67,7 +67,7 @@ impl Rank {
     }
 }
 
-/// A rank's status from its daemon; with the error if the daemon is not available.
+/// A rank's status from its daemon; if the daemon does not answer, `blank` with the error.
 fn status_of(client: &Client, blank: &Status) -> Status {
     // The status shows this process, not the daemon that sends its frames.
     let process = blank.process;
@@ -88,7 +88,7 @@ fn unattached(error: AttachError) -> PyErr {
     }
 }
 
-/// The position of a rank in a job that a single switch sums.
+/// The position of a rank in the tree of switches, for a job that a single switch sums.
 fn under_one_switch(
     job: u16,
     rank: u16,
@@ -115,9 +115,9 @@ fn wrong(error: impl ToString) -> PyErr {
 #[pymethods]
 impl Rank {
     /// `place` is the rank's number among the children of its switch, the number of these children, and that of the topmost
-    /// switch; `None` if a single switch sums all. `values` is the number of values per frame in the switch's program. `agent` is
-    /// the socket of a daemon that owns the interface. `deadline` is the time in seconds after which a chunk may be closed with
-    /// `quorum` contributors; late values are dropped, or join the next sum of the same key if `late` is `next`.
+    /// switch's; `None` if a single switch sums all. `values` is the number of values per frame in the switch's program.
+    /// `agent` is the socket of a daemon that owns the interface. `deadline` is the time in seconds after which a chunk may be
+    /// closed with `quorum` contributors; late values are dropped, or join the next sum of the same key if `late` is `next`.
     #[new]
     /// `transport` carries frames between the rank and its switch: `udp` or `rdma`.
     #[pyo3(signature = (interface, job, rank, ranks, window, place = None, values = 256, agent = None, deadline = None, quorum = 1,
@@ -181,7 +181,7 @@ impl Rank {
         })
     }
 
-    /// Addresses of the rank, for the other ranks: `MAC/IPv4`.
+    /// Addresses of this rank, which all other ranks need: `MAC/IPv4`.
     #[getter]
     fn address(&self) -> String {
         self.me.to_string()
@@ -201,10 +201,10 @@ impl Rank {
         Ok(first.map_err(told)?.0)
     }
 
-    /// Joins, with the first chunk from [`Rank::open`]. `peers` are the addresses of all ranks; a rank that does not answer the
-    /// others for `gone_after` seconds is declared dead. Values are rounded to the nearest, or stochastically with the seed
-    /// `stochastic`. With `fallback`, ranks sum themselves while the switch is silent; with `silent`, from the beginning, since
-    /// no switch was found. The rank's counters and its unfinished chunk are served at the address `metrics`.
+    /// Joins the job, with the first chunk number from [`Rank::open`]. `peers` are the addresses of all ranks; a rank that does
+    /// not answer the others for `gone_after` seconds is declared dead. Values are rounded to the nearest, or stochastically
+    /// with the seed `stochastic`. With `fallback`, ranks sum themselves while the switch is silent; with `silent`, from the
+    /// beginning, since no switch was found. The rank's counters and its unfinished chunk are served at the address `metrics`.
     #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
         metrics = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]

@@ -42,7 +42,7 @@ pub struct JobArgs {
 }
 
 impl JobArgs {
-    /// The job.
+    /// Builds the job from these settings, and validates it.
     pub fn job(&self) -> Result<Job, JobError> {
         Job::under_one_switch(JobConfig {
             job: JobId(self.job),
@@ -108,7 +108,7 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// Addresses of this agent.
+    /// Ethernet and IPv4 address of this agent.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
             mac: self.mac,

@@ -126,7 +126,7 @@ fn print(line: &Line) -> anyhow::Result<()> {
         .context("cannot print")
 }
 
-/// Reports that frames can be received, and waits for the start if requested; returns the source of orders.
+/// Reports that frames can be received, and, if `wait` is set, waits for the line that starts the agent; returns its orders.
 fn start(wait: bool) -> anyhow::Result<Orders> {
     print(&Line::Ready)?;
     if !wait {
@@ -140,7 +140,7 @@ fn start(wait: bool) -> anyhow::Result<Orders> {
     Orders::from_standard_input().context("cannot read the standard input")
 }
 
-/// The time for the state machines.
+/// The clock of the state machines: nanoseconds since the agent's start.
 struct Clock(Instant);
 
 impl Clock {
@@ -152,7 +152,7 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Time until a deadline.
+    /// Time from now until a deadline on this clock; without a deadline, 100 ms.
     fn until(&self, deadline_ns: Option<u64>) -> Duration {
         // Without a deadline, poll at this interval.
         const IDLE: Duration = Duration::from_millis(100);
@@ -162,16 +162,16 @@ impl Clock {
     }
 }
 
-/// Maximum number of frames that are processed before other work.
+/// Maximum number of received frames that are processed before other work.
 const BURST: usize = 64;
 
-/// Whether the other end of a cable has closed.
+/// Whether the error means that the other end of a cable in memory has closed.
 fn is_unplugged(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// Waits for frames and passes each to `handle`: waits for the first for at most `timeout`, then takes those that have arrived.
+/// Waits at most `timeout` for a frame, then passes it and all others that have arrived to `handle`.
 fn receive(
     frames: &mut dyn Frames,
     timeout: Duration,

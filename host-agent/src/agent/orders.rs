@@ -11,49 +11,50 @@ use serde::{Deserialize, Serialize};
 use super::args::{PartOf, PlaceInPart};
 use crate::frames::Mac;
 
-/// Maximum number of waiting orders; then the reader blocks.
+/// Maximum number of orders that wait for the agent; beyond it, the reading thread blocks.
 const MOST_WAITING: usize = 16;
-/// Maximum length of a line in bytes.
+/// Maximum length of a line with an order, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
-/// Interval at which an agent polls for orders.
+/// Interval at which a waiting agent polls for orders.
 const PACE: Duration = Duration::from_millis(10);
 
-/// An order.
+/// An order to a running agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
-    /// To a server: from now on switches sum these parts. The server answers with [`Line::Replanned`](super::Line::Replanned).
+    /// Order to a server: from now on, switches sum these parts of the job. The server answers with
+    /// [`Line::Replanned`](super::Line::Replanned).
     Replan {
-        /// Parts, in the form of `--part`.
+        /// Parts of the job, in the form of `--part`.
         parts: Vec<PartOf>,
     },
-    /// To a worker: send updates by another route.
+    /// Order to a worker: send updates by another route.
     Move {
         /// The worker's part, in the form of `--part`; `None` if no switch sums its values.
         #[serde(skip_serializing_if = "Option::is_none")]
         part: Option<PlaceInPart>,
-        /// Address for its updates, as in `--via`.
+        /// Destination Ethernet address of the worker's updates, as in `--via`.
         via: Mac,
-        /// First chunk sent by this route; earlier chunks go directly to the server.
+        /// Number of the first chunk sent by this route; earlier chunks go directly to the server.
         from: u32,
     },
 }
 
-/// Source of orders.
+/// Source of orders to this agent.
 #[derive(Debug)]
 pub struct Orders {
-    /// `None` once the source has ended.
+    /// Lines read by the reading thread; `None` once the source has ended.
     lines: Option<Receiver<io::Result<String>>>,
 }
 
 impl Orders {
-    /// No source.
+    /// A source without orders.
     #[must_use]
     pub fn none() -> Orders {
         Orders { lines: None }
     }
 
-    /// The standard input, which nothing else may read.
+    /// Orders from the standard input, which no other code of the process may read.
     pub fn from_standard_input() -> io::Result<Orders> {
         let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
         // The thread ends with the input, or with the process.
@@ -73,7 +74,7 @@ impl Orders {
         })
     }
 
-    /// Limits a wait, so that the agent polls for orders in time.
+    /// Limits a wait to the interval at which the agent must poll for orders.
     pub(super) fn at_most(&self, wait: Duration) -> Duration {
         match self.lines {
             Some(_) => wait.min(PACE),
@@ -81,7 +82,7 @@ impl Orders {
         }
     }
 
-    /// The next order, if there is one.
+    /// The next order that has arrived; `None` if there is none.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Order>> {
         let Some(lines) = &self.lines else {
             return Ok(None);
@@ -99,7 +100,7 @@ impl Orders {
     }
 }
 
-/// The next line that is not empty; `None` at the end.
+/// The next line that is not empty; `None` at the end of the input.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     loop {
         let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Output of agents.
+//! The JSON lines that agents print, and the reports in them.
 
 use aggregation::server::ServerCounters;
 use serde::{Deserialize, Serialize};
@@ -9,27 +9,27 @@ use crate::metrics::{HEADERS, SentReport};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line {
-    /// Frames can be received.
+    /// The agent can receive frames.
     Ready,
-    /// The server has applied a round.
+    /// The server has applied the sums of a training round.
     Round(RoundReport),
-    /// The server now accepts sums of other parts, as ordered.
+    /// The server now accepts sums of other parts of the job, as ordered.
     Replanned {
-        /// First chunk of the new parts. Workers send earlier chunks directly to the server.
+        /// Number of the first chunk of the new parts. Workers send earlier chunks directly to the server.
         from: u32,
     },
-    /// The server has applied the first chunk of the new parts, or the last chunk of the job.
+    /// The server has applied the first chunk that the new parts sum, or the last chunk of the job.
     Resumed {
-        /// First chunk of the plan, as in `Replanned`.
+        /// Number of the first chunk of the new parts, as in `Replanned`.
         from: u32,
-        /// Time, in nanoseconds since 1970.
+        /// Time of that event, in nanoseconds since 1970.
         at_ns: u64,
     },
-    /// The final report.
+    /// The final report of the agent.
     Report(Report),
 }
 
-/// The last line of an agent.
+/// The final report of an agent, by role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Report {
@@ -37,11 +37,11 @@ pub enum Report {
     Worker(WorkerReport),
     /// Report of the server.
     Server(ServerReport),
-    /// Report of the run without a network.
+    /// Report of the reference training in one process.
     Reference(ReferenceReport),
 }
 
-/// A round of the server.
+/// Report of the server on a training round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RoundReport {
     /// Number of the round, from 0.
@@ -54,71 +54,71 @@ pub struct RoundReport {
     pub wall_ms: f64,
 }
 
-/// Bytes received by a server in frames that added nothing, with their headers.
+/// Bytes, with all headers, of the frames that a server received and that added nothing to a sum.
 pub(super) fn repeated_bytes(counters: &ServerCounters) -> u64 {
     let frames = counters.again + counters.duplicates + counters.stale;
     counters.repeated_bytes + frames * HEADERS
 }
 
-/// Results of a worker.
+/// Final report of a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// Rank of the worker.
     pub rank: u16,
-    /// SHA-256 of the last received weights.
+    /// SHA-256 of the weights received last.
     pub weights_sha256: String,
-    /// Frames sent.
+    /// Counters of the frames sent.
     pub sent: SentReport,
     /// Chunks that timed out.
     pub timeouts: u64,
     /// Chunks retransmitted because later ones were answered.
     pub fast_retransmits: u64,
-    /// Answers received again.
+    /// Answers received to chunks that had been answered before.
     pub duplicates: u64,
-    /// Frames for others, or that are not aggregation frames.
+    /// Received frames for other agents, or that are not aggregation frames.
     pub not_ours: u64,
-    /// Invalid aggregation frames.
+    /// Received aggregation frames that are invalid.
     pub malformed: u64,
-    /// The mean loss of its batch, by round.
+    /// The mean loss of the worker's mini-batch, by round.
     pub losses: Vec<f32>,
     /// Duration of each round in milliseconds.
     pub rounds_ms: Vec<f64>,
-    /// Total duration in milliseconds.
+    /// Duration of the training in milliseconds.
     pub wall_ms: f64,
 }
 
-/// Results of a server.
+/// Final report of a parameter server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// The SHA-256 of the final weights.
     pub weights_sha256: String,
     /// Fraction of the held-out samples that the final weights classify correctly.
     pub accuracy: f64,
-    /// Frames sent.
+    /// Counters of the frames sent.
     pub sent: SentReport,
-    /// Chunks applied or agreed on.
+    /// Chunks completed: sums applied, or exponents agreed on if the chunk has no values.
     pub completed: u64,
-    /// Frames that requested an answer again.
+    /// Frames received that requested the answer to a chunk again.
     pub again: u64,
-    /// Frames that added nothing.
+    /// Frames received that added nothing to their chunk.
     pub duplicates: u64,
-    /// Frames older than their cell's owner.
+    /// Frames received whose chunk is older than the chunk that owns its cell.
     pub stale: u64,
-    /// Bytes of the frames in the last three fields: whole Ethernet frames without FCS.
+    /// Bytes of the frames counted in the last three fields: whole Ethernet frames without the checksum (FCS).
     pub repeated_bytes: u64,
-    /// Frames for others, or that are not aggregation frames.
+    /// Received frames for other agents, or that are not aggregation frames.
     pub not_ours: u64,
-    /// Invalid aggregation frames.
+    /// Received aggregation frames that are invalid.
     pub malformed: u64,
-    /// Answers not sent because the queue was full.
+    /// Answers not sent because the transmit queue was full.
     pub dropped: u64,
     /// Duration of each round in milliseconds.
     pub rounds_ms: Vec<f64>,
-    /// Total duration in milliseconds.
+    /// Duration of the training in milliseconds.
     pub wall_ms: f64,
 }
 
-/// Results of the run without a network.
+/// Final report of the reference training in one process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceReport {
     /// The SHA-256 of the final weights.
@@ -127,7 +127,7 @@ pub struct ReferenceReport {
     pub accuracy: f64,
     /// The mean loss of the workers' batches, by round.
     pub losses: Vec<f32>,
-    /// Total duration in milliseconds.
+    /// Duration of the training in milliseconds.
     pub wall_ms: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The server's loop: receives sums, sends weights.
+//! The parameter server's loop: receives sums, applies them, sends weights.
 
 use std::net::Ipv4Addr;
 use std::time::{Instant, SystemTime};
@@ -16,7 +16,7 @@ use crate::frames::{Frames, build, group, mark, open, pass_mark, source};
 use crate::metrics::{Role, SentReport, Status, count_server, names};
 use crate::train::{Digits, Sgd, accuracy, weights_sha256};
 
-/// Runs a server to the end of the training; calls `progress` with each round, and with the results of orders.
+/// Runs a parameter server to the end of the training; calls `progress` after each round, and with the results of orders.
 pub fn run(
     args: &ServerArgs,
     frames: &mut dyn Frames,
@@ -145,7 +145,7 @@ fn unix_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// The server's side of the protocol.
+/// Creates the server's state machine from the arguments.
 fn machine(args: &ServerArgs, job: Job, now_ns: u64) -> anyhow::Result<Server<Training>> {
     let training = Training {
         sgd: Sgd::new(&args.job.recipe),
@@ -166,7 +166,7 @@ fn machine(args: &ServerArgs, job: Job, now_ns: u64) -> anyhow::Result<Server<Tr
     })
 }
 
-/// Application of sums: the mean moves the weights, and the new weights are the answer.
+/// Applies sums to the weights: a step of the optimizer with the mean; the new weights are the answer to the workers.
 struct Training {
     sgd: Sgd,
     workers: u16,
@@ -176,7 +176,7 @@ struct Training {
 }
 
 impl Training {
-    /// Number of applied rounds.
+    /// Number of training rounds that were applied.
     fn rounds(&self) -> u64 {
         self.applied / self.chunks_per_round.max(1)
     }

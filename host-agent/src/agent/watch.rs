@@ -1,4 +1,4 @@
-//! Status of an agent, served at the address in `--metrics`.
+//! Serves the status of a worker or server at the address in `--metrics`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use anyhow::Context;
 use super::args::LinkArgs;
 use crate::metrics::{Board, Exporter, Status, Waits};
 
-/// Interval at which an agent with a status server polls for requests.
+/// Interval at which an agent with a status server polls for status requests.
 const PACE: Duration = Duration::from_millis(50);
-/// Maximum wait for an agent that computes.
+/// Maximum wait for the status of an agent, which may be busy with a gradient.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Status server of an agent, whose loop calls [`Watch::show`] now and then.
+/// Status server of an agent. The agent's loop calls [`Watch::show`] now and then.
 pub struct Watch {
     blank: Status,
     job: Job,
@@ -22,7 +22,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Serves the status at the address in the arguments; does nothing if they have none.
+    /// Starts to serve the status at the address in `link.metrics`; does nothing without an address.
     pub fn start(link: &LinkArgs, job: Job, mut blank: Status) -> anyhow::Result<Watch> {
         blank.interface.clone_from(&link.iface);
         blank.io = Some(
@@ -54,7 +54,7 @@ impl Watch {
         Ok(Watch { blank, job, shown })
     }
 
-    /// Limits a wait, so that the agent polls for requests in time.
+    /// Limits a wait to the interval at which the agent must poll for status requests.
     pub fn at_most(&self, wait: Duration) -> Duration {
         match self.shown {
             Some(_) => wait.min(PACE),
@@ -62,7 +62,7 @@ impl Watch {
         }
     }
 
-    /// On request, writes the agent's counters and its unfinished chunk.
+    /// If the status is requested, writes the agent's counters and its unfinished chunk.
     pub fn show(
         &self,
         now_ns: u64,

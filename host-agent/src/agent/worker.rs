@@ -1,4 +1,4 @@
-//! The worker's loop: computes a gradient, sums a round, takes the new weights, and repeats.
+//! The worker's loop: computes a gradient, has it summed in a round, takes the new weights, and repeats.
 
 use std::time::Instant;
 
@@ -107,17 +107,17 @@ struct Member<'a> {
     clock: Clock,
     me: Endpoint,
     server: Endpoint,
-    /// Destination of updates: the server, with the Ethernet address of a switch on the path that sums.
+    /// Destination of updates: the server's IP address, with the Ethernet address of a switch on the path that sums.
     via: Endpoint,
     orders: Orders,
-    /// Frames that are not aggregation frames for this worker, or not from the server.
+    /// Number of received frames that are not aggregation frames for this worker, or not from the server.
     foreign: u64,
     rounds: u64,
     watch: Watch,
 }
 
 impl Member<'_> {
-    /// Drives the worker until the round, or the job, is finished.
+    /// Drives the worker's state machine until the round (or the job) is finished.
     fn drive(&mut self) -> anyhow::Result<()> {
         let (mut payload, mut frame) = (Vec::new(), Vec::new());
         loop {
@@ -160,7 +160,7 @@ impl Member<'_> {
         }
     }
 
-    /// Destination of the last frame.
+    /// Destination addresses of the frame that the state machine produced last.
     fn to(&self) -> Endpoint {
         match self.worker.is_before_move() {
             true => self.server,

@@ -69,7 +69,7 @@ pub struct AllReduceArgs {
 }
 
 impl AllReduceArgs {
-    /// Settings of the rank.
+    /// Validated settings of the rank.
     pub(super) fn setup(&self) -> Result<Setup> {
         let values_per_packet = match env("WEIR_VALUES") {
             Some(said) => number("WEIR_VALUES", &said)?,
@@ -113,7 +113,7 @@ impl AllReduceArgs {
         said.unwrap_or_else(|| "eth0".to_owned())
     }
 
-    /// The transport, and the source of this choice.
+    /// The transport between rank and switch, and where this choice comes from.
     pub(super) fn transport(&self) -> Result<(Transport, &'static str)> {
         if let Some(transport) = self.transport {
             return Ok((transport, "set by --transport"));
@@ -136,7 +136,7 @@ impl AllReduceArgs {
     }
 }
 
-/// Time without a reply after which a rank is declared dead.
+/// Time in nanoseconds without a reply after which another rank is declared dead.
 const GONE_AFTER_NS: u64 = 5_000_000_000;
 
 fn env(name: &str) -> Option<String> {

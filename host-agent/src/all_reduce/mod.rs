@@ -23,33 +23,33 @@ use crate::collective::{Config, JobLock, Member, attach};
 use crate::frames::Endpoint;
 use values::InputRule;
 
-/// Results of the rank.
+/// Report of the rank, which it prints.
 #[derive(Debug, Serialize)]
 struct Report {
     rank: u16,
     ranks: u16,
     job: u16,
     transport: String,
-    /// Transport and backend, with the reason.
+    /// Transport and I/O backend, with the reason for the choice.
     way: String,
     bytes: u64,
     iterations: u32,
-    /// Durations of the operations.
+    /// Duration of each operation in seconds.
     seconds: Vec<f64>,
-    /// Processor time of this process during them, user and system.
+    /// Processor time of this process during the operations, user and system, in seconds.
     processor_s: f64,
-    /// Times on the machine's clock, which all its processes share.
+    /// Begin and end of the operations on the machine's clock, which all its processes share, in seconds.
     begun_s: f64,
     ended_s: f64,
     /// Bits of values per second and rank, over all operations.
     bits_per_s: f64,
     /// SHA-256 of the last operation's sums, which are equal at all ranks.
     sums_sha256: String,
-    /// The first 48 bits of it, as a number.
+    /// The first 48 bits of `sums_sha256`, as a number.
     fingerprint: u64,
-    /// Error bound of the sums.
+    /// Upper bound of the error of the sums.
     error_bound: f64,
-    /// Number of sums beyond the bound; absent without a check.
+    /// Number of sums beyond the error bound; `None` if sums are not checked.
     wrong: Option<u64>,
     frames: u64,
     frames_again: u64,
@@ -158,7 +158,7 @@ impl AllReduceArgs {
     }
 }
 
-/// SHA-256 of the sums' bits.
+/// SHA-256 of the bits of the sums.
 fn digest(sums: &Sums) -> Result<String> {
     let mut hasher = Sha256::new();
     match &sums.values {
@@ -178,7 +178,7 @@ fn digest(sums: &Sums) -> Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A number that a scenario can compare.
+/// The first 48 bits of a SHA-256 as a number, which a scenario can compare.
 fn fingerprint(sha256: &str) -> Result<u64> {
     let first = sha256.get(..12).context("a digest")?;
     Ok(u64::from_str_radix(first, 16)?)

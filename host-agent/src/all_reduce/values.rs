@@ -1,16 +1,16 @@
-//! Generated values and their sums: all ranks derive both from the seed.
+//! Generated values of `weir-agent all-reduce`, and their sums: all ranks derive both from the seed.
 
 use std::str::FromStr;
 
 use aggregation::rank::{Sums, Values};
 use anyhow::{Result, bail};
 
-/// Element type of the values.
+/// Element type of the generated values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
-    /// IEEE 754 binary32, in [-1, 1).
+    /// IEEE 754 binary32; the values lie in [-1, 1).
     Float32,
-    /// Two's complement integers, whose sums wrap.
+    /// 32-bit two's complement integers, whose sums wrap.
     Int32,
 }
 
@@ -25,19 +25,19 @@ impl FromStr for Dtype {
     }
 }
 
-/// A rule that generates values.
+/// The rule that generates the values of all ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct InputRule {
-    /// Element type.
+    /// Element type of the values.
     pub dtype: Dtype,
-    /// Seed of the values.
+    /// Seed of the values, equal at all ranks.
     pub seed: u64,
-    /// Number of values.
+    /// Number of values per operation.
     pub length: usize,
 }
 
 impl InputRule {
-    /// The values of a rank for an operation.
+    /// The values of a rank for the operation with this number.
     pub fn by(&self, rank: u16, operation: u32) -> Values {
         let word = self.words(rank, operation);
         match self.dtype {
@@ -77,12 +77,12 @@ impl InputRule {
     }
 }
 
-/// A float from 24 bits, which binary32 represents exactly.
+/// A float from the upper 24 bits of a random word, which binary32 represents exactly.
 fn float(word: u32) -> f32 {
     (word >> 8) as f32 / (1 << 23) as f32 - 1.0
 }
 
-/// splitmix64.
+/// Mixes a 64-bit word: one step of splitmix64.
 fn mixed(seed: u64) -> u64 {
     let mut x = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

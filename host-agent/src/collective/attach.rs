@@ -1,4 +1,4 @@
-//! Attachment of a rank to an interface: transport and I/O backend.
+//! Attachment of an all-reduce rank to an interface: choice of transport and I/O backend.
 
 use std::fmt;
 use std::io;
@@ -20,10 +20,10 @@ use crate::seed::from_system;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
-    /// UDP datagrams.
+    /// UDP datagrams carry the frames.
     #[default]
     Udp,
-    /// RDMA WRITEs over RoCEv2.
+    /// RDMA WRITEs over RoCEv2 carry the frames.
     Rdma,
 }
 
@@ -50,12 +50,12 @@ impl fmt::Display for Transport {
 /// Reason why a rank cannot be attached to an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The interface cannot be opened for raw frames.
+    /// The system does not open the interface for raw frames.
     #[error("cannot open the interface {interface}: {source}{}", hint(source))]
     Interface {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The error of the system.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The link carries no frames now.
@@ -70,7 +70,7 @@ pub enum AttachError {
     /// The system gives no random seed.
     #[error("cannot read /dev/urandom: {0}")]
     Seed(io::Error),
-    /// The transport does not support the job.
+    /// The chosen transport does not support the job's settings.
     #[error(transparent)]
     Carrier(#[from] CollectiveError),
 }
@@ -84,21 +84,21 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// The I/O backend in use.
+/// The I/O backend that a rank uses, and why.
 #[derive(Debug)]
 pub struct Way {
-    /// The backend.
+    /// The backend that exchanges frames.
     pub io: Io,
-    /// Error of the rings, if another backend was chosen because of it.
+    /// Error of the rings, if another backend was chosen because of it; otherwise `None`.
     pub refused: Option<io::Error>,
-    /// Description for the user, in one line.
+    /// Description of the backend and the reason, for the user, in one line.
     pub told: String,
 }
 
-/// A carrier of any kind.
+/// A carrier of a rank's frames, whatever its transport and I/O backend.
 pub type AnyCarrier = Box<dyn Carrier + Send>;
 
-/// Attaches a rank whose job's ranks are known.
+/// Attaches a rank to an interface, if the addresses of the job's ranks are known.
 pub fn attach(
     interface: &str,
     io: Io,
@@ -116,7 +116,7 @@ pub fn attach(
     Ok((Box::new(Rdma::new(provider, frames, config)?), way))
 }
 
-/// Attaches a rank before its job's ranks are known.
+/// Attaches a rank to an interface before the addresses of the job's ranks are known.
 pub fn attach_alone(
     interface: &str,
     io: Io,

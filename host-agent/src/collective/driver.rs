@@ -1,4 +1,4 @@
-//! The thread of a member.
+//! The thread that drives one rank of an all-reduce: it receives, sends, and watches timers.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::frames::Endpoint;
 
-/// Maximum number of received frames that are processed before transmission.
+/// Maximum number of received frames that are processed before frames are sent.
 const BURST: usize = 64;
-/// Maximum time that a leaving rank stays for other ranks.
+/// Maximum time that a rank that has left stays for ranks that still need it, in nanoseconds.
 const LINGERING_NS: u64 = 2_000_000_000;
-/// Poll interval of a leaving rank.
+/// Poll interval of a rank that has left, but stays for other ranks.
 const LINGERING: Duration = Duration::from_millis(20);
-/// Maximum poll interval.
+/// Maximum poll interval of a rank without due timers.
 const IDLE: Duration = Duration::from_millis(500);
-/// Interval of checks of the interface while the rank waits.
+/// Interval, in nanoseconds, of checks of the interface's link while the rank waits.
 const LINK_NS: u64 = 200_000_000;
-/// Time after which a dead interface is an error, if ranks have no timeout for dead ranks.
+/// Time in nanoseconds after which a dead link is an error, if the job has no timeout for dead ranks.
 const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
 pub struct Driver<C> {
@@ -40,20 +40,20 @@ pub struct Driver<C> {
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     origin: Instant,
-    /// Receivers of the results, by operation.
+    /// Receivers of the results, by operation number.
     waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
     frame: Vec<u8>,
-    /// Time at which the last handle that could submit operations was dropped.
+    /// Time at which the last handle that could submit operations was dropped; `None` before.
     left_ns: Option<u64>,
     received: u64,
-    /// Number of frames that the kernel dropped; `None` if it keeps no count.
+    /// Number of received frames that the kernel dropped; `None` if it keeps no count.
     lost: Option<u64>,
-    /// Time of the next check of the interface, and time since which it carries nothing.
+    /// Time of the next check of the interface, and time since which it carries no frames (`None` if it does).
     link_ns: u64,
     faulty_ns: Option<u64>,
-    /// Lock that keeps other ranks of the job off this interface of the host.
+    /// Lock that keeps other ranks of the job off this interface of the host; `None` if the caller needs no lock.
     _place: Option<JobLock>,
-    /// Direct contact with peers whose frames do not arrive.
+    /// Direct UDP contact with ranks whose frames do not arrive; `None` without it.
     reach: Option<Reach>,
 }
 
@@ -86,7 +86,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Runs until the member is dropped, or an error occurs, of which all waiting callers are notified.
+    /// Drives the rank until its [`Member`](super::Member) is dropped, or an error occurs, which all waiting callers get.
     pub fn run(mut self) {
         let ended = self.serve().map_err(|error| self.explained(error));
         self.report();
@@ -108,7 +108,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Stays for a while to repeat the reason of this rank's failure, since the frame with it may have been lost.
+    /// Stays for a while after this rank has failed, and repeats the reason to other ranks, since a frame with it may be lost.
     fn answer_why(&mut self) -> Result<(), CollectiveError> {
         let until_ns = self.now_ns().saturating_add(LINGERING_NS);
         while self.now_ns() < until_ns && self.take_commands() {
@@ -147,7 +147,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Fails once the interface has carried nothing for as long as a rank may be silent. Lost frames are retransmitted.
+    /// Fails once the interface has carried no frames for as long as another rank may be silent. Lost frames are retransmitted.
     fn check_link(&mut self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
         if now_ns < self.link_ns || self.left_ns.is_some() {
@@ -169,7 +169,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Replaces an error about dead peers: a dead interface, or a switch that drops frames, makes them seem dead.
+    /// Replaces an error about dead ranks if a dead interface, or a switch that drops frames, makes live ranks seem dead.
     fn explained(&mut self, error: CollectiveError) -> CollectiveError {
         let seems = matches!(
             error,
@@ -194,7 +194,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Whether other ranks may still need sums from this rank, which is a host.
+    /// Whether other ranks may still need this rank to sum chunks for them.
     fn lingers(&mut self) -> bool {
         let now_ns = self.now_ns();
         let since_ns = *self.left_ns.get_or_insert(now_ns);
@@ -205,7 +205,7 @@ impl<C: Carrier> Driver<C> {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Accepts new operations; returns `false` once nobody can submit any.
+    /// Accepts newly submitted operations; returns `false` once no handle is left that can submit any.
     fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
@@ -239,7 +239,7 @@ impl<C: Carrier> Driver<C> {
         self.carrier.flush()
     }
 
-    /// Processes received frames; returns their number.
+    /// Processes frames that have arrived; returns their number.
     fn receive(&mut self) -> Result<usize, CollectiveError> {
         let now_ns = self.now_ns();
         let mut taker = Taker {
@@ -289,7 +289,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Writes the status, which an observer has requested.
+    /// Writes the rank's status, which an observer has requested.
     fn show(&mut self, failed: Option<String>) {
         if let Some(lost) = self.carrier.overflow() {
             self.lost = Some(self.lost.unwrap_or(0) + lost);
@@ -309,7 +309,7 @@ impl<C: Carrier> Driver<C> {
         });
     }
 
-    /// Waits for a frame, a command or a timer.
+    /// Waits for a frame, a submitted operation or a timer.
     fn wait(&self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
         let due_ns = self.rank.poll_timeout();
@@ -334,7 +334,7 @@ impl<C: Carrier> Driver<C> {
     }
 }
 
-/// Passes received frames to the rank.
+/// Passes received frames to the rank's state machine.
 struct Taker<'a> {
     now_ns: u64,
     rank: &'a mut Rank,

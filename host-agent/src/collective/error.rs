@@ -1,4 +1,4 @@
-//! Reasons why an operation has no sums.
+//! Reasons why an operation of a rank has no sums.
 
 use std::io;
 use std::sync::Arc;
@@ -14,30 +14,31 @@ use super::JobLockError;
 use crate::frames::LinkFault;
 use crate::metrics::Waits;
 
-/// Reason why an operation has no sums.
+/// Reason why an operation of a rank has no sums.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CollectiveError {
-    /// The rank has given up.
+    /// The rank's state machine has given up.
     #[error(transparent)]
     Rank(#[from] RankError),
-    /// A missing rank is alive: it answers by a path that bypasses the switch's guard, but its frames do not arrive.
+    /// A rank whose contribution is missing is alive: it answers by a path around the switch's guard, but its frames do not
+    /// arrive.
     #[error(
         "rank {} is alive, but no frames of this job pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
         .rank.0
     )]
     Unheard {
-        /// The missing rank.
+        /// The rank whose contribution is missing.
         rank: WorkerId,
-        /// The chunk that waits for its values.
+        /// The chunk that waits for the rank's contribution.
         chunk: ChunkId,
     },
-    /// Some rank's values are not finite. All ranks get this error for the operation, and continue with the next one.
+    /// Some rank's values include NaN or infinity. All ranks get this error for the operation, and continue with the next one.
     #[error(transparent)]
     NonFinite(#[from] NonFinite),
-    /// The operation was rejected.
+    /// The submitted operation was rejected.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// The job could not begin.
+    /// No free chunk number was found for the job.
     #[error(transparent)]
     Opening(#[from] OpeningError),
     /// The network interface failed.
@@ -46,13 +47,13 @@ pub enum CollectiveError {
     /// The network interface carries no frames, so this rank has left its job.
     #[error("{0}; this rank has left its job")]
     Link(LinkFault),
-    /// RDMA does not support the job.
+    /// RDMA does not support the job's settings.
     #[error("the switch cannot sum this job over RDMA: {0}")]
     NotByRdma(#[from] NotByRdma),
-    /// RDMA failed.
+    /// The RDMA provider failed.
     #[error("RDMA failed: {0}")]
     Rdma(Arc<ProviderError>),
-    /// The switch did not answer the registration of the queue pair.
+    /// The switch did not answer the registration of the rank's queue pair.
     #[error(
         "the switch did not answer the registration of queue pair {qpn:#08x} at its {switch:#08x}, {tries} times in {waited_ms} ms: \
          check that it sums RoCEv2 for this job at this port"
@@ -60,44 +61,44 @@ pub enum CollectiveError {
     Unregistered {
         /// Number of the rank's queue pair.
         qpn: u32,
-        /// Number of the switch's queue pair.
+        /// Number of the switch's queue pair for this rank.
         switch: u32,
-        /// Number of registrations sent.
+        /// Number of registrations that the rank sent.
         tries: u32,
         /// Total waiting time in milliseconds.
         waited_ms: u64,
     },
-    /// The switch sums for another set of ranks.
+    /// The switch sums for a set of ranks that differs from the rank's settings.
     #[error(
         "the switch does not sum for the {} ranks of this job, but for {everyone}: check the number of ranks given to it",
         siblings.len()
     )]
     RegisteredAmong {
-        /// The switch's children, by its answer to the registration.
+        /// The switch's children (ranks), by its answer to the registration.
         everyone: WorkerSet,
-        /// The switch's children, by the rank's settings.
+        /// The switch's children (ranks), by the rank's settings.
         siblings: WorkerSet,
     },
     /// Another process of this host is a rank of the job.
     #[error(transparent)]
     JobLock(#[from] JobLockError),
-    /// The sums did not arrive in time.
+    /// The sums did not arrive while the caller waited.
     #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting(*.stands))]
     Timeout {
         /// Time that the caller waited.
         waited: Duration,
-        /// State of the oldest chunk, as far as the switch has reported it.
+        /// State of the oldest chunk, as far as the switch has reported it; `None` without a report.
         stands: Option<Standing>,
     },
-    /// The sums did not arrive in time, at a daemon.
+    /// The sums did not arrive from a daemon while the caller waited.
     #[error("no sum within {:.1} s{}", .waited.as_secs_f64(), waiting_there(.waits.as_ref()))]
     Late {
         /// Time that the caller waited.
         waited: Duration,
-        /// State of the oldest chunk, as far as the daemon has reported it.
+        /// State of the oldest chunk, as far as the daemon has reported it; `None` without a report.
         waits: Option<Waits>,
     },
-    /// Error reported by a daemon.
+    /// An error that a daemon reported to its client.
     #[error("{text}")]
     Agent {
         /// Kind of the error, for programs.
@@ -105,7 +106,7 @@ pub enum CollectiveError {
         /// Description of the error, for the user.
         text: String,
     },
-    /// The member was closed.
+    /// The rank has left the job: its handle was closed.
     #[error("the rank was closed")]
     Closed,
 }
@@ -113,38 +114,38 @@ pub enum CollectiveError {
 /// Reason why RDMA does not support a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotByRdma {
-    /// Frames have another number of values.
+    /// The job's frames have another number of values than RDMA supports.
     #[error("{0} values per frame: RDMA carries {VALUES_PER_PACKET}")]
     Values(usize),
-    /// The job has a deadline.
+    /// The job has a deadline for partial sums.
     #[error("the job has a deadline, which only UDP supports")]
     Deadline,
 }
 
-/// Kind of an error.
+/// Kind of an error, for messages between daemon and client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
-    /// The request is invalid, or not possible here.
+    /// The request is invalid, or not possible at this daemon.
     Refused,
-    /// A value is not finite: the operation has no sums; the next one is not affected.
+    /// The values of some rank include NaN or infinity: the operation has no sums; the next one is not affected.
     NonFinite,
     /// No switch answers for the job.
     Silent,
-    /// The interface failed.
+    /// The network interface failed.
     Io,
-    /// The rank has given up.
+    /// The rank has given up, and its operations have no sums.
     Failed,
 }
 
-/// State of an unfinished operation.
+/// State of an operation that is not finished.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing {
     /// The oldest chunk in flight that the switch has reported on.
     pub chunk: ChunkId,
-    /// Ranks that have not contributed to it.
+    /// Ranks that have not contributed to the chunk.
     pub misses: WorkerSet,
-    /// Time of the report.
+    /// Time at which the switch reported on the chunk.
     pub told: Instant,
 }
 

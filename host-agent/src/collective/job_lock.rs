@@ -1,5 +1,5 @@
-//! Lock of a job on an interface of a host: two ranks there would corrupt each other's chunks, and the switch cannot
-//! distinguish them.
+//! Lock of a job on an interface of a host: two ranks of the job at one interface would corrupt each other's chunks, and the
+//! switch cannot distinguish them.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -16,27 +16,27 @@ pub struct JobLock {
     socket: OwnedFd,
 }
 
-/// Reason why the lock is not available.
+/// Reason why the lock of a job was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobLockError {
-    /// Another process holds the lock.
+    /// Another process has a rank of the job at this interface.
     #[error(
         "job {job} already has a rank on {interface}{}: a second rank would corrupt its sums; end that rank, or use another job", by(*.process)
     )]
     Taken {
-        /// The job.
+        /// Number of the job.
         job: u16,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The process that holds the lock, if this process can see it.
+        /// Number of the process that holds the lock; `None` if this process cannot see it.
         process: Option<i32>,
     },
-    /// The system refused the lock.
+    /// The system refused to create the lock's socket.
     #[error("cannot lock job {job} on {interface}: {}", .errno.desc())]
     Refused {
-        /// The job.
+        /// Number of the job.
         job: u16,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// The error of the system.
         errno: Errno,
@@ -48,12 +48,12 @@ fn by(process: Option<i32>) -> String {
 }
 
 impl JobLock {
-    /// Descriptor of the socket.
+    /// Descriptor of the socket that is the lock.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Takes the lock, if it is free.
+    /// Takes the lock of a job on an interface; an error if another process holds it.
     pub fn take(interface: &str, job: u16) -> Result<JobLock, JobLockError> {
         let interface = || interface.to_owned();
         bound(&name(&interface(), job)).map_err(|errno| match errno {

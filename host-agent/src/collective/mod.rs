@@ -35,18 +35,18 @@ pub use job_lock::{JobLock, JobLockError};
 pub use observer::Observer;
 pub use opening::{open_job, open_job_by};
 
-/// Configuration of a member.
+/// Configuration of a [`Member`], a rank of an all-reduce.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Settings of the rank and its job.
     pub setup: Setup,
-    /// Addresses of the rank.
+    /// Ethernet and IPv4 address of the rank.
     pub me: Endpoint,
-    /// Addresses of all ranks, by number, for communication between ranks. Empty if [`Setup::dead_after_ns`] is `None`.
+    /// Addresses of all ranks, by rank number, for frames between ranks. Empty if [`Setup::dead_after_ns`] is `None`.
     pub peers: Vec<Endpoint>,
 }
 
-/// Handle of an operation whose sums are to come.
+/// Handle of a submitted operation, with which the caller waits for its sums.
 #[derive(Debug)]
 pub struct Pending {
     sums: Receiver<Result<Sums, CollectiveError>>,
@@ -54,7 +54,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Waits for the sums for at most `timeout`.
+    /// Waits at most `timeout` for the sums of the operation.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         match self.sums.recv_timeout(timeout) {
             Ok(sums) => sums,
@@ -67,11 +67,11 @@ impl Pending {
     }
 }
 
-/// State that the thread shares with its handles.
+/// State that the rank's thread shares with its handles.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Status for observers outside of the thread.
+    /// Status that the rank's thread writes for observers.
     board: Board<MemberSnapshot>,
 }
 
@@ -80,7 +80,7 @@ struct State {
     stands: Option<Standing>,
     counters: RankCounters,
     foreign: u64,
-    /// Reason why the rank has given up.
+    /// Reason why the rank has given up; `None` while it works.
     failed: Option<CollectiveError>,
 }
 
@@ -89,7 +89,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reason why no further operation is accepted.
+    /// Reason why the rank accepts no further operation.
     fn closed(&self) -> CollectiveError {
         let failed = self.lock().failed.clone();
         failed.unwrap_or(CollectiveError::Closed)
@@ -102,7 +102,7 @@ struct Command {
     answer: Sender<Result<Sums, CollectiveError>>,
 }
 
-/// A rank with its thread. Dropping it ends the thread; unfinished operations are lost.
+/// A rank of an all-reduce with its thread. Dropping it ends the thread; unfinished operations are lost.
 #[derive(Debug)]
 pub struct Member {
     setup: Setup,
@@ -121,13 +121,13 @@ impl Member {
         &self.descriptors
     }
 
-    /// Starts the thread over this transport of frames.
+    /// Starts the rank's thread over this transport of frames.
     pub fn start(config: Config, frames: impl Frames + Send + 'static) -> io::Result<Member> {
         Self::start_at(config, frames, None)
     }
 
-    /// Starts the thread, and holds `place` until it ends, so that no other process of this host is a rank of the job at this
-    /// interface.
+    /// Starts the rank's thread, which holds the lock `place` until it ends, so that no other process of this host is a rank of
+    /// the job at this interface.
     pub fn start_at(
         config: Config,
         frames: impl Frames + Send + 'static,
@@ -138,7 +138,7 @@ impl Member {
         Self::start_by(config, datagrams, place)
     }
 
-    /// Starts the thread over any carrier, and holds `place` until it ends.
+    /// Starts the rank's thread over any carrier of frames; it holds the lock `place` until it ends.
     pub fn start_by(
         config: Config,
         carrier: impl Carrier + Send + 'static,
@@ -177,12 +177,12 @@ impl Member {
         })
     }
 
-    /// Submits values to be summed over all ranks.
+    /// Submits values to be summed over all ranks, and returns a handle of the operation.
     pub fn all_reduce(&self, values: Values) -> Result<Pending, CollectiveError> {
         self.all_reduce_as(values, Reduction::default())
     }
 
-    /// Submits values with a reduction, such as an average.
+    /// Submits values like [`all_reduce`](Self::all_reduce), with a reduction such as an average.
     pub fn all_reduce_as(
         &self,
         values: Values,
@@ -210,7 +210,7 @@ impl Member {
         (state.counters, state.foreign)
     }
 
-    /// An observer of this member for other threads, which may outlive it.
+    /// An observer of this rank's status for other threads, which may outlive the rank.
     pub fn observer(&self) -> Observer {
         Observer::new(
             self.setup,

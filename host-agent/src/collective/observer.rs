@@ -1,4 +1,4 @@
-//! Observation of a member from other threads.
+//! Observation of a rank's status from other threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::Shared;
 use crate::frames::Endpoint;
 use crate::metrics::{Role, Status, Waits, count_rank, names};
 
-/// Maximum wait for a member's status: the member is woken to write it.
+/// Maximum wait for a rank's status: the request wakes the rank's thread to write it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Status that a member's thread writes on request.
+/// Status that a rank's thread writes on request.
 #[derive(Debug, Clone)]
 pub(super) struct MemberSnapshot {
     pub counters: RankCounters,
@@ -22,12 +22,12 @@ pub(super) struct MemberSnapshot {
     pub received: u64,
     pub lost: Option<u64>,
     pub unsent: u64,
-    /// The unfinished chunk, and the time since when it waits.
+    /// The chunk that is not finished, and the time since when it waits; `None` if there is none.
     pub under_way: Option<(UnderWay, Instant)>,
     pub failed: Option<String>,
 }
 
-/// Observer of a member.
+/// Observer of a rank's status, from any thread.
 #[derive(Debug, Clone)]
 pub struct Observer {
     setup: Setup,
@@ -56,7 +56,7 @@ impl Observer {
         self.shared.lock().counters.fallbacks
     }
 
-    /// Current counters and unfinished chunk of the member; the last known ones if it hangs or has ended.
+    /// Counters and unfinished chunk of the rank; those known last if its thread hangs or has ended.
     pub fn status(&self) -> Status {
         let Setup {
             job, rank, place, ..

@@ -1,4 +1,4 @@
-//! Opening of a job: one rank probes the switch for the first chunk number with free cells.
+//! Opening of a job: one rank probes the switch for the first chunk number whose register cells are free.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use aggregation::{Destination, Mark};
 use super::{Carrier, CollectiveError, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames};
 
-/// Maximum number of received frames between checks of the result.
+/// Maximum number of received frames that are processed before the result is checked.
 const BURST: usize = 64;
 
-/// Probes the switch from an endpoint, beginning at the job's current first chunk. Returns the first chunk to use, which the
-/// caller must announce to all ranks.
+/// Probes the switch from this rank, beginning at the job's configured first chunk. Returns the chunk number at which the job
+/// begins, which the caller must announce to all ranks.
 pub fn open_job(
     setup: &Setup,
     me: Endpoint,
@@ -25,7 +25,7 @@ pub fn open_job(
     open_job_by(setup, &mut Datagrams::alone(frames, job, rank, me))
 }
 
-/// Like [`open_job`], over any carrier.
+/// Like [`open_job`], over any carrier of frames.
 pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId, CollectiveError> {
     let Setup {
         job,
@@ -67,7 +67,7 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
     }
 }
 
-/// Waits for a frame, for at most `timeout`.
+/// Waits at most `timeout` for a frame.
 fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError> {
     match frames::wait_readable(carrier.readable(), timeout) {
         Ok(_) => Ok(()),
@@ -75,7 +75,7 @@ fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError
     }
 }
 
-/// Passes received frames to the opening.
+/// Passes received frames to the state machine that probes the switch.
 struct Taker<'a>(&'a mut Opening);
 
 impl Takes for Taker<'_> {

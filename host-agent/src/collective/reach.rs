@@ -1,4 +1,4 @@
-//! Direct contact with peers whose frames do not arrive.
+//! Direct UDP contact with other ranks whose aggregation frames do not arrive.
 //!
 //! A switch may drop a job's frames: after its lease, or from a port where none of the job's ranks is admitted. To a rank,
 //! that looks like the silence of a dead peer. So before a rank declares a peer dead, it asks the peer by ordinary UDP, at a
@@ -12,32 +12,32 @@ use std::time::{Duration, Instant};
 
 use crate::frames::Endpoint;
 
-/// A job's port is this one plus the job's number modulo 256: a host serves several jobs, and no two jobs of a switch are
-/// equal modulo 256.
+/// Base of the UDP ports for direct contact: a job's port is this one plus the job's number modulo 256, since a host serves
+/// several jobs, and no two jobs of a switch are equal modulo 256.
 const FIRST_PORT: u16 = wire::UDP_PORT + 1;
-/// Maximum wait for a peer's reply, and interval of questions.
+/// Maximum wait for the reply of another rank, and interval of questions to it.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PACE: Duration = Duration::from_millis(100);
-/// Maximum number of datagrams that are read before the driver continues.
+/// Maximum number of datagrams that are read before the rank's thread continues.
 const BURST: usize = 64;
 
 const QUESTION: u8 = 1;
 const ANSWER: u8 = 2;
-/// Length of a message in bytes: "WE", question or answer, 0, job, sender's rank.
+/// Length of a message in bytes: "WE", kind (question or answer), 0, job, sender's rank.
 const LEN: usize = 8;
 
-/// A rank's socket for direct contact.
+/// A rank's UDP socket for direct contact with other ranks.
 #[derive(Debug)]
 pub struct Reach {
     socket: UdpSocket,
     job: u16,
     rank: u16,
-    /// Address of each rank, and time of its last message.
+    /// Address of each rank, by rank number, and time of its last message (`None` before the first).
     peers: Vec<(Ipv4Addr, Option<Instant>)>,
 }
 
 impl Reach {
-    /// Opens the socket at the rank's address. Fails if the address is not local or the port is in use.
+    /// Opens the UDP socket at the rank's own address. Fails if the address is not local or the port is in use.
     pub fn open(job: u16, rank: u16, me: Endpoint, peers: &[Endpoint]) -> io::Result<Reach> {
         let socket = UdpSocket::bind(SocketAddrV4::new(me.ip, port(job)))?;
         socket.set_nonblocking(true)?;
@@ -50,17 +50,17 @@ impl Reach {
         })
     }
 
-    /// Descriptor that becomes readable when a peer sends a message.
+    /// Descriptor that becomes readable when another rank sends a message.
     pub fn readable(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Descriptor of the socket.
+    /// Descriptor of the UDP socket.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Answers questions of peers, and records the peers that sent messages. Datagrams of other senders are ignored.
+    /// Answers questions of other ranks, and records which ranks sent messages. Datagrams of other senders are ignored.
     pub fn answer(&mut self) {
         let mut bytes = [0; LEN + 1];
         for _ in 0..BURST {
@@ -84,8 +84,8 @@ impl Reach {
         }
     }
 
-    /// Whether a peer is alive: its last message is at most `lately` old, or it answers within half a second. All peers
-    /// receive the question, so that each of them learns that this rank, which may be the first to give up, is alive.
+    /// Whether another rank is alive: its last message is at most `lately` old, or it answers within half a second. The
+    /// question goes to all ranks, which so learn that this rank, perhaps the first to give up, is alive.
     pub fn lives(&mut self, rank: u16, lately: Duration) -> bool {
         let begun = Instant::now();
         let mut asked: Option<Instant> = None;
@@ -126,7 +126,7 @@ impl Reach {
         [a, b, kind, 0, c, d, e, f]
     }
 
-    /// Kind and sender of a message; `None` if it is invalid.
+    /// Kind of a message and rank of its sender; `None` if the message is invalid.
     fn parse(&self, bytes: &[u8]) -> Option<(u8, u16)> {
         let &[a, b, kind, 0, c, d, e, f] = bytes else {
             return None;

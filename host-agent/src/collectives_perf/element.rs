@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use collectives::ReduceOp;
 use half::{bf16, f16};
 
-/// Element type.
+/// Element type of a collective, by nccl-tests' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum DataType {
@@ -23,7 +23,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Operations on elements of this type.
+    /// The operations on elements of this type.
     pub fn work(self) -> Work {
         match self {
             Self::Int8 => Work::new::<i8>(),
@@ -40,7 +40,7 @@ impl DataType {
     }
 }
 
-/// Reduction of elements.
+/// Reduction of a collective, by nccl-tests' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Op {
     Sum,
@@ -60,14 +60,14 @@ impl From<Op> for ReduceOp {
     }
 }
 
-/// Operations on elements of one type, as little-endian bytes.
+/// Operations on elements of one type, which buffers hold as little-endian bytes.
 #[derive(Clone, Copy)]
 pub struct Work {
     /// Length of an element in bytes.
     pub width: usize,
-    /// Combines the second range into the first.
+    /// Combines each element of the second buffer into the first.
     pub combine: fn(ReduceOp, &mut [u8], &[u8]),
-    /// Appends one element, combined over all these ranks.
+    /// Appends one expected element to a buffer: the values of these ranks for the element with this index, combined.
     pub push: fn(&mut Vec<u8>, &Values, &[usize], usize),
 }
 
@@ -80,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Number of elements that differ.
+    /// Number of elements in which the buffers differ.
     pub fn differ(&self, expected: &[u8], output: &[u8]) -> u64 {
         let pairs = expected.chunks(self.width).zip(output.chunks(self.width));
         pairs
@@ -89,24 +89,24 @@ impl Work {
     }
 }
 
-/// Rule for the ranks' initial values.
+/// Rule that generates the initial values of all ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct Values {
-    /// Number of ranks.
+    /// Number of ranks in the collective.
     pub ranks: usize,
-    /// Reduction that combines the values.
+    /// Reduction that combines the ranks' values.
     pub op: ReduceOp,
 }
 
-/// An abstract value, which each type converts to an element.
+/// A generated value, before each element type converts it.
 enum Value {
-    /// An integer from 0 to below a limit.
+    /// A non-negative integer.
     Whole(u32),
-    /// −1, 0 or 1: the exponent of a power of two, or for integers a factor.
+    /// −1, 0 or 1: the exponent of a power of two, or for integer types a factor.
     Power(i8),
 }
 
-/// Number of ranks whose factor is not 1, so that no product overflows binary16.
+/// Maximum number of ranks whose factor in a product is not 1, so that no product overflows binary16.
 const FACTORS: usize = 8;
 
 impl Values {
@@ -124,7 +124,7 @@ impl Values {
     }
 }
 
-/// Finalizer of splitmix64.
+/// Mixes a 64-bit word: the finalizer of splitmix64.
 fn mixed(number: u64) -> u64 {
     let x = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -132,9 +132,9 @@ fn mixed(number: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// An element type.
+/// An element type with its conversions and reductions.
 trait Element: Copy {
-    /// Largest integer up to which all integers are exact.
+    /// Integer up to which the type represents all integers exactly.
     const EXACT: u32;
     fn from_value(value: Value) -> Self;
     fn read(bytes: &[u8]) -> Self;
@@ -175,7 +175,7 @@ macro_rules! bytes {
     };
 }
 
-/// Integers wrap, so the order of combination does not matter.
+/// Implements [`Element`] for integer types: they wrap, so the order of combination does not matter.
 macro_rules! integers {
     ($($of:ty),*) => {$(
         impl Element for $of {

@@ -1,4 +1,4 @@
-//! The place where ranks meet, from `--store` or torchrun.
+//! The store through which ranks find each other, from `--store` or torchrun.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rdma::group::{FolderStore, Store, TcpStore, TorchStore};
 
-/// The place where ranks meet.
+/// The store through which the ranks of a benchmark find each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MeetingPoint {
     /// A folder that all ranks can access.
     Folder(PathBuf),
     /// `HOST:PORT` at which rank 0 listens.
     Rank0(String),
-    /// torch's `TCPStore`, and a prefix of the keys.
+    /// torch's `TCPStore`, and a prefix of the keys in it.
     Torch {
-        /// `HOST:PORT`.
+        /// `HOST:PORT` of the store.
         at: String,
-        /// Prefix that separates the keys from those of other users.
+        /// Prefix that separates the benchmark's keys from those of other users of the store.
         prefix: String,
     },
 }
 
-/// Interval of attempts to resolve a name.
+/// Interval of attempts to resolve a host name.
 const LOOK: Duration = Duration::from_millis(200);
 
 const RANK0: &str = "tcp://";
@@ -63,14 +63,14 @@ impl FromStr for MeetingPoint {
     }
 }
 
-/// A prefix that no other program uses.
+/// A prefix of keys in torch's store that no other program uses.
 fn prefix(name: &str) -> String {
     format!("weir/collectives-perf/{name}")
 }
 
 impl MeetingPoint {
-    /// The place for processes started by torchrun, or with its environment: torchrun's store, or rank 0 if there is none.
-    /// Each run and each restart after a failure has its own name; a restart because of a change of membership does not.
+    /// The store for processes started by torchrun, or with its environment variables: torchrun's store, or rank 0 if there is
+    /// none. Each run and each restart after a failure has its own name; a restart because of a change of membership does not.
     pub fn of_torchrun(said: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let at = format!("{}:{}", said("MASTER_ADDR")?, said("MASTER_PORT")?);
         if said("TORCHELASTIC_USE_AGENT_STORE").as_deref() != Some("True") {
@@ -83,7 +83,7 @@ impl MeetingPoint {
         Some(Self::Torch { at, prefix })
     }
 
-    /// Opens the store for this rank; waits at most `patience` for the servers that it needs.
+    /// Opens the store for this rank; waits at most `patience` for the servers that the store needs.
     pub fn open(&self, rank: usize, ranks: usize, patience: Duration) -> Result<Box<dyn Store>> {
         let since = Instant::now();
         let left = || patience.saturating_sub(since.elapsed());
@@ -103,7 +103,7 @@ impl MeetingPoint {
 }
 
 /// Listening address of rank 0 if `at` has a host name: all its addresses, since the name may resolve to a loopback address
-/// (Debian's 127.0.1.1). `None` if `at` has an address.
+/// (Debian's 127.0.1.1). `None` if `at` has an IP address.
 fn own(at: &str) -> Option<SocketAddr> {
     let (_, port) = at.rsplit_once(':')?;
     match at.parse::<SocketAddr>() {
@@ -112,7 +112,7 @@ fn own(at: &str) -> Option<SocketAddr> {
     }
 }
 
-/// Resolves an address, with retries: a cluster may still be publishing its names when ranks start.
+/// Resolves `HOST:PORT`, with retries: a cluster may still be publishing its names when ranks start.
 fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
     let since = Instant::now();
     loop {
@@ -123,7 +123,7 @@ fn known(at: &str, patience: Duration) -> Result<SocketAddr> {
     }
 }
 
-/// IPv4 addresses first, since servers that accept both listen there, too.
+/// Resolves `HOST:PORT`, with preference for IPv4, since servers that accept both versions listen there, too.
 fn resolved(at: &str) -> Result<SocketAddr> {
     let mut found: Vec<SocketAddr> = at
         .to_socket_addrs()

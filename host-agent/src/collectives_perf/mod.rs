@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `element.rs` | element types, reductions, values with exact results |
 //! | `sizes.rs` | the measured sizes, and their meaning for each collective |
-//! | `place.rs` | the place where ranks meet |
+//! | `meeting_point.rs` | the place where ranks meet |
 //! | `run.rs` | a measuring rank |
 //! | `table.rs` | output |
 
@@ -121,7 +121,7 @@ pub struct CollectivesPerfArgs {
     json: bool,
 }
 
-/// The algorithms for ranks without a hierarchy.
+/// The algorithms that `--algorithm` offers: those for ranks without a hierarchy.
 const FLAT: [Algorithm; 9] = [
     Algorithm::Direct,
     Algorithm::Ring,
@@ -134,16 +134,16 @@ const FLAT: [Algorithm; 9] = [
     Algorithm::Dissemination,
 ];
 
-/// Maximum number of ranks: a group has queue pairs for each pair of ranks.
+/// Maximum number of ranks: each pair of ranks has queue pairs.
 const MOST_RANKS: usize = 256;
-/// Maximum number of queue pairs to each peer.
+/// Maximum number of queue pairs from a rank to each peer.
 const MOST_QPS: usize = 64;
 
-/// Values of an option that also accepts `all`.
+/// Values of an option that accepts one value of `T`, or `all`.
 #[derive(Debug, Clone)]
 struct Choice<T>(Vec<T>);
 
-/// Parser for the names of `T` and `all`.
+/// Parser of an option that accepts the names of `T`, or `all`.
 fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value = Choice<T>> {
     let words = T::value_variants().iter().filter_map(T::to_possible_value);
     let words = words.chain([PossibleValue::new("all")]);
@@ -153,7 +153,7 @@ fn choice<T: ValueEnum + Send + Sync + 'static>() -> impl TypedValueParser<Value
     })
 }
 
-/// Root of a collective that has one.
+/// Root rank of a broadcast or reduce, as given by `--root`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Root {
     All,
@@ -176,7 +176,7 @@ fn one_rank(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Name of an option's value.
+/// Name of an option's value on the command line.
 fn word(value: &impl ValueEnum) -> String {
     let named = value.to_possible_value();
     named.map_or_else(String::new, |value| value.get_name().to_owned())

@@ -1,4 +1,4 @@
-//! A measuring rank.
+//! One rank of a collective benchmark: it meets the other ranks, measures, checks and prints.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use super::sizes::{InPlace, Kind, Move, Range, Size};
 use super::table::{HEAD, Row, Timing};
 use super::{CollectivesPerfArgs, Root, word};
 
-/// Time for which a finished rank continues to answer.
+/// Time for which a rank that has finished continues to answer the other ranks.
 const GOODBYE: Duration = Duration::from_millis(300);
-/// Links of the model that chooses the algorithm: 1 Gb/s, 20 µs, and 2 µs per message.
+/// Links of the cost model that chooses the algorithm: rate in bit/s, delay in ns, and time per message in ns.
 const MODEL: (u64, u64, u64) = (1_000_000_000, 20_000, 2_000);
 
-/// Some elements of the results are wrong.
+/// Error of a benchmark whose results have this number of wrong elements.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} elements of all ranks are wrong")]
 pub struct Wrong(pub u64);
 
-/// A measurement: a size with its schedule.
+/// One measurement of the benchmark: a size with the schedule of its collective.
 pub struct Case {
     size: Size,
     data_type: DataType,
@@ -38,7 +38,7 @@ pub struct Case {
     schedule: Schedule,
 }
 
-/// All measurements, in nccl-tests' order: by type, operation and root, each with all sizes.
+/// All measurements, in nccl-tests' order: by element type, reduction and root, each with all sizes.
 pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     let (rate_bps, delay_ns, post_ns) = MODEL;
     let mut model = Model::star(args.ranks, rate_bps, delay_ns)?;
@@ -71,7 +71,7 @@ pub fn cases(args: &CollectivesPerfArgs, range: Range) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Chooses the schedule of one measurement.
+/// Chooses the algorithm and schedule of one measurement.
 fn case(
     args: &CollectivesPerfArgs,
     model: &Model,
@@ -114,7 +114,7 @@ fn case(
     })
 }
 
-/// Maximum elements per put that occupies all queue pairs; `None` if the schedule does so already.
+/// Maximum number of elements per put (one RDMA WRITE) such that all queue pairs are used; `None` if they already are.
 fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
     if queue_pairs == 1 {
         return None;
@@ -125,19 +125,19 @@ fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
     (tile < longest).then_some(tile)
 }
 
-/// Number of puts of a range per queue pair, so that none waits long for another.
+/// Number of puts per queue pair into which a range is cut, so that no put waits long for another.
 const TURNS: usize = 4;
-/// Minimum length in bytes of a put that justifies a separate message.
+/// Minimum length in bytes of a put, for which a separate message is worth its cost.
 const LEAST_PUT: usize = 1 << 16;
 
-/// Results in JSON.
+/// Results of the benchmark as JSON.
 #[derive(Serialize)]
 struct Report<'r> {
     collective: String,
     rank: usize,
     ranks: usize,
     rows: &'r [Row],
-    /// Number of wrong elements over all ranks and sizes; `None` without a check.
+    /// Number of wrong elements over all ranks and sizes; `None` if results are not checked.
     out_of_bounds: Option<u64>,
     average_busbw_gb_per_s: f64,
     took_s: f64,
@@ -230,7 +230,7 @@ impl Report<'_> {
     }
 }
 
-/// All-gather of two numbers per rank.
+/// Schedule of an all-gather of [`NUMBERS`] numbers per rank, which ranks use to exchange results.
 fn numbers_of_all(ranks: usize) -> Result<Schedule> {
     let options = Options {
         element_bytes: NUMBER,
@@ -240,7 +240,7 @@ fn numbers_of_all(ranks: usize) -> Result<Schedule> {
     Ok(build(&gather, Algorithm::Direct, &options)?)
 }
 
-/// Length of a number in bytes, and numbers per rank.
+/// Length of an exchanged number in bytes, and count of numbers per rank.
 const NUMBER: usize = 8;
 const NUMBERS: usize = 2;
 
@@ -269,7 +269,7 @@ impl Rank<'_> {
         )
     }
 
-    /// Checks that all ranks have the same options.
+    /// Checks that all ranks were started with the same options.
     fn agree(&mut self, cases: &[Case]) -> Result<()> {
         let args = self.args;
         let mut asked = Sha256::new();
@@ -335,7 +335,7 @@ impl Rank<'_> {
         })
     }
 
-    /// Measures a size, with one buffer for input and output or with two.
+    /// Measures one size, with a single buffer for input and output (`in_place`), or with two buffers.
     fn time(&mut self, case: &Case, in_place: Option<InPlace>) -> Result<Timing> {
         let args = self.args;
         let input = self.input(case);
@@ -382,7 +382,7 @@ impl Rank<'_> {
         })
     }
 
-    /// Writes the input to its position for the collective, or for the single buffer.
+    /// Writes the input to where the collective reads it, or to its place in the single buffer (`in_place`).
     fn fill(&mut self, case: &Case, input: &[u8], in_place: Option<InPlace>) {
         let width = case.data_type.work().width;
         match in_place.and_then(|of| of.before) {
@@ -394,7 +394,7 @@ impl Rank<'_> {
         }
     }
 
-    /// Runs the collective once, and a barrier, so that no buffer is overwritten before all ranks have finished.
+    /// Runs the collective once, and then a barrier, so that no buffer is overwritten before all ranks have finished.
     fn once(&mut self, case: &Case, in_place: Option<InPlace>) -> Result<()> {
         let (op, work) = (case.op.into(), case.data_type.work());
         let (before, after) = in_place.map_or((None, None), |of| (of.before, of.after));
@@ -446,7 +446,7 @@ impl Rank<'_> {
         bytes
     }
 
-    /// Exchanges two numbers with all ranks.
+    /// Exchanges numbers with all ranks; returns those of each rank, by rank number.
     fn exchange(&mut self, own: [[u8; NUMBER]; NUMBERS]) -> Result<Vec<[[u8; NUMBER]; NUMBERS]>> {
         self.group.barrier()?;
         self.group.put(0, own.as_flattened());

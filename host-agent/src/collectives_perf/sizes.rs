@@ -1,4 +1,4 @@
-//! The measured sizes, and their meaning for each collective, by nccl-tests' rules.
+//! The message sizes that the benchmark measures, and their meaning for each collective, by nccl-tests' rules.
 
 use clap::ValueEnum;
 use collectives::Collective;
@@ -18,22 +18,22 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a size is divided among ranks.
+    /// Whether a size is divided among ranks, so that each rank has its part.
     fn divides(self) -> bool {
         matches!(self, Self::AllGather | Self::ReduceScatter | Self::AllToAll)
     }
 
-    /// Whether values are combined.
+    /// Whether the collective combines values of several ranks.
     pub fn reduces(self) -> bool {
         matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
     }
 
-    /// Whether the collective has a root.
+    /// Whether the collective has a root rank.
     pub fn has_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce)
     }
 
-    /// Ratio of busbw to algbw: the minimum share of the size on a rank's most loaded link (nccl-tests, PERFORMANCE.md).
+    /// Ratio of bus to algorithm bandwidth: minimum share of the size on a rank's busiest link (nccl-tests, PERFORMANCE.md).
     pub fn bus_factor(self, ranks: usize) -> f64 {
         let n = ranks as f64;
         match self {
@@ -44,12 +44,12 @@ impl Kind {
     }
 }
 
-/// A measured size.
+/// A message size that the benchmark measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Displayed size, rounded down to whole elements per rank.
+    /// Size in bytes that is printed, rounded down to whole elements per rank.
     pub bytes: u64,
-    /// Elements in nccl-tests' count: those of a rank's part if the size is divided among ranks.
+    /// Number of elements as nccl-tests counts them: those of one rank's part if the size is divided among ranks.
     pub count: usize,
 }
 
@@ -66,7 +66,7 @@ impl Size {
         }
     }
 
-    /// The collective of this size.
+    /// The collective of this kind and size.
     pub fn collective(&self, kind: Kind, ranks: usize, root: usize) -> Collective {
         let len = self.count;
         match kind {
@@ -80,7 +80,7 @@ impl Size {
         }
     }
 
-    /// Ranks and element that contribute to a position of a rank's output; refills `ranks`.
+    /// Ranks whose values are combined at position `at` of a rank's output (in `ranks`), and index of their element (returned).
     pub fn contributors(
         &self,
         kind: Kind,
@@ -116,7 +116,7 @@ impl Size {
     }
 }
 
-/// A move of elements within a rank's region, in which the output follows the input.
+/// A move of elements within a rank's memory region, in which the output follows the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
     pub from: usize,
@@ -124,19 +124,19 @@ pub struct Move {
     pub len: usize,
 }
 
-/// A rank's collective with a single buffer for input and output: it runs on two buffers, with moves between them.
+/// A collective in place, with a single buffer for input and output: it runs on two buffers, with moves between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InPlace {
-    /// Move of the input out of the single buffer.
+    /// Move of the input out of the single buffer before the collective; `None` if none is needed.
     pub before: Option<Move>,
-    /// Move of the output into the single buffer.
+    /// Move of the output into the single buffer after the collective; `None` if none is needed.
     pub after: Option<Move>,
-    /// Position of the result in the region afterwards.
+    /// Index in the memory region at which the result begins afterwards.
     pub result: usize,
 }
 
 impl Size {
-    /// The single buffer of nccl-tests: the larger of input and output, with a rank's part at the rank's position.
+    /// The moves for nccl-tests' single buffer: the larger of input and output, with a rank's part at the rank's position.
     pub fn in_place(&self, kind: Kind, rank: usize, [input, output]: [usize; 2]) -> InPlace {
         let part = rank * self.count;
         let (before, after) = match kind {
@@ -178,7 +178,7 @@ impl Size {
     }
 }
 
-/// Range of sizes, and step.
+/// Range of sizes to be measured, and the step between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     pub least: u64,
@@ -186,42 +186,42 @@ pub struct Range {
     pub step: Step,
 }
 
-/// Step to the next size.
+/// Step from one size to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Plus(u64),
     Times(u64),
 }
 
-/// Reason why there are no sizes.
+/// Reason why there are no sizes to measure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
-    /// The minimum exceeds the maximum.
+    /// The minimum size exceeds the maximum.
     #[error("--minbytes {least} is more than --maxbytes {most}")]
     Order {
-        /// Minimum in bytes.
+        /// Minimum size in bytes.
         least: u64,
-        /// Maximum in bytes.
+        /// Maximum size in bytes.
         most: u64,
     },
     /// There are too many sizes.
     #[error("more than {MOST} sizes: use a larger step")]
     Many,
-    /// Every size has less than one element per part.
+    /// Every size has less than one element per rank's part.
     #[error("--maxbytes {most} is less than one element of {width} bytes per part")]
     Small {
-        /// Maximum in bytes.
+        /// Maximum size in bytes.
         most: u64,
         /// Length of an element in bytes.
         width: usize,
     },
 }
 
-/// Maximum number of sizes in a run.
+/// Maximum number of sizes that one benchmark measures.
 const MOST: usize = 1000;
 
 impl Range {
-    /// All sizes with at least one element, ascending. Sizes that round to the same are measured once.
+    /// All sizes with at least one element, ascending. Sizes that become equal by rounding are measured once.
     ///
     /// # Errors
     /// [`SizesError`].

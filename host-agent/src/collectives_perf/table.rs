@@ -1,42 +1,42 @@
-//! The results in nccl-tests' format.
+//! Prints the results of a collective benchmark in nccl-tests' format.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Results of a size with one kind of buffers.
+/// Results of one size, with separate buffers for input and output or with a single buffer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Timing {
-    /// Time of the collective and the following barrier.
+    /// Time in microseconds of the collective and the following barrier.
     pub time_us: f64,
-    /// Size divided by time.
+    /// Algorithm bandwidth in GB/s: size divided by time.
     pub algbw_gb_per_s: f64,
-    /// Minimum traffic of the most loaded link divided by time.
+    /// Bus bandwidth in GB/s: minimum traffic of the most loaded link divided by time.
     pub busbw_gb_per_s: f64,
-    /// Number of wrong elements over all ranks; `None` without a check.
+    /// Number of wrong elements over all ranks; `None` if results are not checked.
     pub wrong: Option<u64>,
 }
 
-/// A line of the table.
+/// A line of the table: the results of one size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     /// Size in bytes.
     pub size: u64,
-    /// Number of elements.
+    /// Number of elements, as nccl-tests counts them.
     pub count: usize,
     #[serde(rename = "type")]
     pub data_type: String,
     pub redop: String,
-    /// Root; −1 if there is none.
+    /// Root rank; −1 if the collective has none.
     pub root: i64,
-    /// With separate input and output.
+    /// Results with separate buffers for input and output.
     #[serde(flatten)]
     pub out_of_place: Timing,
-    /// With one buffer for both.
+    /// Results with a single buffer for input and output.
     pub in_place: Timing,
-    /// Name of the algorithm.
+    /// Name of the algorithm that ran.
     pub algorithm: &'static str,
-    /// Number of tiles.
+    /// Number of tiles into which the schedule cuts the values.
     pub tiles: usize,
 }
 
@@ -84,7 +84,7 @@ fn time(us: f64) -> String {
     }
 }
 
-/// Two digits as in nccl-tests, or more if they would be zero.
+/// Formats a bandwidth in GB/s with two decimals, as nccl-tests does, or with four if it is below 1.
 fn bandwidth(gb_per_s: f64) -> String {
     match gb_per_s {
         of if of >= 1.0 || of == 0.0 => format!("{of:.2}"),

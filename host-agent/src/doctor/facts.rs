@@ -1,4 +1,4 @@
-//! Facts about a host from the kernel, without judgment.
+//! Facts about a host, read from the kernel without judgment, for `weir doctor`.
 
 use std::fs;
 use std::io;
@@ -10,78 +10,78 @@ use pnet::ipnetwork::IpNetwork;
 use super::sockets::{Holder, holders};
 use crate::frames::{InterfaceFrames, Io, Link, Mac};
 
-/// `CAP_NET_ADMIN` and `CAP_NET_RAW` (linux/capability.h).
+/// Bit numbers of the capabilities `CAP_NET_ADMIN` and `CAP_NET_RAW` (linux/capability.h).
 const NET_ADMIN: u32 = 12;
 const NET_RAW: u32 = 13;
 
-/// Facts about a host.
+/// Facts about a host that matter to its use as a rank.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Whether this process may open raw sockets.
     pub net_raw: bool,
-    /// Whether this process may request larger buffers than the limit.
+    /// Whether this process may request larger receive buffers than the system's limit.
     pub net_admin: bool,
-    /// `net.core.rmem_max`, in bytes.
+    /// `net.core.rmem_max`, the limit of receive buffers in bytes; `None` if unknown.
     pub receive_limit: Option<u64>,
-    /// Names of all interfaces.
+    /// Names of all interfaces of the host.
     pub names: Vec<String>,
-    /// The requested interface, if it exists.
+    /// The interface to be checked; `None` if it does not exist.
     pub interface: Option<Interface>,
-    /// Result of opening the interface by rings.
+    /// Result of opening the interface by rings; `None` if the interface does not exist.
     pub rings: Option<OpenResult>,
-    /// Result of opening the interface by pnet.
+    /// Result of opening the interface by pnet; `None` if the interface does not exist.
     pub pnet: Option<OpenResult>,
-    /// The main routing table.
+    /// The routes of the host's main routing table.
     pub routes: Vec<Route>,
-    /// The neighbor (ARP) table.
+    /// The entries of the host's neighbor (ARP) table.
     pub neighbours: Vec<Neighbour>,
-    /// Processes that use the protocol's UDP port.
+    /// Processes that use the UDP port of aggregation frames.
     pub holders: Vec<Holder>,
 }
 
-/// A network interface.
+/// A network interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Name of the interface.
     pub name: String,
     /// Whether the interface is up.
     pub is_up: bool,
-    /// Whether the link has a carrier.
+    /// Whether the interface's link has a carrier.
     pub has_carrier: bool,
-    /// Its Ethernet address.
+    /// Ethernet address of the interface, if it has one.
     pub mac: Option<Mac>,
-    /// Its IPv4 addresses.
+    /// IPv4 addresses of the interface.
     pub addresses: Vec<Ipv4Addr>,
-    /// MTU in bytes.
+    /// MTU of the interface in bytes; `None` if unknown.
     pub mtu: Option<u32>,
 }
 
 /// Success of opening an interface, or the reason of the failure.
 pub type OpenResult = Result<(), String>;
 
-/// An entry of the routing table.
+/// A route of the routing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Output interface.
+    /// Name of the output interface.
     pub interface: String,
-    /// Destination network.
+    /// Destination network of the route.
     pub network: Ipv4Addr,
-    /// Network mask.
+    /// Mask of the destination network.
     pub mask: Ipv4Addr,
-    /// Gateway; `None` for a direct route.
+    /// Gateway of the route; `None` if the network is directly connected.
     pub gateway: Option<Ipv4Addr>,
-    /// Metric: of two otherwise equal routes, the lower one applies.
+    /// Metric of the route: of two otherwise equal routes, the one with the lower metric applies.
     pub metric: u32,
 }
 
-/// An entry of the neighbor table.
+/// An entry of the host's neighbor (ARP) table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
     /// IPv4 address of the neighbor.
     pub ip: Ipv4Addr,
-    /// Interface of the neighbor.
+    /// Name of the interface behind which the neighbor is.
     pub interface: String,
-    /// Ethernet address; `None` if the neighbor has not answered.
+    /// Ethernet address of the neighbor; `None` if it has not answered.
     pub mac: Option<Mac>,
 }
 
@@ -131,14 +131,14 @@ pub fn facts(interface: &str) -> Facts {
     }
 }
 
-/// Effective capabilities in a process's status.
+/// Effective capabilities, as a bitmap, in the text of a process's `/proc/…/status`.
 fn capabilities(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
         .unwrap_or(0)
 }
 
-/// The kernel writes addresses in its byte order.
+/// Parses an IPv4 address as the kernel writes it: a hexadecimal word in the host's byte order.
 fn address(text: &str) -> Option<Ipv4Addr> {
     let bits = u32::from_str_radix(text, 16).ok()?;
     Some(Ipv4Addr::from(bits.to_ne_bytes()))

@@ -1,18 +1,18 @@
-//! A finding about one checked item.
+//! A finding of `weir doctor` about one item that it checked.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Severity of a finding, in ascending order.
+/// Severity of a finding of `weir doctor`, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// The item is as it should be.
+    /// The checked item is as it should be.
     Fine,
-    /// The item works, but deserves attention.
+    /// The checked item works, but deserves attention.
     Note,
-    /// The item does not work, or hangs.
+    /// The checked item does not work, or hangs.
     Wrong,
 }
 
@@ -26,16 +26,16 @@ impl fmt::Display for Level {
     }
 }
 
-/// A finding about an item.
+/// A finding of `weir doctor` about one item that it checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Severity.
+    /// Severity of the finding.
     pub level: Level,
-    /// The item: `interface eth0`, `switch s1`, `job 3`.
+    /// The item that was checked: `interface eth0`, `switch s1`, `job 3`.
     pub about: String,
-    /// Description in one sentence.
+    /// The finding in one sentence.
     pub text: String,
-    /// Suggested remedy.
+    /// Suggested remedy; `None` if none is needed or known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -50,22 +50,22 @@ impl Finding {
         }
     }
 
-    /// A finding that all is well.
+    /// A finding that the item `about` is as it should be.
     pub fn fine(about: &str, text: impl Into<String>) -> Finding {
         Finding::new(Level::Fine, about, text)
     }
 
-    /// A finding that deserves attention.
+    /// A finding that the item `about` works, but deserves attention.
     pub fn note(about: &str, text: impl Into<String>) -> Finding {
         Finding::new(Level::Note, about, text)
     }
 
-    /// A finding that something does not work.
+    /// A finding that the item `about` does not work.
     pub fn wrong(about: &str, text: impl Into<String>) -> Finding {
         Finding::new(Level::Wrong, about, text)
     }
 
-    /// Adds a remedy.
+    /// Adds a suggested remedy to this finding.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Finding {
         Finding {

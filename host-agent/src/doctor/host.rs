@@ -1,4 +1,4 @@
-//! Judgment of a host's facts with regard to its use as a rank.
+//! Judges by facts about a host whether it can be a rank, for `weir doctor`.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -7,34 +7,34 @@ use super::facts::{Facts, Interface, Route};
 use super::finding::Finding;
 use crate::frames::{Endpoint, Io, Mac};
 
-/// Receive buffer that holds the frames of a rank's pauses; crate `frames` requests this size.
+/// Size in bytes of a receive buffer that holds the frames that arrive while a rank pauses; crate `frames` requests this size.
 const RECEIVE_BUFFER: u64 = 16 << 20;
 /// Length of the IPv4, UDP and aggregation headers in bytes.
 const HEADERS: u32 = 20 + 8 + wire::HEADER_LEN as u32;
 
-/// Intended role of the host.
+/// The role in which the host is to be used as a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Interface towards the switch.
+    /// Name of the interface towards the switch.
     pub interface: String,
     /// Requested I/O backend.
     pub io: Io,
     /// Number of values per frame.
     pub values: u32,
-    /// The other ranks.
+    /// The other ranks of the job.
     pub peers: Vec<Peer>,
-    /// Processes that are known to be ranks.
+    /// Numbers of processes that are known to be ranks.
     pub ranks: Vec<u32>,
-    /// The daemon through which ranks send, if any: path of its socket, and its answer.
+    /// The daemon through which ranks send, if any: path of its socket, and its addresses or error.
     pub agent: Option<(String, Result<Endpoint, String>)>,
 }
 
-/// Another rank, with or without its Ethernet address.
+/// Another rank of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// IPv4 address.
+    /// IPv4 address of the rank.
     pub ip: Ipv4Addr,
-    /// Ethernet address.
+    /// Ethernet address of the rank; `None` if unknown.
     pub mac: Option<Mac>,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Peer {
     }
 }
 
-/// All findings about the host.
+/// All findings about the host, in the order of output.
 pub fn judge(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut found = match &wanted.agent {
         None => capabilities(facts),
@@ -183,7 +183,7 @@ fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     }
 }
 
-/// The route to an address.
+/// The route that applies to an address; `None` if there is none.
 fn route(routes: &[Route], to: Ipv4Addr) -> Option<&Route> {
     let leads = |route: &&Route| to & route.mask == route.network & route.mask;
     let weight = |route: &&Route| (u32::from(route.mask), std::cmp::Reverse(route.metric));

@@ -1,20 +1,20 @@
-//! Processes that use a UDP port.
+//! Finds the processes that use a UDP port, for `weir doctor`.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A process with a socket.
+/// A process that has a socket at a given UDP port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Process number; `None` if this process may not inspect it.
+    /// Number of the process; `None` if this process may not inspect it.
     pub process: Option<u32>,
     /// Name of the process.
     pub name: String,
-    /// Whether it also has a packet socket, as a rank does.
+    /// Whether the process also has a packet socket, as a rank has.
     pub hears_frames: bool,
 }
 
-/// Processes that use a UDP port in this network namespace.
+/// The processes that use a UDP port in the current network namespace.
 pub fn holders(port: u16) -> Vec<Holder> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut sockets = bound(&read("/proc/self/net/udp"), port);
@@ -60,7 +60,7 @@ pub fn holders(port: u16) -> Vec<Holder> {
     holders
 }
 
-/// Inodes of the sockets bound to a port.
+/// Inodes of the sockets bound to a port, by the text of the kernel's socket table.
 fn bound(table: &str, port: u16) -> BTreeSet<u64> {
     let inode = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -71,7 +71,7 @@ fn bound(table: &str, port: u16) -> BTreeSet<u64> {
     table.lines().skip(1).filter_map(inode).collect()
 }
 
-/// Inodes of a process's sockets; empty if this process may not inspect it.
+/// Inodes of the sockets that a process has open; empty if this process may not inspect it.
 fn open_sockets(process: u32) -> BTreeSet<u64> {
     let files = fs::read_dir(format!("/proc/{process}/fd"));
     let links = files.into_iter().flatten().flatten();

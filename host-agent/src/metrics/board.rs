@@ -1,10 +1,10 @@
-//! Exchange of a value between threads on request: the writer checks a flag now and then, and writes only after a request.
+//! Exchange of a value between threads on request: the writing thread polls a flag, and writes only after a request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A value that one thread writes when others request it.
+/// A value that one thread writes when other threads request it.
 #[derive(Debug)]
 pub struct Board<T> {
     asked: AtomicBool,
@@ -34,12 +34,12 @@ impl<T> Default for Board<T> {
 }
 
 impl<T> Board<T> {
-    /// Whether a value is requested: the only cost without requests.
+    /// Whether another thread requests a value: this check is the only cost without requests.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Writes the value.
+    /// Writes the value, which answers all requests so far.
     pub fn write(&self, value: T) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         // Clear the flag first: a request from now on needs a newer value.
@@ -49,7 +49,7 @@ impl<T> Board<T> {
         self.changed.notify_all();
     }
 
-    /// Marks the last value as final.
+    /// Marks the value written last as final, so that later requests do not wait.
     pub fn close(&self) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.is_over = true;
@@ -58,8 +58,8 @@ impl<T> Board<T> {
 }
 
 impl<T: Clone> Board<T> {
-    /// Waits for a new value, for at most `patience`; returns it, or the last one, with its time. `wake` is called after the
-    /// request is set.
+    /// Waits for a new value, for at most `patience`; returns it, or the last value, with the time at which it was written;
+    /// `None` if there is none. `wake` is called after the request is set.
     pub fn request(&self, patience: Duration, wake: impl FnOnce()) -> Option<(T, Instant)> {
         let lock = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {

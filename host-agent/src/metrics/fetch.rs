@@ -1,4 +1,4 @@
-//! Client for the status of a member.
+//! HTTP client that fetches the status of a rank, worker or server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use super::serve::Address;
 use super::status::Status;
 
-/// Maximum length of an answer in bytes.
+/// Maximum length of an HTTP response in bytes.
 const LIMIT: u64 = 1 << 20;
 
-/// Reason why no status is available.
+/// Reason why a status could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The server cannot be reached, or the connection broke.
+    /// The HTTP server cannot be reached, or the connection broke.
     #[error("no reply from {address}: {source}")]
     Io {
-        /// Address of the server.
+        /// Address of the HTTP server.
         address: Address,
         /// Error of the connection.
         source: io::Error,
     },
-    /// The server is not a member of weir.
+    /// The HTTP server's response is not a status of weir.
     #[error("the server at {address} is not a rank of weir: {reason}")]
     Stranger {
-        /// Address of the server.
+        /// Address of the HTTP server.
         address: Address,
-        /// Fault of its answer.
+        /// Error in the response.
         reason: String,
     },
 }
 
-/// Fetches the status that a member serves at this address.
+/// Fetches the status that a rank, worker or server serves at this address, within `patience`.
 pub fn fetch(address: &Address, patience: Duration) -> Result<Status, FetchError> {
     let io = |source| FetchError::Io {
         address: address.clone(),

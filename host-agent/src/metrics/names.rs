@@ -1,23 +1,23 @@
-//! The metrics. Names and units follow Prometheus' conventions; each metric has the labels `job` and `rank` (`server` for the
-//! parameter server). A test compares the table in docs/doctor.md with this one.
+//! The metrics that ranks, workers and servers export. Names and units follow Prometheus' conventions; each metric has the
+//! labels `job` and `rank` (`server` for the parameter server). A test compares the table in docs/doctor.md with this one.
 
-/// Kind of a metric.
+/// Kind of a metric, in Prometheus' terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Increases only, from 0 on.
+    /// The metric only increases, from 0 on.
     Counter,
-    /// Increases and decreases.
+    /// The metric increases and decreases.
     Gauge,
 }
 
-/// A metric.
+/// A metric that ranks, workers or servers export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     /// Name of the metric.
     pub name: &'static str,
     /// Kind of the metric.
     pub kind: MetricKind,
-    /// Help text.
+    /// Help text of the metric, for Prometheus.
     pub help: &'static str,
 }
 

@@ -1,11 +1,11 @@
-//! A status in Prometheus' text format, version 0.0.4.
+//! Writes a status in Prometheus' text format, version 0.0.4.
 
 use std::fmt::Write;
 
 use super::names::{self, Metric, MetricKind};
 use super::status::{Role, Status};
 
-/// The metrics of a member of a job, as text.
+/// The metrics of a rank, worker or server in Prometheus' text format.
 pub fn page(status: &Status) -> String {
     let mut out = String::new();
     for metric in names::ALL {
@@ -33,7 +33,7 @@ pub fn page(status: &Status) -> String {
     out
 }
 
-/// The samples of a metric: further labels, and the value.
+/// The samples of a metric, as pairs of further labels and value.
 fn samples(status: &Status, metric: &Metric) -> Vec<(String, String)> {
     let one = |value: String| vec![(String::new(), value)];
     let waits = status.waits.as_ref();

@@ -1,26 +1,26 @@
-//! Counters of transmitted frames with their headers.
+//! Counters of transmitted frames, with the bytes of all headers.
 
 use aggregation::Sent;
 use serde::{Deserialize, Serialize};
 
-/// Length of the headers before the aggregation header.
+/// Length in bytes of the Ethernet, IPv4 and UDP headers before the aggregation header.
 pub(crate) const HEADERS: u64 = 14 + 20 + 8;
 
-/// Counters of transmitted frames. Bytes are those of whole Ethernet frames without FCS.
+/// Counters of transmitted frames. Bytes are those of whole Ethernet frames without the checksum (FCS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SentReport {
-    /// Number of frames.
+    /// Number of transmitted frames.
     pub frames: u64,
-    /// Bytes in those frames.
+    /// Number of bytes in the transmitted frames.
     pub bytes: u64,
     /// Frames whose chunk had been sent before to the same destination.
     pub retransmitted_frames: u64,
-    /// Bytes in those retransmitted frames.
+    /// Number of bytes in the retransmitted frames.
     pub retransmitted_bytes: u64,
 }
 
 impl SentReport {
-    /// Adds the headers of each frame to the bytes.
+    /// Converts counters that begin at the aggregation header: adds the lower headers of each frame.
     pub(crate) fn new(sent: Sent) -> SentReport {
         SentReport {
             frames: sent.frames,

@@ -1,4 +1,4 @@
-//! HTTP server of a status: `/metrics` for Prometheus, `/status` as JSON. It serves one short connection at a time.
+//! HTTP server of a member's status: `/metrics` for Prometheus, `/status` as JSON. It serves one short connection at a time.
 
 use std::fmt;
 use std::fs;
@@ -19,13 +19,13 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::page;
 use super::status::Status;
 
-/// Maximum length of a request in bytes, including its headers.
+/// Maximum length of an HTTP request in bytes, including its headers.
 const REQUEST_LIMIT: usize = 8 << 10;
-/// Maximum duration of a connection.
+/// Maximum duration of an HTTP connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_FAILURES: Duration = Duration::from_millis(10);
 
-/// Address at which a status is served.
+/// Address at which an HTTP server serves a status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// An IP address and a port.
@@ -34,7 +34,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// The text is not such an address.
+/// The text is not an address of a status server: neither `IP:PORT` nor `unix:PATH`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an address: use one such as 127.0.0.1:9477 or unix:/run/weir/rank0.sock")]
 pub struct AddressError(String);
@@ -89,7 +89,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Accepts a connection and answers its request.
+    /// Accepts one HTTP connection and answers its request.
     fn answer(&self, show: &dyn Fn() -> Status) -> io::Result<()> {
         match self {
             Listener::Tcp(listener) => {
@@ -119,7 +119,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Whether a path is a socket without a listener.
+/// Whether a path is a Unix socket that no process listens on, left by a process that has ended.
 fn is_left(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -128,7 +128,7 @@ fn is_left(path: &std::path::Path) -> bool {
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// A thread that serves a status, until it is dropped.
+/// A thread that serves a status by HTTP until this value is dropped.
 #[derive(Debug)]
 pub struct Exporter {
     address: Address,
@@ -138,7 +138,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Serves the status that `show` returns at this address; port 0 selects a free port.
+    /// Starts an HTTP server at this address for the status that `show` returns; port 0 selects a free port.
     pub fn start(
         address: &Address,
         show: impl Fn() -> Status + Send + 'static,
@@ -178,12 +178,12 @@ impl Exporter {
         })
     }
 
-    /// Descriptor of the listener, which a forked process must close.
+    /// Descriptor of the listening socket, which a forked process must close.
     pub fn descriptor(&self) -> RawFd {
         self.descriptor
     }
 
-    /// Address of the listener.
+    /// Address of the listening socket.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -201,7 +201,7 @@ impl Drop for Exporter {
     }
 }
 
-/// Serves one request.
+/// Answers one HTTP request with the status.
 fn converse(mut stream: impl Read + Write, show: &dyn Fn() -> Status) -> io::Result<()> {
     let begun = Instant::now();
     let (mut request, mut buffer) = (Vec::new(), [0; 1024]);

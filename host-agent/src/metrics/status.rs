@@ -1,4 +1,4 @@
-//! The status of a member of a job.
+//! The status of a member of a job (a rank, worker or server), for metrics and `weir doctor`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::names::{self, Metric};
 use super::sent::SentReport;
 
-/// Role of a member.
+/// Role of a member of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -24,49 +24,49 @@ pub enum Role {
     Server,
 }
 
-/// Status of a member of a job.
+/// Status of a member of a job: a rank, worker or server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Role of the member.
     pub role: Role,
-    /// Its process number.
+    /// Number of the member's process.
     pub process: u32,
     /// Number of the job.
     pub job: u16,
     /// Number of the rank or worker; `None` for the server.
     pub rank: Option<u16>,
-    /// The member's number at its switch, and the number of the switch's children.
+    /// The member's number as a child of its switch, and the number of the switch's children; `None` if it has no such number.
     pub child: Option<(u16, u8)>,
     /// Number of ranks in the job.
     pub ranks: u16,
-    /// Number of slots.
+    /// The job's window in slots.
     pub window: u32,
-    /// Interface in use.
+    /// Name of the member's interface, if it uses one.
     pub interface: Option<String>,
-    /// I/O backend in use.
+    /// I/O backend that the member uses; `None` if unknown.
     pub io: Option<String>,
-    /// Its Ethernet and IPv4 address.
+    /// Ethernet and IPv4 address of the member.
     pub address: Option<String>,
-    /// Counters by the names of the metrics.
+    /// Values of the member's counters, by the names of the metrics.
     pub counters: BTreeMap<String, u64>,
-    /// The unfinished chunk.
+    /// The oldest chunk that is not finished; `None` if there is none.
     pub waits: Option<Waits>,
-    /// Reason why the member has given up.
+    /// Reason why the member has given up; `None` while it works.
     pub failed: Option<String>,
     /// Age of this status in milliseconds.
     pub age_ms: f64,
 }
 
-/// A chunk without a sum.
+/// A chunk whose sum has not arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
-    /// Number of the chunk.
+    /// Sequence number of the chunk on the wire.
     pub chunk: u32,
-    /// Slot of the chunk.
+    /// Slot of the chunk in the switch.
     pub slot: u16,
-    /// Time since its first transmission in milliseconds; for a server, since the last completion.
+    /// Time in milliseconds since the chunk was first sent; for a server, since a chunk was completed.
     pub since_ms: f64,
-    /// Missing ranks, as far as the switch has reported them.
+    /// Ranks whose contribution to the chunk is missing, as far as the switch has reported them.
     pub misses: Vec<u16>,
 }
 
@@ -83,7 +83,7 @@ impl Waits {
 }
 
 impl Status {
-    /// A status with no counters and no interface.
+    /// A status of a new member, with no counters and no interface.
     pub fn new(role: Role, job: &Job, rank: Option<u16>) -> Status {
         Status {
             role,
@@ -129,7 +129,7 @@ impl Status {
     }
 }
 
-/// Adds the counters of a rank; `foreign`: frames that its driver did not pass on.
+/// Adds the counters of a rank to a status; `foreign`: frames that were not for the rank.
 pub fn count_rank(status: &mut Status, counters: RankCounters, foreign: u64) {
     // Destructured completely, so that a new counter is not forgotten here.
     let RankCounters {
@@ -201,7 +201,7 @@ fn count_congestion(status: &mut Status, congestion: Signals) {
     ]);
 }
 
-/// Adds the counters of a worker.
+/// Adds the counters of a worker to a status; `foreign`: frames that were not for the worker.
 pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64) {
     let WorkerCounters {
         sent,
@@ -223,7 +223,7 @@ pub fn count_worker(status: &mut Status, counters: WorkerCounters, foreign: u64)
     ]);
 }
 
-/// Adds the counters of the parameter server.
+/// Adds the counters of the parameter server to a status; `foreign`: frames that were not for the server.
 pub fn count_server(status: &mut Status, counters: ServerCounters, foreign: u64) {
     let ServerCounters {
         sent,

@@ -1,4 +1,4 @@
-//! `weir-agent rdma-perf write`, `send`, `read`
+//! `weir-agent rdma-perf write`, `send`, `read`: measure bandwidths of RDMA, as perftest does.
 
 use std::time::Duration;
 
@@ -80,11 +80,11 @@ struct BandwidthSummary {
     local: QueuePairAddress,
     remote: QueuePairAddress,
     mtu: usize,
-    /// Whether this end has measured, or the other one.
+    /// Whether this end has measured; otherwise its peer has.
     measured_here: bool,
     #[serde(flatten)]
     total: OfSize,
-    /// Results of each size, with `--all`.
+    /// Results by message size, with `--all`; otherwise empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,
@@ -155,7 +155,7 @@ fn print_text(outcome: &BandwidthOutcome, in_gbits: bool) {
     print_losses(outcome.counters.as_ref());
 }
 
-/// perftest's column headers.
+/// The column headers of perftest's bandwidth table.
 fn head(in_gbits: bool) -> &'static str {
     match in_gbits {
         true => " #bytes     #iterations    BW peak[Gb/sec]   BW average[Gb/sec]  MsgRate[Mpps]",

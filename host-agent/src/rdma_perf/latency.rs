@@ -1,4 +1,4 @@
-//! `weir-agent rdma-perf write-lat`, `send-lat`, `read-lat`
+//! `weir-agent rdma-perf write-lat`, `send-lat`, `read-lat`: measure latencies of RDMA, as perftest does.
 
 use clap::Args;
 use rdma::perftest::{Latencies, LatencyOptions, LatencyOutcome, Verb, latency};
@@ -59,10 +59,10 @@ struct LatencySummary {
     mtu: usize,
     size: u32,
     iterations: u64,
-    /// Absent at the end whose memory is read.
+    /// Latencies in microseconds; `None` at the end whose memory is read.
     #[serde(flatten)]
     latencies: Option<Microseconds>,
-    /// Results of each size, with `--all`.
+    /// Results by message size, with `--all`; otherwise empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sizes: Vec<OfSize>,
     counters: serde_json::Map<String, serde_json::Value>,

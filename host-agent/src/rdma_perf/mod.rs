@@ -90,7 +90,7 @@ pub struct MeetingArgs {
 }
 
 impl MeetingArgs {
-    /// Opens this end, and prints its description.
+    /// Opens this end's RDMA provider, and prints its description.
     fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let provider = self.port.open()?;
         eprintln!("{}", provider.describe());
@@ -118,7 +118,7 @@ pub struct PortArgs {
 }
 
 impl PortArgs {
-    /// Opens the provider.
+    /// Opens the RDMA provider for this interface or device.
     pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Provider>> {
         let seed = match self.seed {
             Some(seed) => seed,
@@ -135,7 +135,7 @@ pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
     mtu.ok_or_else(|| format!("`{text}` is not one of 256, 512, 1024, 2048, 4096"))
 }
 
-/// A queue pair in the output.
+/// Identification of a queue pair in the printed results.
 #[derive(Serialize)]
 struct QueuePairAddress {
     qpn: u32,
@@ -153,7 +153,7 @@ impl QueuePairAddress {
     }
 }
 
-/// The queue pairs of both ends.
+/// The queue pairs of this end and of its peer, for the printed results.
 fn ends(own: &Keys, peer: &Keys) -> [QueuePairAddress; 2] {
     [own, peer].map(|keys| QueuePairAddress::new(keys.qpn, keys.psn, keys.gid))
 }
@@ -166,7 +166,7 @@ fn print_ends(ends: [QueuePairAddress; 2]) {
     }
 }
 
-/// Counters by name; none of a provider that does not count.
+/// Counters of an RDMA provider by name; empty if the provider does not count.
 fn by_name(counters: Option<&Counters>) -> serde_json::Map<String, serde_json::Value> {
     let counters = counters.into_iter().flat_map(Counters::iter);
     counters
@@ -174,7 +174,7 @@ fn by_name(counters: Option<&Counters>) -> serde_json::Map<String, serde_json::V
         .collect()
 }
 
-/// Prints retransmissions and gaps, if there were any.
+/// Prints the numbers of retransmissions and of gaps in received packets, if there were any.
 fn print_losses(counters: Option<&Counters>) {
     let Some(counters) = counters else { return };
     let (again, gaps) = (counters.completer_retry_err, counters.out_of_seq_request);

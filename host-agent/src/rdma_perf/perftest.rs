@@ -1,4 +1,4 @@
-//! Options of perftest's programs that change nothing here, or are refused with what to write instead.
+//! Options that all of perftest's programs accept, and that have no effect here or are refused with an alternative.
 
 use clap::Args;
 

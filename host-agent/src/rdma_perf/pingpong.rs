@@ -1,4 +1,4 @@
-//! `weir-agent rdma-perf pingpong`
+//! `weir-agent rdma-perf pingpong`: sends messages back and forth by RDMA, as ibv_rc_pingpong does.
 
 use clap::Args;
 use rdma::pingpong::{PingpongOptions, PingpongOutcome, pingpong};

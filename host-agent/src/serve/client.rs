@@ -22,15 +22,15 @@ use crate::collective::{CollectiveError, Failure};
 use crate::frames::{Endpoint, Io};
 use crate::metrics::Status;
 
-/// Maximum time for the daemon's answer. For some questions it probes a switch, which takes ten timeouts if the switch is silent.
+/// Maximum wait for the daemon's answer. For some requests it probes a switch: ten timeouts if the switch is silent.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Maximum time for the answer to a status request, which involves no switch.
+/// Maximum wait for the daemon's answer to a status request, which involves no switch.
 const PATIENCE_OF_STATUS: Duration = Duration::from_secs(5);
 /// Maximum time that a leaving client waits for the daemon to release its rank.
 const PATIENCE_OF_CLOSE: Duration = Duration::from_secs(10);
 
-/// A connection to a daemon. [`Client::close`] ends it, and with it the rank; otherwise, dropping the last of its clones and
-/// pending sums does.
+/// A connection to a daemon. [`Client::close`] ends it, and with it the rank; otherwise it ends when the last of its clones and
+/// pending sums is dropped.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Connection>);
 
@@ -38,21 +38,21 @@ pub struct Client(Arc<Connection>);
 struct Connection {
     socket: Arc<OwnedFd>,
     shared: Arc<Shared>,
-    /// Lock that keeps operations in the order of their numbers.
+    /// Lock under which operations are submitted, so that they arrive in the order of their numbers.
     giving: Mutex<()>,
     answers: Mutex<Answers>,
 }
 
-/// Each question has one answer, in the order of the questions.
+/// The daemon's answers, one for each request, in the order of the requests.
 #[derive(Debug)]
 struct Answers {
     heard: Receiver<Answer>,
-    /// Whether the next answer belongs to a question that nobody waits for.
+    /// Whether the next answer belongs to an earlier request whose sender no longer waits.
     is_overdue: bool,
 }
 
 impl Answers {
-    /// Waits for the next answer, at most until `until`.
+    /// Waits for the daemon's next answer, at most until the time `until`.
     fn next(&self, until: Instant) -> Result<Answer, RecvTimeoutError> {
         let left = until.saturating_duration_since(Instant::now());
         self.heard.recv_timeout(left)
@@ -62,32 +62,32 @@ impl Answers {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified when an operation was answered.
+    /// Notified when the daemon has answered an operation.
     answered: Condvar,
     /// Number of times that the switch fell silent, by the daemon's last report.
     fallbacks: AtomicU64,
 }
 
-/// Result of an operation with sums: the error bound, and the number of partial chunks.
+/// Result of an operation that has sums: the error bound, and the number of partial chunks.
 type Bounds = (f64, u64);
 type SumsSender = Sender<Result<Bounds, CollectiveError>>;
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of the last operation.
+    /// Number of the operation submitted last.
     last: u64,
-    /// Receivers of the results, by operation.
+    /// Receivers of the results, by operation number.
     waiting: HashMap<u64, SumsSender>,
     /// Maximum number of unanswered operations, by the daemon's report; `None` until this client is a rank.
     limit: Option<u64>,
-    /// Whether this end has closed the connection.
+    /// Whether this client has closed the connection.
     is_closed: bool,
-    /// Whether the daemon's end has closed.
+    /// Whether the daemon has closed the connection.
     is_over: bool,
 }
 
 impl State {
-    /// Reason why no operation is accepted.
+    /// Reason why this client accepts no operation; `None` if it does.
     fn ended(&self) -> Option<CollectiveError> {
         match self {
             State {
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// Fails all unfinished operations.
+    /// Fails all operations that are not finished.
     fn end(&mut self) {
         let error = self.ended().unwrap_or_else(ended);
         for (_, waiting) in self.waiting.drain() {
@@ -112,7 +112,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Assigns a number to an operation as soon as it may be submitted, and registers the receiver of its result.
+    /// Waits until an operation may be submitted, assigns its number, and registers the receiver of its result.
     fn number(&self, told: SumsSender) -> Result<u64, CollectiveError> {
         let full = |state: &mut State| {
             let given = state.waiting.len() as u64;
@@ -129,7 +129,7 @@ impl Shared {
         Ok(operation)
     }
 
-    /// Removes an operation that was answered, or was not submitted.
+    /// Removes an operation from those that are not finished, and returns the receiver of its result.
     fn take(&self, operation: u64) -> Option<SumsSender> {
         let told = self.lock().waiting.remove(&operation);
         self.answered.notify_all();
@@ -157,7 +157,7 @@ fn ended() -> CollectiveError {
 }
 
 impl Client {
-    /// Connects to the daemon at a socket.
+    /// Connects to the daemon that listens at a Unix socket.
     pub fn connect(path: &Path) -> Result<Client, CollectiveError> {
         let failed = |errno: nix::errno::Errno| {
             let text = format!("no daemon at {}: {}", path.display(), errno.desc());
@@ -195,7 +195,7 @@ impl Client {
         }
     }
 
-    /// Addresses of an interface of the daemon; of its first interface if `interface` is `None`.
+    /// Addresses (`MAC/IPv4`) of an interface of the daemon; of its first interface if `interface` is `None`.
     pub fn whereabouts(&self, interface: Option<&str>) -> Result<Endpoint, CollectiveError> {
         match self.ask(&Ask::Where(interface.map(str::to_owned)))? {
             Answer::Where(told) => {
@@ -208,7 +208,7 @@ impl Client {
         }
     }
 
-    /// The first chunk number for which the switch's cells are free.
+    /// Has the daemon find the first chunk number for which the switch's register cells are free.
     pub fn open(&self, rank: &RankOf) -> Result<u32, CollectiveError> {
         match self.ask(&Ask::Open(rank.clone()))? {
             Answer::Opened(first) => Ok(first),
@@ -216,7 +216,7 @@ impl Client {
         }
     }
 
-    /// Joins a job as a rank; returns the daemon's I/O backend, and the error of the rings if they failed.
+    /// Joins a job as a rank; returns the daemon's I/O backend, and the error of the rings if that made the daemon choose it.
     pub fn join(
         &self,
         rank: &RankOf,
@@ -246,7 +246,7 @@ impl Client {
         }
     }
 
-    /// Submits values to be summed over all ranks. Blocks while the maximum number of operations is unanswered.
+    /// Submits values to be summed over all ranks. Blocks while the daemon allows no further unanswered operation.
     pub fn all_reduce_as(
         &self,
         values: &Values,
@@ -302,7 +302,7 @@ impl Client {
         self.0.socket.as_raw_fd()
     }
 
-    /// The rank's status: its counters and its unfinished chunk.
+    /// The rank's status, as the daemon reports it.
     pub fn status(&self) -> Result<Status, CollectiveError> {
         match self.ask(&Ask::Status)? {
             Answer::Status(status) => Ok(*status),
@@ -310,7 +310,7 @@ impl Client {
         }
     }
 
-    /// Number of times that the switch had fallen silent, so that ranks summed themselves, as of the last result.
+    /// Number of times that the switch had fallen silent, so that ranks summed by themselves, as of the last result.
     pub fn fallbacks(&self) -> u64 {
         self.0.shared.fallbacks.load(Ordering::Relaxed)
     }
@@ -382,7 +382,7 @@ fn unexpected(answer: &Answer) -> CollectiveError {
     )
 }
 
-/// Processes the daemon's messages until the connection ends.
+/// Processes the messages from the daemon until the connection ends.
 fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
     while let Ok(Some((answer, _))) = receive::<Answer>(socket.as_fd()) {
         let (operation, outcome) = match answer {
@@ -418,7 +418,7 @@ fn listen(socket: &OwnedFd, shared: &Shared, answers: &Sender<Answer>) {
     shared.answered.notify_all();
 }
 
-/// Handle of an operation whose sums are to come from a daemon.
+/// Handle of an operation at a daemon, with which the caller waits for its sums.
 #[derive(Debug)]
 pub struct RemotePending {
     sums: Receiver<Result<Bounds, CollectiveError>>,
@@ -429,7 +429,7 @@ pub struct RemotePending {
 }
 
 impl RemotePending {
-    /// Waits for the sums for at most `timeout`.
+    /// Waits at most `timeout` for the sums of the operation.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
         let (error_bound, partial) = match self.sums.recv_timeout(timeout) {
             Ok(told) => told?,
@@ -446,7 +446,7 @@ impl RemotePending {
         })
     }
 
-    /// The error for a timeout, with the unfinished chunk, which the daemon knows.
+    /// The error for a timeout of this operation, with the unfinished chunk that the daemon reports.
     fn late(&self, waited: Duration) -> CollectiveError {
         let waits = self.client.status().ok().and_then(|status| status.waits);
         CollectiveError::Late { waited, waits }

@@ -1,4 +1,4 @@
-//! The daemon: admission of processes, and shutdown.
+//! The daemon that serves ranks to other processes: start, admission of clients, and shutdown.
 
 use std::ffi::CString;
 use std::fs;
@@ -64,15 +64,15 @@ fn mode(text: &str) -> Result<u32, String> {
 /// Reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// An interface cannot be opened.
+    /// An interface to be served cannot be opened.
     #[error("cannot open the interface {interface}: {source}")]
     Interface {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// The error of the system.
         source: io::Error,
     },
-    /// The socket cannot be created.
+    /// The Unix socket cannot be created.
     #[error("cannot listen at {}: {source}", .path.display())]
     Listen {
         /// Path of the socket.
@@ -80,7 +80,7 @@ pub enum DaemonError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The user or group does not exist.
+    /// The user or group that should own the socket does not exist.
     #[error("`{0}` is not an owner: use one such as root, root:training or :training")]
     Owner(String),
     /// The limit on open files is too low, since each operation in flight needs an open file.
@@ -95,7 +95,7 @@ pub enum DaemonError {
         /// The limit of this process.
         limit: u64,
     },
-    /// Another system call failed.
+    /// Any other system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -155,15 +155,15 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     }
 }
 
-/// Open files of the daemon itself, and of a session without operations: its socket, the sockets of its frames, the thread's
-/// wake-up descriptor, and a message's memory.
+/// Open files of the daemon itself, and of a session without operations: its Unix socket, the sockets of its frames, the
+/// thread's wake-up descriptor, and a message's memory.
 const OWN_FILES: u64 = 64;
 const FILES_OF_SESSION: u64 = 8;
-/// Minimum number of operations in flight that a process needs to make progress.
+/// Minimum number of operations in flight that a client needs to make progress.
 const LEAST_OPERATIONS: u64 = 4;
 
-/// Maximum number of operations in flight per session: each holds its memory open, and no session may exhaust the files of
-/// the others.
+/// Maximum number of operations in flight per session: each holds its memory open as a file, and no session may exhaust the
+/// files of other sessions.
 fn operations(files: u64, clients: usize) -> Result<u64, DaemonError> {
     let clients_files = (clients as u64).max(1);
     let needed =
@@ -178,7 +178,7 @@ fn operations(files: u64, clients: usize) -> Result<u64, DaemonError> {
     Ok(((files - OWN_FILES) / clients_files - FILES_OF_SESSION).min(OPERATIONS))
 }
 
-/// Raises this process's limit on open files to its hard limit, and returns that.
+/// Raises this process's limit on open files to its hard limit, and returns the hard limit.
 #[allow(unsafe_code)]
 fn raise_files() -> io::Result<u64> {
     let mut limit = libc::rlimit {
@@ -233,7 +233,7 @@ fn admit(client: OwnedFd, env: &Arc<Environment>, connected: &Arc<AtomicUsize>, 
     });
 }
 
-/// Place of a connected client, freed when the session ends for any reason.
+/// The count of one connected client, which is released when its session ends for any reason.
 struct Seat(Arc<AtomicUsize>);
 
 impl Drop for Seat {
@@ -242,7 +242,7 @@ impl Drop for Seat {
     }
 }
 
-/// Parses `USER`, `USER:GROUP` or `:GROUP`.
+/// Parses the owner of the socket: `USER`, `USER:GROUP` or `:GROUP`. In the result, `None` stands for a missing user or group.
 fn owner(text: &str) -> Result<(Option<User>, Option<Group>), DaemonError> {
     let wrong = || DaemonError::Owner(text.to_owned());
     let (user, group) = text.split_once(':').unwrap_or((text, ""));
@@ -260,7 +260,7 @@ fn owner(text: &str) -> Result<(Option<User>, Option<Group>), DaemonError> {
     Ok((user, group))
 }
 
-/// The listening socket, whose file is removed on drop.
+/// The listening Unix socket, whose file is removed when this value is dropped.
 struct Listener {
     socket: OwnedFd,
     path: PathBuf,

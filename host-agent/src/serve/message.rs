@@ -1,4 +1,4 @@
-//! Messages between a daemon and its clients: each is a JSON object.
+//! Messages between a daemon and its clients: each message is a JSON object.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Carry, Lateness, Setup, Share};
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::collective::{Failure, Transport};
 use crate::metrics::Status;
 
-/// Version of this protocol. A daemon supports one version. It also increases with [`aggregation::rank::LAYOUT`].
+/// Version of the protocol between daemon and client. A daemon supports one version. The version also increases with
+/// [`aggregation::rank::LAYOUT`].
 pub const VERSION: u32 = 6;
-/// Maximum deadline, as in a scenario.
+/// Maximum deadline of partial sums in nanoseconds, as in a scenario.
 const LONGEST_DEADLINE_NS: u64 = 60_000_000_000;
 
-/// Deadline and quorum of partial sums.
+/// Deadline and quorum after which a chunk gets a partial sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// Time after which a chunk may be closed, in nanoseconds.
     pub after_ns: u64,
-    /// Minimum number of contributors.
+    /// Minimum number of contributors to a partial sum.
     pub quorum: u16,
-    /// Whether late values join the next operation of the same key.
+    /// Whether late values are added to the next operation of the same key.
     pub carries: bool,
 }
 
@@ -43,22 +44,22 @@ impl Deadline {
     }
 }
 
-/// A rank of a job that a switch has admitted.
+/// Settings of a rank of a job that a switch has admitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankOf {
-    /// The interface; `None` for the daemon's first.
+    /// Name of the interface; `None` for the daemon's first interface.
     pub interface: Option<String>,
     /// Number of the job.
     pub job: u16,
     /// Number of the rank.
     pub rank: u16,
-    /// Number of ranks.
+    /// Number of ranks in the job.
     pub ranks: u16,
-    /// Maximum number of chunks in flight.
+    /// Maximum number of chunks that the rank has in flight.
     pub window: u32,
     /// Number of values per frame.
     pub values_per_packet: u16,
-    /// The rank's number at its switch, and the numbers of children of that switch and of the topmost one.
+    /// The rank's number at its switch, the number of this switch's children, and the number of the topmost switch's children.
     pub place: (u16, u8, u8),
     /// Deadline and quorum of partial sums; `None` if every sum includes all ranks.
     pub deadline: Option<Deadline>,
@@ -68,7 +69,7 @@ pub struct RankOf {
 }
 
 impl RankOf {
-    /// Validates the settings.
+    /// Validates these settings, for a job that begins at `first_chunk`.
     pub fn setup(&self, first_chunk: u32) -> Result<Setup, String> {
         let job = Job::new(JobConfig {
             job: JobId(self.job),
@@ -116,57 +117,57 @@ impl RankOf {
     }
 }
 
-/// Request of a client.
+/// Request of a client to the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// The first request: version of the protocol.
+    /// The client's first request: its version of the protocol.
     Hello(u32),
-    /// Addresses of an interface.
+    /// Request for the addresses of an interface; `None`: the daemon's first interface.
     Where(Option<String>),
-    /// The first chunk number for which the switch's cells are free.
+    /// Request for the first chunk number for which the switch's register cells are free.
     Open(RankOf),
-    /// Join a job as a rank.
+    /// Request to join a job as a rank.
     Join {
-        /// The rank.
+        /// Settings of the rank.
         rank: RankOf,
-        /// First chunk of the job.
+        /// Number of the job's first chunk.
         first_chunk: u32,
-        /// Addresses of all ranks.
+        /// Addresses of all ranks (`MAC/IPv4`), by rank number.
         peers: Vec<String>,
-        /// Time without a reply after which a rank is declared dead.
+        /// Time in nanoseconds without a reply after which a rank is declared dead.
         gone_after_ns: u64,
-        /// Summation by the ranks while the switch is silent: `None` if it is disabled, otherwise whether it applies from the
-        /// beginning.
+        /// Whether ranks sum while the switch is silent: never (`None`), if it falls silent (`false`), from the beginning
+        /// (`true`).
         fallback: Option<bool>,
     },
-    /// Sum the values in the memory that the message passes.
+    /// Request to sum the values in the memory that the message passes.
     Sum {
-        /// The client's number of the operation.
+        /// Number of the operation, by which the client knows it.
         operation: u64,
         /// Element type of the values.
         dtype: String,
         /// Number of values.
         length: u64,
-        /// Whether sums are averaged.
+        /// Whether sums are divided by the number of ranks.
         average: bool,
         /// Whether each sum is exact up to its type's rounding (`Reduction::exact`).
         exact: bool,
         /// Seed of stochastic rounding; `None` for rounding to the nearest.
         stochastic: Option<u64>,
-        /// The client's role in the operation.
+        /// The rank's role in the operation.
         #[serde(with = "ShareEncoding")]
         share: Share,
         /// Terms that all ranks must have in common, if the other fields do not give them (`Terms::words`).
         terms: Option<[u32; 3]>,
-        /// Late values join the next operation of the same key.
+        /// Key of the operation; late values are added to the next operation of the same key.
         key: Option<u64>,
     },
-    /// The rank's status.
+    /// Request for the rank's status.
     Status,
 }
 
-/// Encoding of a [`Share`].
+/// JSON encoding of a [`Share`], the role of a rank in an operation.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Share", rename_all = "snake_case")]
 enum ShareEncoding {
@@ -176,59 +177,59 @@ enum ShareEncoding {
     Compares,
 }
 
-/// Message of a daemon.
+/// Message of the daemon to a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Reply to `Hello`: version of the protocol.
+    /// Reply to `Hello`: the daemon's version of the protocol.
     Hello(u32),
-    /// Addresses of the interface: MAC/IPv4.
+    /// Reply to `Where`: addresses of the interface as MAC/IPv4.
     Where(String),
-    /// First chunk of the job.
+    /// Reply to `Open`: number of the job's first chunk.
     Opened(u32),
-    /// The client is a rank now.
+    /// Reply to `Join`: the client is a rank now.
     Joined {
-        /// I/O backend: `rings` or `pnet`.
+        /// I/O backend that the daemon uses: `rings` or `pnet`.
         io: String,
-        /// Error of the rings, if they failed.
+        /// Error of the rings, if another backend was chosen because of it.
         refused: Option<String>,
-        /// Maximum number of unanswered operations; a client that exceeds it is disconnected. So the daemon can always read
-        /// all messages, and the number of its open files, one per unanswered operation, is limited.
+        /// Maximum number of unanswered operations; a client that exceeds it is disconnected. The limit lets the daemon always
+        /// read all messages, and the number of its open files, one per unanswered operation, is limited.
         operations: u64,
     },
-    /// The sums of an operation are in its memory.
+    /// An operation is finished: its sums are in its memory.
     Summed {
         /// Number of the operation.
         operation: u64,
-        /// Error bound of the sums.
+        /// Upper bound of the error of the sums.
         #[serde(with = "bound")]
         error_bound: f64,
         /// Number of partial chunks, whose list follows the sums in the memory.
         partial: u64,
-        /// Number of times that the switch fell silent so far, so that ranks summed themselves.
+        /// Number of times so far that the switch fell silent, so that ranks summed by themselves.
         fallbacks: u64,
     },
-    /// An operation has no sums.
+    /// An operation is finished without sums.
     NotSummed {
         /// Number of the operation.
         operation: u64,
-        /// Failure of the error, for programs.
+        /// Kind of the error, for programs.
         kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
-    /// The rank's status.
+    /// Reply to `Status`: the rank's status.
     Status(Box<Status>),
-    /// Refusal of any other request.
+    /// Refusal of a request other than `Sum`.
     No {
-        /// Failure of the error, for programs.
+        /// Kind of the error, for programs.
         kind: Failure,
         /// Description of the error, for the user.
         text: String,
     },
 }
 
-/// Encoding of bounds: JSON has no infinity, so an infinite bound is `null`.
+/// JSON encoding of error bounds: JSON has no infinity, so an infinite bound is `null`.
 mod bound {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,4 +1,4 @@
-//! The operations of a rank: those that wait for capacity, and those in flight.
+//! The operations of a daemon's rank: those that wait for capacity, and those in flight.
 //!
 //! The session's thread never waits for an operation, so it answers requests at once. One thread waits for room, and submits
 //! operations to the rank in the order of their requests; another thread returns their sums, which complete in the same order.
@@ -18,12 +18,12 @@ use super::socket::Socket;
 use super::values;
 use crate::collective::{Member, Observer, Pending};
 
-/// The member reports its own failure; the client waits as long as it wants.
+/// Maximum wait for sums: a year, since the rank reports its own failure, and the client waits as long as it wants.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// A validated request for an operation.
+/// A client's validated request for an operation.
 pub struct OperationRequest {
-    /// The client's number of the operation.
+    /// Number of the operation, by which the client knows it.
     pub operation: u64,
     /// Element type of the values.
     pub dtype: String,
@@ -31,13 +31,13 @@ pub struct OperationRequest {
     pub length: usize,
     /// Length of the values in bytes.
     pub bytes: u64,
-    /// Reduction of the operation.
+    /// How the operation reduces the values of all ranks.
     pub reduction: Reduction,
-    /// Memory with the values.
+    /// Memory that has the values, and receives the sums.
     pub memory: File,
 }
 
-/// An operation whose sums are to come.
+/// An operation that was submitted to the rank and has no sums yet.
 struct UnderWay {
     operation: u64,
     bytes: u64,
@@ -49,9 +49,9 @@ struct UnderWay {
 /// submit it, all later operations would be summed with the wrong ones.
 #[derive(Debug)]
 pub struct Capacity {
-    /// Maximum bytes of values in flight.
+    /// Maximum number of bytes of values in flight.
     pub bytes: u64,
-    /// Maximum number of unanswered operations. The client knows this limit, and respects it.
+    /// Maximum number of unanswered operations. The client knows this limit and must not exceed it.
     pub operations: u64,
     held: Mutex<Held>,
     freed: Condvar,
@@ -65,7 +65,7 @@ struct Held {
 }
 
 impl Capacity {
-    /// The limit, with nothing in use.
+    /// A limit of `bytes` and `operations`, with nothing in use.
     pub fn new(bytes: u64, operations: u64) -> Capacity {
         Capacity {
             bytes,
@@ -79,7 +79,7 @@ impl Capacity {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a new operation, whose memory is open from now on; returns `false` if it exceeds the limit.
+    /// Counts a new operation, whose memory is open from now on; returns `false` if that exceeds the limit.
     fn admit(&self) -> bool {
         let mut held = self.lock();
         let fits = held.operations < self.operations;
@@ -87,7 +87,7 @@ impl Capacity {
         fits
     }
 
-    /// Waits for capacity for an operation's values, which may be at most the whole; returns `false` once the client has left.
+    /// Waits for capacity for the values of an operation (at most `self.bytes`); returns `false` once the client has left.
     fn take(&self, bytes: u64) -> bool {
         let full =
             |held: &mut Held| !held.is_closed && held.bytes.saturating_add(bytes) > self.bytes;
@@ -99,8 +99,7 @@ impl Capacity {
         !held.is_closed
     }
 
-    /// Releases an operation's capacity. Its memory must already be closed, since the client may submit another operation at
-    /// once.
+    /// Releases an operation's capacity. Its memory must already be closed, since the client may then submit another one.
     fn free(&self, bytes: u64) {
         let mut held = self.lock();
         held.operations -= 1;
@@ -114,7 +113,7 @@ impl Capacity {
     }
 }
 
-/// Operations of a rank. Dropping them makes the rank leave, and fails unfinished operations.
+/// Operations of a daemon's rank. Dropping this value makes the rank leave, and fails unfinished operations.
 pub struct Operations {
     given: Option<Sender<OperationRequest>>,
     room: Arc<Capacity>,
@@ -123,7 +122,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Starts the threads for this rank, for the client at the other end of the socket.
+    /// Starts the two threads that process operations of this rank, for the client at the other end of the socket.
     pub fn start(member: Member, room: Capacity, socket: &Arc<Socket>) -> io::Result<Operations> {
         let room = Arc::new(room);
         let (sums, to_come) = mpsc::channel();
@@ -144,12 +143,12 @@ impl Operations {
         })
     }
 
-    /// The limit on the operations.
+    /// The limit on the rank's operations.
     pub fn room(&self) -> &Capacity {
         &self.room
     }
 
-    /// Accepts an operation, whose sums are answered later. It is an error to exceed the limit, which the client knows.
+    /// Accepts an operation, whose sums are returned later. An error if it exceeds the limit, which the client knows.
     pub fn give(&self, given: OperationRequest) -> io::Result<()> {
         if !self.room.admit() {
             let told = "it has more unanswered operations than the limit";
@@ -174,7 +173,7 @@ impl Drop for Operations {
     }
 }
 
-/// Passes operations to the rank as capacity allows, until the client has left.
+/// Submits operations to the rank as capacity allows, until the client has left.
 fn give(
     member: Member,
     given: &Receiver<OperationRequest>,
@@ -204,7 +203,7 @@ fn give(
     }
 }
 
-/// Reads an operation's values, and submits them.
+/// Reads the values of an operation from its memory, and submits them to the rank.
 fn begin(member: &Member, given: OperationRequest) -> Result<UnderWay, Refusal> {
     let OperationRequest {
         operation,
@@ -224,7 +223,7 @@ fn begin(member: &Member, given: OperationRequest) -> Result<UnderWay, Refusal> 
     })
 }
 
-/// Returns sums in the order of the requests, in which they also complete.
+/// Returns sums to the client in the order of its requests, in which operations also complete.
 fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Capacity, seen: &Observer) {
     while let Ok(under_way) = to_come.recv() {
         let (operation, bytes) = (under_way.operation, under_way.bytes);

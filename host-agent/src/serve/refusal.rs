@@ -1,10 +1,10 @@
-//! Refusals of requests.
+//! Refusals of a client's requests by the daemon.
 
 use std::io;
 
 use crate::collective::{AttachError, CollectiveError, Failure};
 
-/// A refusal: kind for programs, description for the user.
+/// A refusal of a request: kind for programs, description for the user.
 pub type Refusal = (Failure, String);
 
 pub fn refused(text: impl Into<String>) -> Refusal {

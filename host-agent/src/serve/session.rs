@@ -1,4 +1,4 @@
-//! A session: one process connected to the daemon, and its rank.
+//! A session of the daemon: one connected process, and the rank that it becomes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,12 +14,12 @@ use super::values;
 use crate::collective::{Config, JobLock, Member, Observer, attach, attach_alone, open_job_by};
 use crate::frames::Endpoint;
 
-/// Maximum number of unanswered operations, if the limit on open files allows it.
+/// Maximum number of unanswered operations per session, if the limit on open files allows it.
 pub const OPERATIONS: u64 = 4_096;
-/// Allowed timeouts for dead ranks: with a shorter one, most frames would be questions.
+/// Allowed timeouts for dead ranks in nanoseconds: with shorter timeouts, most frames would be questions to other ranks.
 const GONE_AFTER_NS: std::ops::RangeInclusive<u64> = 10_000_000..=3_600_000_000_000;
 
-/// A client that is a rank.
+/// A client that has joined a job as a rank.
 struct Joined {
     operations: Operations,
     observer: Observer,
@@ -29,9 +29,9 @@ struct Joined {
 
 /// Resources of the daemon that a session may use.
 pub struct Environment {
-    /// The interfaces that are served.
+    /// Names of the interfaces that the daemon serves.
     pub interfaces: Vec<String>,
-    /// I/O backend.
+    /// I/O backend that the daemon uses.
     pub io: crate::frames::Io,
     /// Maximum bytes of values in flight per session.
     pub memory: u64,
@@ -39,8 +39,8 @@ pub struct Environment {
     pub operations: u64,
 }
 
-/// Serves a client until it closes the connection or its sending direction; `told` logs notable events. When this returns,
-/// the client's rank has left.
+/// Serves a client until it closes the connection or its sending direction; `told` logs notable events. When this function
+/// returns, the client's rank has left.
 pub fn run(socket: &Arc<Socket>, env: &Environment, told: &dyn Fn(&str)) -> io::Result<()> {
     let mut joined: Option<Joined> = None;
     while let Some((ask, with)) = receive::<Ask>(socket.as_fd())? {
@@ -119,7 +119,7 @@ pub fn run(socket: &Arc<Socket>, env: &Environment, told: &dyn Fn(&str)) -> io::
     Ok(())
 }
 
-/// The requested interface, if it is served.
+/// The interface that a client requests, if the daemon serves it; the first interface if it names none.
 fn interface<'a>(env: &'a Environment, named: Option<&str>) -> Result<&'a str, Refusal> {
     let served = &env.interfaces;
     let found = match named {
@@ -153,7 +153,7 @@ fn open(env: &Environment, rank: &RankOf) -> Result<Answer, Refusal> {
     Ok(Answer::Opened(first.0))
 }
 
-/// Locks the job on this interface against other sessions, other daemons and independent processes.
+/// Locks the job on this interface against other sessions, other daemons and independent ranks.
 fn taken(interface: &str, job: u16) -> Result<JobLock, Refusal> {
     JobLock::take(interface, job).map_err(|error| refusal(&error.into()))
 }
@@ -219,7 +219,7 @@ fn join(
     Ok((answer, joined))
 }
 
-/// Validates an operation, and finds its rank.
+/// Validates a client's operation, and finds the rank that it belongs to.
 fn sum<'a>(
     joined: Option<&'a Joined>,
     operation: u64,

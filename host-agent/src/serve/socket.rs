@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 
 use super::message::Answer;
 
-/// Maximum length of a message in bytes, enough for the addresses of 1,024 ranks.
+/// Maximum length of a message in bytes: enough for the addresses of 1,024 ranks.
 const LIMIT: usize = 96 << 10;
-/// The kernel's SCM_MAX_FD: maximum number of descriptors in a message.
+/// Maximum number of descriptors that a message may pass: the kernel's SCM_MAX_FD.
 const MOST_FDS: usize = 253;
-/// A connection on which several threads may send answers.
+/// A connection between daemon and client on which several threads may send messages.
 pub struct Socket(OwnedFd, Mutex<()>);
 
 impl Socket {
@@ -28,7 +28,7 @@ impl Socket {
         Arc::new(Socket(socket, Mutex::new(())))
     }
 
-    /// Sends a message; messages of several threads do not mix.
+    /// Sends a message to the client; messages of several threads do not mix.
     pub fn send(&self, answer: &Answer) -> io::Result<()> {
         let _one = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         send(self.0.as_fd(), answer, None)
@@ -41,7 +41,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Sends a message, with a descriptor if there is one.
+/// Sends a message, and passes a descriptor if there is one.
 pub fn send(
     socket: BorrowedFd<'_>,
     message: &impl Serialize,

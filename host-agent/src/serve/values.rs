@@ -1,4 +1,4 @@
-//! Values in shared memory: an anonymous file. The list of partial chunks follows the sums.
+//! Values of operations in memory shared by daemon and client: an anonymous file. The list of partial chunks follows the sums.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +10,12 @@ use aggregation::rank::{Partial, Values, bf16, f16};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// Bytes that are converted at a time, which fit the processor's cache.
+/// Number of bytes that are converted at a time: they fit the processor's cache.
 const BLOCK: usize = 64 << 10;
-/// Length of a number or a bitmap in bytes.
+/// Length in bytes of a chunk index or a contributor bitmap in the list of partial chunks.
 const WORD: u64 = 8;
 
-/// Name of the element type.
+/// Name of the element type of these values.
 pub fn dtype(values: &Values) -> &'static str {
     match values {
         Values::Floats(_) => "float32",
@@ -26,7 +26,7 @@ pub fn dtype(values: &Values) -> &'static str {
     }
 }
 
-/// Length of a value in bytes; `None` if the type is not supported.
+/// Length in bytes of a value of this element type; `None` if the type is not supported.
 pub fn width(dtype: &str) -> Option<u64> {
     match dtype {
         "float32" | "int32" => Some(4),
@@ -36,14 +36,14 @@ pub fn width(dtype: &str) -> Option<u64> {
     }
 }
 
-/// Creates memory for values that can be passed to another process.
+/// Creates memory for values: an anonymous file that can be passed to another process.
 pub fn memory() -> io::Result<File> {
     // Sealing itself is not used, but only memfds support it, which distinguishes them from other files.
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     Ok(File::from(memfd_create(c"weir values", flags)?))
 }
 
-/// Checks that a passed descriptor is a memfd of at least `bytes` bytes; reads of other files might block forever.
+/// Checks that another process's descriptor is a memfd of at least `bytes` bytes; reads of other files might block forever.
 pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
     fcntl(fd.as_fd(), FcntlArg::F_GET_SEALS)
         .map_err(|_| "the passed descriptor is not memory (memfd)".to_owned())?;
@@ -57,7 +57,7 @@ pub fn passed(fd: OwnedFd, bytes: u64) -> Result<File, String> {
     }
 }
 
-/// Writes values at the beginning of the memory.
+/// Writes values to the beginning of the memory.
 pub fn store(values: &Values, memory: &File) -> io::Result<()> {
     match values {
         Values::Floats(values) => write(values, 0, memory, |value| value.to_ne_bytes()),
@@ -70,7 +70,7 @@ pub fn store(values: &Values, memory: &File) -> io::Result<()> {
     }
 }
 
-/// Reads values of a type; an error of kind `InvalidInput` if the type is not supported.
+/// Reads values of this element type from the memory; an error of kind `InvalidInput` if the type is not supported.
 pub fn load(dtype: &str, length: usize, memory: &File) -> io::Result<Values> {
     Ok(match dtype {
         "float32" => Values::Floats(read(length, 0, memory, f32::from_ne_bytes)?),
@@ -98,7 +98,7 @@ pub fn store_partial(partial: &[Partial], sums_bytes: u64, memory: &File) -> io:
     write(&words, sums_bytes, memory, u64::to_ne_bytes)
 }
 
-/// Reads a list of `count` partial chunks. An error if the memory is shorter.
+/// Reads the list of `count` partial chunks behind the sums. An error if the memory is shorter.
 pub fn load_partial(count: u64, sums_bytes: u64, memory: &File) -> io::Result<Vec<Partial>> {
     // Do not trust the peer's count before allocating.
     let holds = memory.metadata()?.len().saturating_sub(sums_bytes) / (2 * WORD);

@@ -1,4 +1,4 @@
-//! The data set: 1,797 handwritten digits of 8 × 8 pixels.
+//! The training data set: 1,797 handwritten digits of 8 × 8 pixels.
 //!
 //! "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, licensed
 //! CC BY 4.0: `host-agent/data`. It is part of the program; nothing is downloaded at run time.
@@ -8,22 +8,22 @@ use std::collections::VecDeque;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Number of pixels per sample.
+/// Number of pixels per sample of the data set.
 pub const FEATURES: usize = 64;
-/// Number of digits.
+/// Number of classes: the digits 0 to 9.
 pub const CLASSES: usize = 10;
 const DIGITS: &str = include_str!("../../data/optdigits.csv");
-/// The largest value of a pixel.
+/// The largest value of a pixel in the data set's file.
 const LEVELS: u8 = 16;
-/// One of this many samples is held out.
+/// One in this many samples, the last of each such sequence, is held out from training.
 const HELD_OUT: usize = 5;
 
-/// One digit.
+/// A sample of the data set: the image of one handwritten digit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Pixels, from 0 to 1.
+    /// Brightness of the image's pixels, from 0 to 1.
     pub pixels: [f32; FEATURES],
-    /// The digit that the pixels show.
+    /// The digit that the image shows, from 0 to 9.
     pub digit: usize,
 }
 
@@ -39,18 +39,18 @@ pub struct Digits {
 /// Reason why the data set cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// The file has an unexpected form.
+    /// A line of the data set's file has an unexpected form.
     #[error("line {line} of the digits data set is not 64 pixels of 0 to 16 and a digit of 0 to 9")]
     Shape {
-        /// Number of the line, from 1.
+        /// Number of that line, from 1.
         line: usize,
     },
     /// There are more workers than samples.
     #[error("worker {rank} of {workers} has no sample")]
     EmptyShard {
-        /// Rank of the worker.
+        /// Rank of a worker that would have no sample.
         rank: u16,
-        /// Number of workers.
+        /// Number of workers in the job.
         workers: u16,
     },
     /// The batch size is 0.
@@ -79,7 +79,7 @@ impl Digits {
 }
 
 impl Sample {
-    /// Parses 64 pixels and the digit, separated by commas.
+    /// Parses 64 pixels and the digit, separated by commas; `None` if the line has another form.
     fn read(line: &str) -> Option<Sample> {
         let mut numbers = line.split(',').map(|number| number.parse::<u8>().ok());
         let mut pixels = [0.0; FEATURES];
@@ -92,7 +92,7 @@ impl Sample {
     }
 }
 
-/// A worker's mini-batches: its shard (every n-th training sample), reshuffled each time it is used up.
+/// A worker's mini-batches, drawn from its shard (every n-th training sample), which is reshuffled each time it is used up.
 #[derive(Debug, Clone)]
 pub struct Batches {
     shard: Vec<usize>,
@@ -102,7 +102,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The batches of one worker.
+    /// Prepares the mini-batches of one worker.
     pub fn new(
         training_samples: usize,
         rank: u16,
@@ -130,7 +130,7 @@ impl Batches {
         })
     }
 
-    /// The indices of the next batch.
+    /// The indices of the training samples in the next mini-batch.
     pub fn next_batch(&mut self) -> Vec<usize> {
         while self.waiting.len() < self.size {
             self.shuffle();
@@ -139,7 +139,7 @@ impl Batches {
         self.waiting.drain(..self.size).collect()
     }
 
-    /// Fisher–Yates shuffle.
+    /// Reorders the worker's shard at random, by a Fisher–Yates shuffle.
     fn shuffle(&mut self) {
         for last in (1..self.shard.len()).rev() {
             // The bias of the remainder is below 2^-50 for such lengths, which training cannot notice.

@@ -15,7 +15,7 @@ pub use model::{PARAMETERS, accuracy, gradient, initial_parameters};
 pub use reference::{Outcome, reference_run};
 pub use sgd::Sgd;
 
-/// Settings that determine a run's outcome. Nothing else may change it, such as which node sums, or which packets are lost.
+/// Settings that determine a training's result. Nothing else may change it, such as which node sums, or which packets are lost.
 #[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
 pub struct Recipe {
     /// Seed of the initial weights and of the order of the samples.
@@ -36,7 +36,7 @@ pub struct Recipe {
 }
 
 impl Default for Recipe {
-    /// The defaults of the command line.
+    /// The default settings of the command line.
     fn default() -> Self {
         Recipe {
             seed: 1,

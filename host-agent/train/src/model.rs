@@ -1,4 +1,4 @@
-//! The network: 64 pixels → 668 rectified units → 10 digits, with softmax and cross-entropy.
+//! The neural network: 64 pixels → 668 rectified units → 10 digits, with softmax and cross-entropy.
 //!
 //! The parameters form one vector, as they are transmitted: the hidden layer's weights by pixel, its biases, the output
 //! layer's weights by hidden unit, its biases. In this order every inner loop adds a multiple of one row to another, which
@@ -14,10 +14,10 @@ const HIDDEN_BIASES: usize = FEATURES * HIDDEN;
 const OUTPUT: usize = HIDDEN_BIASES + HIDDEN;
 const OUTPUT_BIASES: usize = OUTPUT + HIDDEN * CLASSES;
 
-/// Number of parameters: 50,110, which is 196 chunks of 256.
+/// Number of the network's parameters: 50,110, which is 196 chunks of 256.
 pub const PARAMETERS: usize = OUTPUT_BIASES + CLASSES;
 
-/// Weights drawn uniformly within ±√(6 / inputs) (He), biases zero.
+/// Initial parameters of the network: weights drawn uniformly within ±√(6 / inputs) (He), biases zero.
 pub fn initial_parameters(seed: u64) -> Vec<f32> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut parameters = vec![0.0; PARAMETERS];
@@ -34,7 +34,7 @@ pub fn initial_parameters(seed: u64) -> Vec<f32> {
     parameters
 }
 
-/// The mean loss of a batch, and its gradient.
+/// The mean loss of a mini-batch, and its gradient with respect to the parameters.
 pub fn gradient<'a>(
     parameters: &[f32],
     batch: impl IntoIterator<Item = &'a Sample>,
@@ -74,7 +74,7 @@ fn classify(parameters: &[f32], sample: &Sample) -> usize {
     })
 }
 
-/// The values of the hidden units, and the sums of the output layer.
+/// The values of the hidden units, and the logits (sums of the output layer), for one sample.
 fn forward(parameters: &[f32], sample: &Sample) -> (Vec<f32>, [f32; CLASSES]) {
     let mut hidden = parameters[HIDDEN_BIASES..OUTPUT].to_vec();
     for (weights, &pixel) in parameters[..HIDDEN_BIASES]
@@ -95,7 +95,7 @@ fn forward(parameters: &[f32], sample: &Sample) -> (Vec<f32>, [f32; CLASSES]) {
     (hidden, logits)
 }
 
-/// Adds one sample's gradient to `sum`, and returns its loss.
+/// Adds the gradient for one sample to `sum`, and returns the sample's loss.
 fn accumulate(parameters: &[f32], sample: &Sample, sum: &mut [f32]) -> f32 {
     let (hidden, logits) = forward(parameters, sample);
     let (loss, error) = cross_entropy(&logits, sample.digit);
@@ -124,7 +124,7 @@ fn accumulate(parameters: &[f32], sample: &Sample, sum: &mut [f32]) -> f32 {
     loss
 }
 
-/// `to += factor · from`.
+/// Computes `to += factor · from` for each element.
 fn add_multiple(to: &mut [f32], factor: f32, from: &[f32]) {
     if factor == 0.0 {
         return; // dark pixels, silent units: about half
@@ -134,7 +134,7 @@ fn add_multiple(to: &mut [f32], factor: f32, from: &[f32]) {
     }
 }
 
-/// The loss, and its derivative with respect to the output layer's sums.
+/// The cross-entropy loss, and its derivative with respect to the output layer's sums.
 fn cross_entropy(logits: &[f32; CLASSES], digit: usize) -> (f32, [f32; CLASSES]) {
     let largest = logits
         .iter()

@@ -1,4 +1,4 @@
-//! The run without a network: the oracle for the other runs.
+//! The training in one process, without a network: the reference result for all distributed trainings.
 //!
 //! It shares the model with the agents, but none of the network's arithmetic: blocks, exponents, integers and sums are
 //! implemented here independently, from `docs/protocol.md` alone.
@@ -10,7 +10,7 @@ use super::{
 /// Number of values per block, which is one packet.
 const BLOCK: usize = 256;
 
-/// Result of a run.
+/// Result of a reference training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// SHA-256 of the final weights.
@@ -21,7 +21,7 @@ pub struct Outcome {
     pub losses: Vec<f32>,
 }
 
-/// Trains in one process.
+/// Trains in one process, with the arithmetic of distributed workers.
 pub fn reference_run(recipe: &Recipe, workers: u16) -> Result<Outcome, DataError> {
     let digits = Digits::load()?;
     let mut batches = (0..workers)
@@ -66,7 +66,7 @@ pub fn reference_run(recipe: &Recipe, workers: u16) -> Result<Outcome, DataError
     })
 }
 
-/// The mean of the workers' blocks as the network computes it, by way of integers.
+/// The mean of the workers' blocks as a switch and server compute it, by way of integers.
 fn mean_of_blocks(blocks: &[&[f32]]) -> Vec<f32> {
     let workers = blocks.len() as f64;
     let limit = f64::from(i32::MAX).div_euclid(workers);

@@ -1,8 +1,8 @@
-//! Stochastic gradient descent with momentum, part by part, as sums arrive.
+//! Stochastic gradient descent with momentum, applied to part of the weights at a time, as sums arrive.
 
 use super::{PARAMETERS, Recipe, initial_parameters};
 
-/// The weights and their momentum.
+/// The network's weights and their momentum.
 #[derive(Debug, Clone)]
 pub struct Sgd {
     weights: Vec<f32>,
@@ -22,13 +22,13 @@ impl Sgd {
         }
     }
 
-    /// The weights.
+    /// The current weights.
     pub fn weights(&self) -> &[f32] {
         &self.weights
     }
 
-    /// Moves the weights from `start` on by their mean gradients, and returns the moved part. Gradients beyond the last
-    /// weight are ignored, since the last chunk is padded.
+    /// Moves the weights from `start` on by their mean gradients, and returns the weights that it moved. Gradients beyond the
+    /// last weight are ignored, since the last chunk is padded.
     pub fn step(&mut self, start: usize, gradients: impl IntoIterator<Item = f32>) -> &[f32] {
         let start = start.min(PARAMETERS);
         let mut end = start;

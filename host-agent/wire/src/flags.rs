@@ -1,31 +1,31 @@
-//! The header's flags.
+//! Flag bits of the aggregation header.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// The header's flag byte. Bits 4 to 6 belong to jobs with a deadline; other jobs send them as 0 and ignore them.
+/// The flag byte of the aggregation header. Bits 4 to 6 belong to jobs with a deadline; other jobs send 0 and ignore them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// No flag.
+    /// No flag is set.
     pub const NONE: Self = Self(0);
-    /// A contributor's input has NaN or infinity.
+    /// The values of some contributor include NaN or infinity.
     pub const NON_FINITE: Self = Self(1 << 0);
-    /// UPDATE: a retransmission. SUM: the sum was sent before. RESULT: an answer to such a SUM.
+    /// UPDATE: this is a retransmission. SUM: the switch has sent this sum before. RESULT: it answers such a SUM.
     pub const AGAIN: Self = Self(1 << 1);
     /// The frame has no values: its chunk only agrees on the exponent of the chunk one window later.
     pub const SCALE_ONLY: Self = Self(1 << 2);
-    /// UPDATE: adds nothing and requests the chunk's contributors. SUM: the reply, in `contributors`. Neither has values.
+    /// UPDATE: adds nothing and requests a report of the contributors. SUM: this report, in `contributors`. Neither has values.
     pub const PROBE: Self = Self(1 << 3);
-    /// UPDATE: its chunk may be closed, so it counts only in a cell that was opened and not forgotten since. SUM that answers
-    /// a probe: the cell is opened and was not forgotten.
+    /// UPDATE: its chunk may be closed, so it counts only in a register cell that was opened and not forgotten since. SUM that
+    /// answers a probe: the cell is opened and was not forgotten.
     pub const TIMED: Self = Self(1 << 4);
-    /// UPDATE that contributes: closes the chunk, so the switch waits for no more workers. UPDATE with `PROBE`: opens the cell.
+    /// UPDATE that contributes: closes the chunk; the switch waits for no more workers. UPDATE with `PROBE`: opens the cell.
     pub const CLOSE: Self = Self(1 << 5);
-    /// SUM: sent by a rank that has taken and kept it, not by the switch.
+    /// SUM: sent by a rank that has received and kept it, not by the switch.
     pub const KEPT: Self = Self(1 << 6);
-    /// The slot's version: `(chunk / window) mod 2`.
+    /// The version of the slot, which selects one of its two register cells: `(chunk / window) mod 2`.
     pub const VERSION: Self = Self(1 << 7);
 
     const NAMES: [(Self, &'static str); 8] = [
@@ -44,17 +44,17 @@ impl Flags {
         Self(bits)
     }
 
-    /// The header's flag byte.
+    /// The flags as the header's byte.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether all of `other` are set.
+    /// Whether all flags of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These flags with `other` set or cleared.
+    /// These flags, with the flags of `other` set or cleared.
     #[must_use]
     pub const fn with(self, other: Self, set: bool) -> Self {
         if set {

@@ -40,19 +40,19 @@ pub use flags::Flags;
 pub use packet::Packet;
 pub use repr::Repr;
 
-/// UDP destination port of every aggregation frame: the bytes "WE".
+/// UDP destination port of every aggregation frame: the bytes "WE" as a number.
 pub const UDP_PORT: u16 = 22_341;
 
-/// Protocol version of this crate; the header has it in the high four bits of its first byte.
+/// Version of the protocol that this crate implements; the header has it in the high four bits of its first byte.
 pub const PROTOCOL_VERSION: u8 = 2;
 
-/// Length of the header in bytes, without values.
+/// Length of the aggregation header in bytes, without values.
 pub const HEADER_LEN: usize = 24;
 
-/// Length of one value in bytes.
+/// Length of one value in a frame in bytes.
 pub const VALUE_LEN: usize = 4;
 
-/// Default number of values per packet; a job may choose another one of [`FRAME_VALUES`].
+/// Default number of values per packet; a job may choose another number of [`FRAME_VALUES`].
 pub const VALUES_PER_PACKET: usize = 256;
 /// Numbers of values per frame that the P4 programs can be built for.
 pub const FRAME_VALUES: [u16; 4] = [32, 64, 256, 2048];
@@ -66,29 +66,29 @@ pub const MAX_CHILDREN: u8 = 64;
 /// Maximum number of workers of a job.
 pub const MAX_WORKERS: u16 = 1024;
 
-/// Value of the `worker` field in a RESULT that is meant for every worker.
+/// Value of the `worker` field in a RESULT that is meant for all workers.
 pub const ALL_WORKERS: u16 = 0x3FF;
 
 /// Largest value of the `transmission` field, which saturates there.
 pub const MAX_TRANSMISSION: u8 = 63;
 
-/// Kind of a frame.
+/// Kind of an aggregation frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// One worker's values, sent to the server.
+    /// The values of one worker (or rank), sent to the switch or to the server that sums.
     Update = 1,
     /// The sum of all workers' values, sent by the switch to the server (to the ranks in an all-reduce).
     Sum = 2,
-    /// The server's answer to a completed chunk, which also acknowledges it.
+    /// The server's answer to a completed chunk, which also acknowledges the worker's values.
     Result = 3,
-    /// One rank asks another whether it has the sum of this chunk.
+    /// Question of one rank to another whether it has the sum of this chunk.
     Ask = 4,
     /// Reply to [`Ask`](Self::Ask) from a rank that does not have the sum: the rank is alive.
     Here = 5,
-    /// One rank's values, or its probe, sent to the rank that hosts (sums) the chunk while no switch answers.
+    /// The values of one rank, or its probe, sent to the rank that hosts (sums) the chunk while no switch answers.
     Give = 6,
-    /// Reply of the chunk's host to [`Give`](Self::Give), as SUM is the reply of a switch.
+    /// Reply of the rank that hosts (sums) the chunk to [`Give`](Self::Give), as SUM is the reply of a switch.
     Given = 7,
     /// A rank's description of its own operations, sent after ranks submitted operations that differ.
     Differ = 8,
@@ -111,21 +111,21 @@ impl Kind {
     }
 }
 
-/// Reason why bytes are not a frame of this protocol.
+/// Reason why bytes are not an aggregation frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The buffer is shorter than the header, or than the header and the announced values.
+    /// The buffer is shorter than the header, or than the header and the number of values that it announces.
     #[error("truncated: {have} bytes of {need}")]
     Truncated {
-        /// Bytes in the buffer.
+        /// Number of bytes in the buffer.
         have: usize,
-        /// Bytes required.
+        /// Number of bytes required.
         need: usize,
     },
-    /// A protocol version that this crate does not speak.
+    /// The header has a protocol version that this crate does not support.
     #[error("protocol version {0}, expected {PROTOCOL_VERSION}")]
     Version(u8),
-    /// A kind number that the protocol does not define.
+    /// The header has a kind number that the protocol does not define.
     #[error("unknown kind {0}")]
     Kind(u8),
 }

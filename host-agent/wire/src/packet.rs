@@ -1,8 +1,8 @@
-//! The header as a view of bytes.
+//! The aggregation header as a view of bytes, which reads and writes single fields in place.
 
 use crate::{Error, Flags, HEADER_LEN, Kind, MAX_TRANSMISSION, PROTOCOL_VERSION, VALUE_LEN};
 
-/// Byte offset of each field; `docs/protocol.md` has the table.
+/// Byte offset of each field of the header; `docs/protocol.md` has the table.
 mod field {
     use std::ops::Range;
 
@@ -11,7 +11,7 @@ mod field {
     pub const JOB: Range<usize> = 2..4;
     pub const CHUNK: Range<usize> = 4..8;
     pub const SLOT: Range<usize> = 8..10;
-    /// The worker in the upper ten bits, the transmission in the lower six.
+    /// The worker number in the upper ten bits, the number of earlier transmissions in the lower six.
     pub const WORKER_TRANSMISSION: Range<usize> = 10..12;
     pub const CONTRIBUTORS: Range<usize> = 12..20;
     pub const SCALE: usize = 20;
@@ -19,7 +19,7 @@ mod field {
     pub const COUNT: Range<usize> = 22..24;
 }
 
-/// Width of the transmission in bits; the worker has the other ten.
+/// Width in bits of the number of earlier transmissions; the worker number has the other ten.
 const TRANSMISSION_BITS: u32 = 6;
 
 /// A view of a frame, from the aggregation header on.
@@ -37,7 +37,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Self { buffer }
     }
 
-    /// Checks bytes from outside, and wraps them.
+    /// Checks that a received buffer holds a valid frame, and wraps it.
     pub fn new_checked(buffer: T) -> Result<Self, Error> {
         let packet = Self { buffer };
         packet.check()?;
@@ -89,7 +89,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.buffer.as_ref()[at]
     }
 
-    /// The protocol version.
+    /// The protocol version in the header.
     pub fn version(&self) -> u8 {
         self.u8_at(field::VERSION_KIND) >> 4
     }
@@ -98,7 +98,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u8_at(field::VERSION_KIND) & 0x0F
     }
 
-    /// Kind of the frame.
+    /// Kind of the frame, from its header.
     ///
     /// # Panics
     /// If the buffer is unchecked and its kind unknown.
@@ -106,22 +106,22 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Kind::from_bits(self.kind_bits()).expect("a checked packet has a known kind")
     }
 
-    /// The flags.
+    /// The flags in the header.
     pub fn flags(&self) -> Flags {
         Flags::from_bits(self.u8_at(field::FLAGS))
     }
 
-    /// The training job.
+    /// Number of the training job.
     pub fn job(&self) -> u16 {
         self.u16_at(field::JOB)
     }
 
-    /// The chunk's sequence number within the job.
+    /// The chunk's sequence number within the job; it wraps.
     pub fn chunk(&self) -> u32 {
         self.u32_at(field::CHUNK)
     }
 
-    /// Slot number: the chunk's number modulo the window.
+    /// Number of the switch slot: the chunk's number modulo the window.
     pub fn slot(&self) -> u16 {
         self.u16_at(field::SLOT)
     }
@@ -137,18 +137,18 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.u8_at(field::WORKER_TRANSMISSION.start + 1) & MAX_TRANSMISSION
     }
 
-    /// Bitmap of the workers whose values are included.
+    /// Bitmap of the workers whose values are in the sum.
     pub fn contributors(&self) -> u64 {
         let (bytes, _) = self.buffer.as_ref()[field::CONTRIBUTORS].as_chunks::<8>();
         u64::from_be_bytes(bytes[0])
     }
 
-    /// Biased exponent (bias 127) of the values.
+    /// Biased exponent (bias 127) with which the values were quantised.
     pub fn scale(&self) -> u8 {
         self.u8_at(field::SCALE)
     }
 
-    /// Biased exponent requested for the chunk one window later.
+    /// Biased exponent (bias 127) that the sender requests for the chunk one window later.
     pub fn next_scale(&self) -> u8 {
         self.u8_at(field::NEXT_SCALE)
     }
@@ -163,7 +163,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         HEADER_LEN + usize::from(self.count()) * VALUE_LEN
     }
 
-    /// The values as bytes.
+    /// The values as big-endian bytes.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER_LEN..self.total_len()]
     }
@@ -193,27 +193,27 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.buffer.as_mut()[field::VERSION_KIND] = PROTOCOL_VERSION << 4 | kind as u8;
     }
 
-    /// Sets the flags.
+    /// Sets the flags in the header.
     pub fn set_flags(&mut self, flags: Flags) {
         self.buffer.as_mut()[field::FLAGS] = flags.bits();
     }
 
-    /// Sets the job.
+    /// Sets the number of the training job.
     pub fn set_job(&mut self, job: u16) {
         self.put(field::JOB, &job.to_be_bytes());
     }
 
-    /// Sets the chunk.
+    /// Sets the chunk's sequence number.
     pub fn set_chunk(&mut self, chunk: u32) {
         self.put(field::CHUNK, &chunk.to_be_bytes());
     }
 
-    /// Sets the slot.
+    /// Sets the number of the switch slot.
     pub fn set_slot(&mut self, slot: u16) {
         self.put(field::SLOT, &slot.to_be_bytes());
     }
 
-    /// Sets the worker; the field holds ten bits.
+    /// Sets the worker number; the field holds ten bits.
     pub fn set_worker(&mut self, worker: u16) {
         let both = worker << TRANSMISSION_BITS | u16::from(self.transmission());
         self.put(field::WORKER_TRANSMISSION, &both.to_be_bytes());
@@ -226,12 +226,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.put(field::WORKER_TRANSMISSION, &both.to_be_bytes());
     }
 
-    /// Sets the contributors.
+    /// Sets the bitmap of the workers whose values are in the sum.
     pub fn set_contributors(&mut self, contributors: u64) {
         self.put(field::CONTRIBUTORS, &contributors.to_be_bytes());
     }
 
-    /// Sets the biased exponent of the values.
+    /// Sets the biased exponent with which the values were quantised.
     pub fn set_scale(&mut self, scale: u8) {
         self.buffer.as_mut()[field::SCALE] = scale;
     }
@@ -241,12 +241,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.buffer.as_mut()[field::NEXT_SCALE] = next_scale;
     }
 
-    /// Sets the number of values.
+    /// Sets the number of values that follow the header.
     pub fn set_count(&mut self, count: u16) {
         self.put(field::COUNT, &count.to_be_bytes());
     }
 
-    /// The values as writable bytes.
+    /// The values as writable big-endian bytes.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let end = self.total_len();
         &mut self.buffer.as_mut()[HEADER_LEN..end]

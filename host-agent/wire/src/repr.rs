@@ -1,30 +1,30 @@
-//! The header as a value.
+//! The aggregation header as a value with all fields.
 
 use crate::{Flags, HEADER_LEN, Kind, Packet, VALUE_LEN};
 
-/// Every field of the header.
+/// All fields of the aggregation header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Repr {
     /// Kind of the frame.
     pub kind: Kind,
-    /// The flags.
+    /// The flags in the header.
     pub flags: Flags,
-    /// The training job.
+    /// Number of the training job.
     pub job: u16,
-    /// The chunk's sequence number within the job.
+    /// The chunk's sequence number within the job; it wraps.
     pub chunk: u32,
-    /// Slot number: the chunk's number modulo the window.
+    /// Number of the switch slot: the chunk's number modulo the window.
     pub slot: u16,
     /// UPDATE: the sender, by its switch's number for it. SUM: the worker whose UPDATE completed the sum or requested it
     /// again. RESULT: the addressee. ASK, HERE, GIVE, DIFFER: the sender's rank. GIVEN: the addressee's rank.
     pub worker: u16,
     /// Number of earlier transmissions of this frame, saturating at [`MAX_TRANSMISSION`](crate::MAX_TRANSMISSION).
     pub transmission: u8,
-    /// Bitmap of the workers whose values are included.
+    /// Bitmap of the workers whose values are in the sum.
     pub contributors: u64,
-    /// Biased exponent (bias 127) of the values.
+    /// Biased exponent (bias 127) with which the values were quantised.
     pub scale: u8,
-    /// Biased exponent requested for the chunk one window later.
+    /// Biased exponent (bias 127) that the sender requests for the chunk one window later.
     pub next_scale: u8,
     /// Number of values that follow the header.
     pub count: u16,
@@ -53,7 +53,7 @@ impl Repr {
         HEADER_LEN + usize::from(self.count) * VALUE_LEN
     }
 
-    /// Writes the header; the caller writes the values.
+    /// Writes this header to the packet; the caller writes the values.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, packet: &mut Packet<T>) {
         packet.set_kind(self.kind);
         packet.set_flags(self.flags);

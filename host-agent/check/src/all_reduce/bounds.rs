@@ -1,18 +1,18 @@
-//! Bounds of the all-reduce model.
+//! Bounds of the all-reduce model for the model checker.
 
 use aggregation::job::{ChunkId, JobError};
 use aggregation::rank::LatenessError;
 
 use crate::slots::Rule;
 
-/// An operation that all ranks submit.
+/// An operation that all ranks of the model submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Integers, in this number of chunks.
+    /// Integers that fill this number of chunks.
     Integers(u8),
-    /// Floats of about 2^e in this number of chunks, with an e for each rank.
+    /// Floats of about 2^e in this number of chunks; the list has the e of each rank.
     Floats(u8, Vec<i8>),
-    /// One chunk of floats, of which the first rank's are not finite.
+    /// One chunk of floats, in which the values of the first rank are NaN.
     NotFinite,
 }
 
@@ -25,49 +25,49 @@ impl Operation {
     }
 }
 
-/// Conditions for closing chunks; the time is arbitrary.
+/// Conditions under which ranks of the model close chunks; time is arbitrary in the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
-    /// Minimum number of contributors.
+    /// Minimum number of contributors to a closed chunk.
     pub quorum: u8,
-    /// Number of sums kept per slot.
+    /// Number of sums that each rank keeps per slot.
     pub keeps: u32,
 }
 
-/// Bounds of the model.
+/// Bounds of the all-reduce model.
 #[derive(Debug, Clone)]
 pub struct AllReduceBounds {
-    /// Number of ranks.
+    /// Number of ranks in the model.
     pub ranks: u8,
     /// Number of racks, each with a switch below the topmost one; 1 if a single switch sums all ranks.
     pub racks: u8,
-    /// Number of slots.
+    /// The job's window in slots.
     pub window: u32,
-    /// The operations, in order.
+    /// The operations that all ranks submit, in order.
     pub operations: Vec<Operation>,
-    /// Number of the first chunk.
+    /// Number of the job's first chunk.
     pub first_chunk: ChunkId,
-    /// Number of times that the switch may forget everything.
+    /// Number of times that the switch may restart and forget all registers.
     pub restarts: u8,
-    /// Whether ranks may crash.
+    /// Whether ranks of the model may crash.
     pub crashes: bool,
-    /// Whether waiting ranks ask each other.
+    /// Whether waiting ranks ask each other for sums.
     pub asks: bool,
-    /// Whether a timeout may make a rank consider the switch silent, so that ranks sum.
+    /// Whether a timeout may make a rank consider the switch silent, so that ranks sum by themselves.
     pub hosts: bool,
-    /// A rank without contact to the switch, in both directions. The others have contact, and do not consider it silent.
-    /// Needs `hosts`.
+    /// Number of a rank without contact to the switch, in both directions; `None` if all ranks have contact. Needs `hosts`;
+    /// ranks with contact never consider the switch silent.
     pub cut: Option<u8>,
-    /// Whether a stranger at another port sends frames in the name of the first rank.
+    /// Whether a node outside the job, at another port, forges frames of the first rank.
     pub stranger: bool,
-    /// Whether chunks may be closed; needs operations of integers.
+    /// Conditions for closing chunks, which need operations of integers; `None` if chunks are never closed.
     pub deadline: Option<Deadline>,
-    /// A rule that the switch's slots lack; `None` for the real slots.
+    /// A rule of the protocol that is removed; `None` to check the real slots.
     pub without: Option<Rule>,
 }
 
 impl AllReduceBounds {
-    /// Ranks with these operations, and the real slots.
+    /// Bounds of an all-reduce with the real slots and one switch.
     pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
         Self {
             ranks,
@@ -88,13 +88,13 @@ impl AllReduceBounds {
     }
 }
 
-/// Reason why bounds are invalid.
+/// Reason why bounds of the all-reduce model are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BoundsError {
-    /// The settings of the job are invalid.
+    /// The settings of the model's job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The deadline is invalid for this job.
+    /// The deadline is invalid for the model's job.
     #[error(transparent)]
     Lateness(#[from] LatenessError),
 }

@@ -1,4 +1,4 @@
-//! Input values of the ranks, and verification of their sums.
+//! Input values of the ranks in the all-reduce model, and verification of their sums.
 
 use aggregation::job::WorkerId;
 use aggregation::rank::{NonFinite, Partial, Sums, Values};
@@ -7,7 +7,7 @@ use super::{AllReduce, Operation, RankMember};
 use crate::model::Wrong;
 
 impl AllReduce {
-    /// The values of an operation: of one rank, or the sum over all ranks.
+    /// The values of operation `at`: those of one rank, or with `None` their sum over all ranks.
     pub(super) fn values(&self, at: usize, of: Option<u8>) -> Values {
         let chunks_before: usize = (0..at).map(|before| self.operation(before).chunks()).sum();
         let ranks = self.bounds.ranks;
@@ -49,7 +49,7 @@ impl AllReduce {
         }
     }
 
-    /// The chunk of a value in an operation, and the rank that contributes it; a number beyond all ranks if none does.
+    /// Index of the chunk that has this value of an operation, and the rank that contributes to it; `u8::MAX` if none does.
     fn place(&self, value: usize) -> (usize, u8) {
         let words = self.job.values_per_packet();
         let (chunk, word) = ((value + 1) / words, (value + 1) % words);
@@ -59,7 +59,7 @@ impl AllReduce {
         )
     }
 
-    /// The error in sums of which some are partial, if there is one. Another check compares the ranks' sums.
+    /// The error in partial sums of an operation, or `None`. Another check compares the sums of different ranks.
     pub(super) fn judge_partial(
         &self,
         at: usize,
@@ -97,7 +97,7 @@ impl AllReduce {
         })
     }
 
-    /// The error in the sums of an operation, if there is one.
+    /// The error in the sums that a rank has for operation `at`; `None` if they are correct.
     pub(super) fn judge(&self, at: usize, rank: u8, sums: &Values) -> Option<Wrong> {
         let bits: Vec<u32> = match sums {
             Values::Floats(sums) => sums.iter().map(|sum| sum.to_bits()).collect(),
@@ -127,7 +127,7 @@ impl AllReduce {
         Some(Wrong::Sum(what))
     }
 
-    /// The error in an operation without sums, if there is one.
+    /// The error in the report of a rank that an operation has no sums; `None` if the report is correct.
     pub(super) fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
         let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
         (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))

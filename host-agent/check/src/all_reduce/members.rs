@@ -1,4 +1,4 @@
-//! Ranks and strangers of the model, and the frames that they send.
+//! Ranks of the all-reduce model and forging nodes outside its job, and the frames that they send.
 
 use aggregation::Destination;
 use aggregation::job::{TreePosition, WorkerId, WorkerSet};
@@ -9,7 +9,7 @@ use super::{AllReduce, DEAD_AFTER_NS, NOW_NS, PATIENT};
 use crate::model::{Frame, Outbox, Wrong};
 use crate::slots::Rule;
 
-/// A rank, with its progress in the model.
+/// A rank, with its progress through the model's operations.
 #[derive(Debug, Clone)]
 pub struct RankMember {
     pub(super) id: u8,
@@ -18,7 +18,7 @@ pub struct RankMember {
     pub(super) done: usize,
     pub(super) failed: bool,
     pub(super) crashed: bool,
-    /// If chunks may be closed: contributors of the sums that it took, by operation and chunk.
+    /// Contributors of the sums that this rank took, by operation and chunk; only filled if chunks may be closed.
     pub(super) taken: Vec<Vec<u64>>,
 }
 
@@ -52,7 +52,7 @@ impl AllReduce {
         })
     }
 
-    /// Sends a rank's frames. The choice and order of the ranks that it asks depends on time, so all ranks in `may` are asked.
+    /// Sends a rank's frames. The choice and order of the ranks that it asks depend on time, so it asks all ranks in `may`.
     pub(super) fn pump(&self, member: &mut RankMember, may: WorkerSet, out: &mut Outbox) {
         let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();
@@ -106,7 +106,7 @@ impl AllReduce {
         }
     }
 
-    /// Ranks that a rank may ask after a frame: the missing ranks, if the frame lists them.
+    /// Ranks that a rank may ask for a sum after a frame: the missing ranks, if the frame lists them.
     pub(super) fn may_have_the_sum(&self, rank: u8, frame: &Frame) -> WorkerSet {
         let others = self.others(rank);
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
@@ -124,7 +124,7 @@ impl AllReduce {
         }
     }
 
-    /// Frames of a stranger in the name of the first rank.
+    /// Frames that a node outside the job forges in the name of the first rank.
     pub(super) fn forged(&self) -> Vec<Vec<u8>> {
         let job = self.switch.job();
         let first = job.first_chunk();

@@ -4,36 +4,36 @@
 //! catches up with the others. The window limits first transmissions alone: a lane that waits for other ranks' values sends
 //! nothing, but counts as in flight.
 //!
-//! Windows of ranks need not agree, and a shrinking window may be full of items that other ranks have not sent. If that held for
-//! each rank, no item would ever complete. So the lowest item passes regardless of the window if no lower item is in flight:
-//! everything below the lowest incomplete item is answered in the end at every rank, and then every rank sends that item. every
-//! rank sends it.
+//! Windows of ranks need not agree, and a shrinking window may be full of items that other ranks have not sent. If that held
+//! for each rank, no item would ever complete. So the lowest item passes regardless of the window if no lower item is in
+//! flight: everything below the lowest incomplete item is answered in the end at every rank, and then every rank sends that
+//! item.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A lane's item, then the lane.
+/// An item's number (lower first), then the index of its lane.
 type Entry = Reverse<(u64, u16)>;
 
-/// Entry that the queue returns.
+/// A lane that the transmit queue returns as the next to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     /// Index of the lane.
     pub slot: usize,
-    /// The lane's item when it was queued. If the lane has moved on, the entry is void.
+    /// The lane's item when it was queued. If the lane has moved to another item since, the caller ignores this value.
     pub item: u64,
-    /// Whether this is the item's first transmission.
+    /// Whether the item would be sent for the first time.
     pub is_first: bool,
 }
 
-/// Queue of the lanes that have something to send.
+/// Transmit queue of the lanes that have an item to send.
 #[derive(Debug, Clone)]
 pub struct SendQueue {
     again: BinaryHeap<Entry>,
     first: BinaryHeap<Entry>,
-    /// No item below this one is in flight.
+    /// Lower bound of the items in flight: no item below this number is in flight.
     lowest: u64,
-    /// Number of times that the window was too small for a waiting item.
+    /// Number of times that the congestion window was too small for a waiting item.
     refused: u64,
 }
 
@@ -59,19 +59,19 @@ impl SendQueue {
         self.again.push(Reverse((item, slot as u16)));
     }
 
-    /// Discards all entries.
+    /// Removes all lanes from the queue.
     pub fn clear(&mut self) {
         self.again.clear();
         self.first.clear();
     }
 
-    /// Number of times that more was waiting than the window allowed.
+    /// Number of times that an item had to wait because the congestion window was full.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns the next entry. `has_room`: the window allows one more item in flight. `is_under_way`: whether an item was
-    /// sent and has no answer yet.
+    /// Removes the next lane to send; `None` if none may. `has_room`: the congestion window allows one more item in flight.
+    /// `is_under_way`: whether an item was sent and has no answer yet.
     pub fn pop(&mut self, has_room: bool, is_under_way: impl Fn(u64) -> bool) -> Option<Next> {
         if let Some(Reverse((item, slot))) = self.again.pop() {
             return Some(Next {

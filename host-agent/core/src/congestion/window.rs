@@ -9,45 +9,45 @@
 //! - *loss* above the rate of uncongested links, as a policer causes that does not mark. Random loss does not decrease when a
 //!   rank sends less, so a lower rate is no signal.
 
-/// Length of an epoch of the fastest round trip: after it, a longer path no longer counts as congestion.
+/// Length in nanoseconds of the epochs for which the fastest round trip is kept: later, a longer path is not congestion.
 const EPOCH_NS: u64 = 10_000_000_000;
-/// Allowed excess of a round's fastest round trip over the fastest of all.
+/// Allowed excess, in nanoseconds, of a window's fastest round trip over the fastest of the last two epochs.
 const TARGET_NS: u64 = 1_000_000;
-/// Initial window in chunks.
+/// Initial congestion window in chunks.
 const INITIAL: u32 = 32;
-/// Lower bound of a window that marks shrink: below it, only a timeout detects a loss.
+/// Lower bound, in chunks, of a window that marks shrink: with fewer chunks in flight, only a timeout detects a loss.
 const MARK_FLOOR: u32 = 4;
-/// Lower bound of a window that losses shrink: later chunks must be in flight to detect a loss.
+/// Lower bound, in chunks, of a window that losses shrink: later chunks must be in flight to detect a loss.
 const LOSS_FLOOR: u32 = 16;
-/// Lower bound of a window that delay shrinks: on few cores a process waits for its turn, and must then have chunks to process.
+/// Lower bound, in chunks, of a window that delay shrinks: on few cores a process waits for a core, and then needs chunks.
 const DELAY_FLOOR: u32 = 32;
 /// Gain of the smoothed share of marked answers (RFC 8257: g).
 const GAIN: f64 = 1.0 / 16.0;
-/// Share of the excess delay that one round corrects, and the smallest factor applied to the window (Swift: β, max_mdf).
+/// Share of the excess delay corrected per round, and the smallest factor applied to the window (Swift: β, max_mdf).
 const BETA: f64 = 0.8;
 const LEAST_LEFT: f64 = 0.5;
-/// Smoothed share of lost chunks in a round that is tolerated, and the factor for the window above it.
+/// Tolerated smoothed share of lost chunks, and the factor applied to the congestion window above that share.
 const TOLERATED_LOSS: f64 = 0.25;
 const LEFT_AFTER_LOSS: f64 = 0.7;
-/// Number of rounds without a signal after which the window grows by a share of itself (TIMELY: hyperactive increase).
+/// Number of rounds (windows sent) without a congestion signal, after which the window grows faster (TIMELY: hyperactive).
 const CALM_ROUNDS: u32 = 5;
 const CALM_GROWTH: f64 = 1.0 / 8.0;
 
-/// An answered chunk.
+/// An answered chunk, as the congestion window records it.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
     /// Order number of one of the chunk's transmissions, counted over all lanes.
     pub order: u64,
-    /// Round trip, if it is known.
+    /// Round-trip time, or `None` if it is unknown.
     pub rtt_ns: Option<u64>,
-    /// Whether a queue marked the answer.
+    /// Congestion mark (ECN) of the answer.
     pub mark: super::Mark,
 }
 
-/// Counters of one round.
+/// Counters of one round, the time in which one window of chunks is sent and answered.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
-    /// The round ends with the answer to a transmission with this order number or a later one.
+    /// The round ends with the answer to a transmission with this order number or a higher one.
     ends_at: u64,
     answers: u32,
     marks: u32,
@@ -56,14 +56,14 @@ struct Round {
     refused: u64,
 }
 
-/// Congestion marks and their effect on the window.
+/// Congestion marks (ECN), and their effect on the congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signals {
-    /// Number of answers that a queue marked.
+    /// Number of answers that a queue on the path marked as congested (ECN).
     pub marks: u64,
-    /// Current window in chunks.
+    /// Current congestion window in chunks.
     pub window: u32,
-    /// Smallest window since the start, in chunks.
+    /// Smallest congestion window since the start, in chunks.
     pub least_window: u32,
 }
 
@@ -72,17 +72,17 @@ pub struct Signals {
 pub struct CongestionWindow {
     ceiling: f64,
     mark_floor: u32,
-    /// Whether signals leave the window unchanged.
+    /// Whether the window is fixed: congestion signals do not change it.
     is_fixed: bool,
     chunks: f64,
     least: f64,
-    /// Whether the window still doubles each round, until the first signal.
+    /// Whether the window still doubles each round, as it does until the first congestion signal.
     is_starting: bool,
     calm_rounds: u32,
-    /// Smoothed shares of answers that were marked and of chunks that were lost.
+    /// Smoothed shares of marked answers and of lost chunks, both from 0 to 1.
     marked: f64,
     lost: f64,
-    /// Fastest round trips of this epoch and of the previous one, and the time at which this epoch began.
+    /// Fastest round trips of this epoch (10 s) and of the previous one, and the time at which this epoch began.
     fastest_ns: [u64; 2],
     epoch_ns: u64,
     round: Round,
@@ -90,7 +90,7 @@ pub struct CongestionWindow {
 }
 
 impl CongestionWindow {
-    /// A window of at most `ceiling` chunks.
+    /// An initial congestion window that may grow to `ceiling` chunks.
     pub fn new(ceiling: u32) -> Self {
         let chunks = f64::from(ceiling.min(INITIAL));
         Self {
@@ -110,7 +110,7 @@ impl CongestionWindow {
         }
     }
 
-    /// A window that marks can shrink to one chunk: if all workers send to one server, its queue holds the window of each.
+    /// A congestion window that marks can shrink to one chunk: if all workers send to one server, its queue holds all windows.
     pub fn to_one_server(ceiling: u32) -> Self {
         Self {
             mark_floor: 1,
@@ -118,18 +118,18 @@ impl CongestionWindow {
         }
     }
 
-    /// Fixes the window at its ceiling, whatever the signals: for comparison.
+    /// Fixes the congestion window at its ceiling, whatever signals arrive: for comparison.
     pub fn fix(&mut self) {
         self.is_fixed = true;
         self.chunks = self.ceiling;
     }
 
-    /// Current window in chunks.
+    /// Current congestion window in chunks.
     pub fn chunks(&self) -> usize {
         self.chunks as usize
     }
 
-    /// Marks so far, and the window.
+    /// Number of marks so far, current window and smallest window.
     pub fn signals(&self) -> Signals {
         Signals {
             marks: self.marks,
@@ -138,12 +138,12 @@ impl CongestionWindow {
         }
     }
 
-    /// Records the loss of a frame that was sent, or of its answer.
+    /// Records the loss of a frame that this rank or worker sent, or of its answer.
     pub fn lost(&mut self) {
         self.round.losses += 1;
     }
 
-    /// Restarts with the smallest window after a timeout of the chunks in flight, when nothing is known about the path.
+    /// Restarts from the smallest window after the chunks in flight timed out, when the state of the path is unknown.
     pub fn timed_out(&mut self) {
         if self.is_fixed {
             return;
@@ -154,7 +154,7 @@ impl CongestionWindow {
         self.calm_rounds = 0;
     }
 
-    /// Records an answered chunk. `next_order`: order of the next transmission; `refused`: times that the window was too small.
+    /// Records an answered chunk. `next_order`: order number of the next transmission; `refused`: times the window was full.
     pub fn answered(&mut self, now_ns: u64, answer: Answered, next_order: u64, refused: u64) {
         let is_marked = answer.mark == super::Mark::Congested;
         self.marks += u64::from(is_marked);
@@ -219,7 +219,7 @@ impl CongestionWindow {
         self.chunks = (self.chunks + by).min(self.ceiling);
     }
 
-    /// Excess of the round's fastest round trip over the fastest of all; 0 if no answer gives a sample.
+    /// Excess of this round's fastest round trip over the fastest of the last two epochs; 0 without a sample in this round.
     fn queued_ns(&mut self, now_ns: u64) -> u64 {
         let Some(fastest_ns) = self.round.fastest_ns else {
             return 0;

@@ -1,13 +1,13 @@
-//! Conversion of a chunk's values to a frame and of a frame's sums to values, bit for bit as the reference does.
+//! Conversion of a chunk's values to a frame's integers, and of a frame's sums to values: same bits as the scalar reference.
 
 use super::float::Float;
 use super::rounding::Draws;
 use super::{Exponent, limit, to_integers, wide};
 
-/// Number of values that are widened at a time.
+/// Number of 16-bit values that are converted to binary32 at a time.
 const WIDENED: usize = 128;
 
-/// The exponent of a block; `None` if it has NaN or infinity.
+/// The exponent of a block of values; `None` if a value is NaN or infinite.
 pub fn exponent<T: Float>(values: &[T]) -> Option<Exponent> {
     let mut largest = 0;
     through_binary32(values, |_, wide| {
@@ -17,7 +17,7 @@ pub fn exponent<T: Float>(values: &[T]) -> Option<Exponent> {
 }
 
 /// Writes quantised values into a frame, as big-endian words. The block's own exponent must be at most `exponent`; without
-/// `draws`, values are rounded to the nearest integer.
+/// random bits (`draws`), values are rounded to the nearest integer.
 pub fn encode<T: Float>(
     values: &[T],
     exponent: Exponent,
@@ -36,7 +36,7 @@ pub fn encode<T: Float>(
 }
 
 /// Reads sums from a frame's big-endian words, divides them by `divisor`, and rounds once to binary32, then to the element
-/// type. Returns the largest magnitude of the integers.
+/// type. Returns the largest magnitude of the summed integers.
 pub fn decode<T: Float>(
     words: &[u8],
     exponent: Exponent,
@@ -59,7 +59,7 @@ pub fn decode<T: Float>(
     largest
 }
 
-/// Calls `call` for each part of the values, with the index of its first value.
+/// Converts the values to binary32 piece by piece, and calls `call` with the index of each piece's first value and the piece.
 pub(super) fn through_binary32<T: Float>(values: &[T], mut call: impl FnMut(usize, &[f32])) {
     if let Some(values) = T::as_binary32(values) {
         return call(0, values);

@@ -1,11 +1,10 @@
-//! Error bounds of sums.
+//! Upper bounds of the error that quantisation and rounding cause in sums.
 
 use super::float::Float;
 use super::rounding::Rounding;
 use super::{Exponent, step};
 
-/// Factor for the rounding of binary64 itself: a rank's product is off by at most 2^−22 steps, the sum by 2^−21. This share
-/// of n half steps is more.
+/// Factor for the rounding of binary64: a rank's product is off by at most 2^−22 steps, the sum by 2^−21; this covers both.
 const OWN_ROUNDING: f64 = 1.0 + 1.0 / (1 << 19) as f64;
 
 /// Largest error of any element of a chunk, in the unit of the values. `largest` is the largest magnitude of the integer
@@ -22,7 +21,7 @@ pub fn of_chunk<T: Float>(
     (f64::from(workers) * rounding.steps() * step + of_result::<T>(largest)) * OWN_ROUNDING
 }
 
-/// Largest error of sums without a scale, where only the result is rounded. `largest`: largest magnitude of a result.
+/// Largest error of sums made by the module `exact`, where only the result is rounded. `largest`: a result's largest magnitude.
 pub fn of_exact<T: Float>(largest: f64) -> f64 {
     of_result::<T>(largest) * OWN_ROUNDING
 }
@@ -36,12 +35,12 @@ fn of_result<T: Float>(largest: f64) -> f64 {
     }
 }
 
-/// Largest error of integers: sums are exact modulo the range of their type, and a mean is truncated toward zero.
+/// Largest error of sums of integers: they are exact modulo the range of their type, and a mean is truncated toward zero.
 pub fn of_integers(divisor: u16) -> f64 {
     f64::from(divisor - 1) / f64::from(divisor)
 }
 
-/// Largest rounding error of a number of at most this magnitude in this type; infinite from the type's overflow on.
+/// Largest rounding error of a number of magnitude up to `largest` in type `T`; infinite from the type's overflow on.
 fn half_ulp<T: Float>(largest: f64) -> f64 {
     if f64::from(largest as f32) >= T::OVERFLOW {
         return f64::INFINITY;

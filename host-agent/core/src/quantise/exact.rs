@@ -8,25 +8,25 @@ use super::block::through_binary32;
 use super::float::Float;
 use super::limit;
 
-/// The exponent of binary32's lowest bit.
+/// The exponent of the lowest bit that binary32 can represent.
 const LOWEST: i32 = -149;
-/// Number of bits from there to the largest finite value.
+/// Number of bits from binary32's lowest bit to its largest finite value.
 const BITS: u32 = 277;
-/// Number of digits per value in a job of 1,024 workers, the largest.
+/// Largest number of digits per value: that of a job of 1,024 workers, the maximum.
 const MOST_DIGITS: usize = 14;
 const WORD: usize = size_of::<i32>();
 
-/// Width of a digit in bits.
+/// Width of a fixed-point digit in bits, for sums over this many workers.
 fn digit_bits(workers: u16) -> u32 {
     (limit(workers) as u32 + 1).ilog2()
 }
 
-/// Number of words per value.
+/// Number of 32-bit words per value in a frame: one word for each fixed-point digit.
 pub fn words_per_value(workers: u16) -> usize {
     BITS.div_ceil(digit_bits(workers)) as usize
 }
 
-/// Writes finite values into a zeroed frame, as big-endian words.
+/// Writes finite values, as the fixed-point digits of their exact form, into a zeroed frame of big-endian words.
 pub fn encode<T: Float>(values: &[T], workers: u16, words: &mut [u8]) {
     let (bits, count) = (digit_bits(workers), words_per_value(workers));
     through_binary32(values, |first, wide| {
@@ -63,8 +63,8 @@ fn encode_one(value: f32, bits: u32, place: &mut [u8]) {
     }
 }
 
-/// Reads sums from a frame's big-endian words, divides them by `divisor`, and rounds once to binary32, then to the element
-/// type. Returns the largest magnitude of a result before it is rounded.
+/// Reads sums of fixed-point digits from a frame's big-endian words, divides them by `divisor`, and rounds once to binary32,
+/// then to the element type. Returns the largest magnitude of a result before it is rounded.
 pub fn decode<T: Float>(words: &[u8], workers: u16, divisor: u16, values: &mut [T]) -> f64 {
     let (bits, count) = (digit_bits(workers), words_per_value(workers));
     let mut largest: f64 = 0.0;
@@ -76,7 +76,7 @@ pub fn decode<T: Float>(words: &[u8], workers: u16, divisor: u16, values: &mut [
     largest
 }
 
-/// The sum that the digits represent, off by a few units in binary64's last place.
+/// The sum that one value's summed digits represent, off by a few units in binary64's last place.
 fn decode_one(bits: u32, place: &[u8]) -> f64 {
     let mut digits = [0_i64; MOST_DIGITS];
     let mut carry = 0;

@@ -1,37 +1,38 @@
 //! Element types that block scaling sums: binary32, and the 16-bit types by conversion to binary32.
 //!
-//! A 16-bit sum is rounded twice, to binary32 and from there to its type: processors convert from binary32 alone, and all
-//! members must get the same bits.
+//! A 16-bit sum is rounded twice, to binary32 and from there to its type: processors convert from binary32 alone, and all ranks
+//! must get the same bits.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::wide;
 
-/// A type whose values are all representable in binary32.
+/// A floating point type whose values are all representable in binary32.
 pub trait Float: Copy {
-    /// Number of binary digits in the significand.
+    /// Number of binary digits in the type's significand.
     const PRECISION: i32;
-    /// Exponent of the smallest positive value.
+    /// Exponent of the type's smallest positive value: the value is 2 to this power.
     const LEAST: i32;
-    /// Smallest magnitude that rounds to infinity.
+    /// Smallest magnitude that rounds to infinity in this type.
     const OVERFLOW: f64;
     /// Converts all values of `from`, exactly. Both slices have the same length.
     fn widen(from: &[Self], to: &mut [f32]);
-    /// Rounds each value to the nearest, ties to even; to infinity from [`OVERFLOW`](Self::OVERFLOW) on. Both slices have the
-    /// same length.
+    /// Rounds each value of `from` to the nearest value of this type, ties to even; to infinity from
+    /// [`OVERFLOW`](Self::OVERFLOW) on. Both slices have the same length.
     fn narrow(from: &[f32], to: &mut [Self]);
-    /// The values as they are, if the type is binary32.
+    /// The same slice if this type is binary32, otherwise `None`.
     fn as_binary32(_: &[Self]) -> Option<&[f32]> {
         None
     }
-    /// The values as they are, for writing, if the type is binary32.
+    /// The same slice, writable, if this type is binary32, otherwise `None`.
     fn as_binary32_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
 }
 
-/// The largest finite value plus half a unit in the last place; `power` is the largest power of two.
+/// The largest finite value plus half a unit in the last place, for a type with `digits` binary digits and largest power
+/// `power`.
 const fn overflow(digits: i32, power: f64) -> f64 {
     power * (2.0 - 1.0 / (1_u32 << digits) as f64)
 }

@@ -1,24 +1,24 @@
 //! Rounding of a value between two integers: to the nearest, or stochastically.
 //!
 //! With stochastic rounding the expected error of a value is zero: a value too small to move a sum by a step moves it now and
-//! then. The random bits depend on seed, rank, item and index alone, so a retransmitted frame has the same bits, and blocks
-//! may be quantised in any order.
+//! then. The random bits depend only on the seed, the rank, the item (chunk) and the value's index, so a retransmitted frame
+//! has the same bits, and blocks may be quantised in any order.
 
 /// Rounding mode of a rank; ranks of a job may use different modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
-    /// To the nearest, ties to even.
+    /// Values are rounded to the nearest integer, ties to even.
     #[default]
     Nearest,
-    /// Up with the probability of the fraction, otherwise down.
+    /// A value is rounded up with the probability of its fraction, otherwise down.
     Stochastic {
-        /// Equal seeds give equal bits; ranks with the same seed draw different bits.
+        /// Seed of the random bits. Ranks with the same seed draw different bits.
         seed: u64,
     },
 }
 
 impl Rounding {
-    /// Largest distance of a rank's integer from its value, in steps.
+    /// Largest distance between a value and the integer that a rank rounds it to, in steps.
     pub const fn steps(self) -> f64 {
         match self {
             Rounding::Nearest => 0.5,
@@ -26,7 +26,7 @@ impl Rounding {
         }
     }
 
-    /// The random bits for one item of a rank; `None` for rounding to the nearest.
+    /// The random bits for one item (chunk) of a rank; `None` for rounding to the nearest.
     pub fn draws(self, rank: u16, item: u64) -> Option<Draws> {
         match self {
             Rounding::Nearest => None,
@@ -35,7 +35,7 @@ impl Rounding {
     }
 }
 
-/// Random bits of one item, indexed by value.
+/// Random bits for rounding the values of one item (chunk), indexed by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draws {
     low: u32,
@@ -43,7 +43,7 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// The random bits for an item of a rank.
+    /// The random bits for an item (chunk) of a rank.
     pub fn new(seed: u64, rank: u16, item: u64) -> Self {
         let key = mix64(mix64(mix64(seed) ^ u64::from(rank)) ^ item);
         Self {
@@ -52,8 +52,8 @@ impl Draws {
         }
     }
 
-    /// Rounds |x| ≤ 2³¹ − 1 up or down, by 20 random bits and half of the next one: x plus less than one stays exact in
-    /// binary64 where it must not reach the next integer. Probabilities are off by 2^−21 at most.
+    /// Rounds |x| ≤ 2³¹ − 1 stochastically up or down, by 20 random bits and half of bit 21: so x plus a random fraction is
+    /// exact in binary64 where it must stay below the next integer. Probabilities are off by 2^−21 at most.
     #[inline(always)]
     pub fn round(self, x: f64, index: u32) -> i32 {
         const UNIT: f64 = 1.0 / (1 << 21) as f64;
@@ -62,14 +62,14 @@ impl Draws {
         super::round_ties_even((x + chance).floor())
     }
 
-    /// Two keyed rounds of a 32-bit mixer over the index, which vector code can compute.
+    /// The random bits for the value at `index`: two keyed rounds of a 32-bit mixer, which vector code can compute.
     #[inline(always)]
     fn bits(self, index: u32) -> u32 {
         mix32(mix32(index ^ self.low).wrapping_add(self.high))
     }
 }
 
-/// Finalizer of splitmix64.
+/// Mixes a 64-bit word: the finalizer of splitmix64.
 fn mix64(x: u64) -> u64 {
     let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -77,7 +77,7 @@ fn mix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// 32-bit mixer with little bias, found by search (C. Wellons, "lowbias32").
+/// Mixes a 32-bit word with little bias; found by search (C. Wellons, "lowbias32").
 #[inline(always)]
 fn mix32(x: u32) -> u32 {
     let x = (x ^ (x >> 16)).wrapping_mul(0x7FEB_352D);

@@ -1,4 +1,4 @@
-//! Vectorized loops over a block.
+//! Vectorized loops over the values of a block: largest magnitude, quantisation, dequantisation.
 //!
 //! Each loop has one plain source. The compiler vectorizes it twice: for every processor, and for those with AVX2, which can
 //! reverse bytes and compare unsigned words. Both versions give the same bits: lanes are independent, and each performs the
@@ -10,7 +10,7 @@
 use super::round_ties_even;
 use super::rounding::Draws;
 
-/// Defines a function that runs `$plain`, compiled for the processor's features.
+/// Defines a function that runs the loop `$plain`, compiled for the features of the processor.
 macro_rules! widened {
     ($(#[$doc:meta])* $name:ident, $plain:ident, ($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
         $(#[$doc])*
@@ -32,28 +32,28 @@ macro_rules! widened {
 }
 
 widened! {
-    /// The largest bit pattern of the values, without signs.
+    /// The largest bit pattern among the values, without their sign bits.
     largest_magnitude, largest_magnitude_plain, (values: &[f32]) -> u32
 }
 
 widened! {
-    /// Writes values times `factor`, rounded to the nearest, as big-endian words. |value · factor| must be below 2³¹.
+    /// Multiplies values by `factor`, rounds to nearest, and writes big-endian words. |value · factor| must be below 2³¹.
     encode_nearest, encode_nearest_plain, (values: &[f32], factor: f64, words: &mut [u8])
 }
 
 widened! {
-    /// Writes values times `factor`, rounded by `draws`, as big-endian words. `first` is the index of the first value.
+    /// Multiplies values by `factor`, rounds by the bits `draws`, writes big-endian words. `first`: index of the first value.
     encode_drawn, encode_drawn_plain,
     (values: &[f32], factor: f64, draws: Draws, first: u32, words: &mut [u8])
 }
 
 widened! {
-    /// Reads big-endian words times `factor`, rounded to binary32. Returns the largest magnitude of a word.
+    /// Reads big-endian integers, multiplies them by `factor` and rounds to binary32. Returns an integer's largest magnitude.
     decode, decode_plain, (words: &[u8], factor: f64, values: &mut [f32]) -> u32
 }
 
 widened! {
-    /// Rounds to eight significant bits, ties to even, and returns the upper halves of the resulting binary32 bits.
+    /// Rounds values to eight significant bits (bfloat16), ties to even; writes the upper halves of the binary32 results.
     upper_halves, upper_halves_plain, (values: &[f32], halves: &mut [u16])
 }
 

@@ -16,31 +16,31 @@ use super::{Rank, RankError, RankFrame};
 use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
-/// How long a rank waits for another rank's terms.
+/// How long a rank waits for the terms of another rank, in nanoseconds.
 const PATIENCE_NS: u64 = 200_000_000;
-/// How many times in that period a rank sends its terms to all others again.
+/// How many times a rank sends its terms to all other ranks while it waits for theirs.
 const TURNS: u64 = 4;
-/// Maximum number of operations in a DIFFER frame; each takes three words.
+/// Maximum number of operations described in a DIFFER frame; each takes three words.
 const TOLD: usize = 8;
 
-/// State of the exchange.
+/// State of the exchange of terms between ranks that submitted different operations.
 #[derive(Debug, Clone)]
 pub struct Differing {
-    /// The operation where the difference was noticed.
+    /// Number of the operation at which the difference was noticed.
     operation: u64,
-    /// The oldest operation without sums, and this rank's terms for it and the operations behind it.
+    /// Number of the oldest operation without sums, and this rank's terms for it and for later operations.
     first: u64,
     given: Vec<Terms>,
-    /// The rank that receives DIFFER next.
+    /// The rank to which DIFFER is sent next.
     pub next: u16,
-    /// Whether all ranks have received DIFFER once: further frames ask for a reply.
+    /// Whether DIFFER was sent to all ranks once: further DIFFER frames request a reply.
     pub again: bool,
     again_ns: u64,
     until_ns: u64,
 }
 
 impl Rank {
-    /// Starts the exchange, because ranks submitted different things to this operation.
+    /// Starts the exchange of terms, because ranks submitted different things to this operation.
     pub(super) fn differ(&mut self, now_ns: u64, operation: u64) {
         if self.failed || self.differing.is_some() {
             return;
@@ -74,12 +74,12 @@ impl Rank {
         }
     }
 
-    /// Time at which DIFFER is sent to all again.
+    /// Time at which DIFFER is sent to all other ranks again; `None` if no exchange is in progress.
     pub(super) fn differing_due_ns(&self) -> Option<u64> {
         Some(self.differing.as_ref()?.again_ns)
     }
 
-    /// Processes the passage of time up to `now_ns`.
+    /// Sends DIFFER again if it is due at `now_ns`; fails this rank if its wait is over.
     pub(super) fn check_differing(&mut self, now_ns: u64) {
         let Some(differing) = &mut self.differing else {
             return;
@@ -96,7 +96,7 @@ impl Rank {
         }
     }
 
-    /// Processes a DIFFER frame with another rank's terms.
+    /// Processes a DIFFER frame, which has the terms of another rank.
     pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
         // The frame may belong to an earlier use of the job.
         if ChunkId(packet.chunk()) != self.job.first_chunk() {
@@ -130,7 +130,7 @@ impl Rank {
         RankFrame::Word
     }
 
-    /// Replies to a repeated frame, whose sender has not received this rank's terms.
+    /// Sends this rank's terms to a rank whose frame has `AGAIN` set: it has not received them.
     fn answer_terms(&mut self, flags: Flags, to: WorkerId) {
         if let Some(peers) = &mut self.peers
             && flags.contains(Flags::AGAIN)
@@ -139,7 +139,7 @@ impl Rank {
         }
     }
 
-    /// Writes the DIFFER frame for the next rank.
+    /// Writes the DIFFER frame for the next rank, and returns that rank; `None` if all ranks have been sent one.
     pub(super) fn poll_differing(&mut self, buffer: &mut Vec<u8>) -> Option<Destination> {
         let (me, ranks) = (self.rank.0, self.job.workers());
         let differing = self.differing.as_mut().filter(|_| self.peers.is_some())?;
@@ -154,7 +154,7 @@ impl Rank {
             .then_some(Destination::Worker(to))
     }
 
-    /// Writes this rank's terms into a DIFFER frame.
+    /// Writes this rank's terms into a DIFFER frame. Returns `false` if no exchange of terms is in progress.
     pub(super) fn write_terms(&self, again: bool, buffer: &mut Vec<u8>) -> bool {
         let Some(differing) = &self.differing else {
             return false;
@@ -176,7 +176,7 @@ impl Rank {
 }
 
 impl Differing {
-    /// This rank's terms for an operation.
+    /// This rank's terms for an operation; `None` if it has none for it.
     fn given(&self, operation: u64) -> Option<Terms> {
         let at = operation.checked_sub(self.first)?;
         self.given.get(usize::try_from(at).ok()?).copied()

@@ -21,26 +21,26 @@ use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
 use crate::slot::{Outcome, SlotTable};
 
-/// Minimum silence of the switch, in timeouts, before ranks sum: a single chunk may merely be unlucky.
+/// Minimum silence of the switch, in timeouts, before ranks sum by themselves: a single chunk may merely be unlucky.
 const SILENCE: u64 = 4;
-/// How long a host still serves after the last request, once it has all its own sums.
+/// How long a rank still serves others as a host after their last request, once it has all its own sums, in nanoseconds.
 const WANTED_NS: u64 = 500_000_000;
 
-/// When ranks sum themselves.
+/// Settings of when ranks sum by themselves instead of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
-    /// Number of timeouts of a chunk without a frame from the switch before the chunk goes to its host.
+    /// Number of timeouts of a chunk, without a frame from the switch, after which another rank (the chunk's host) sums it.
     pub after: u32,
-    /// Whether hosts sum from the first chunk on, because no switch was found.
+    /// Whether ranks sum from the first chunk on, because no switch was found.
     pub at_once: bool,
-    /// Interval of probes to the switch while hosts sum, in nanoseconds.
+    /// Interval of probes to the switch while ranks sum, in nanoseconds.
     pub retry_ns: u64,
-    /// Number of timeouts without a reply from a chunk's host before the host is asked whether it is alive.
+    /// Number of timeouts without a reply from the rank that sums a chunk, after which this rank asks it whether it is alive.
     pub doubt_after: u32,
 }
 
 impl Fallback {
-    /// Ranks sum if the switch falls silent.
+    /// Ranks sum by themselves if the switch falls silent, and only then.
     pub const IF_SILENT: Self = Self {
         after: 3,
         at_once: false,
@@ -49,28 +49,28 @@ impl Fallback {
     };
 }
 
-/// State of a rank's part in summation by hosts.
+/// State of this rank while ranks sum chunks for each other as hosts.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     config: Fallback,
     everyone: WorkerSet,
-    /// Whether new chunks go to hosts.
+    /// Whether new chunks go to hosts instead of the switch.
     pub active: bool,
     /// Time at which a frame from a switch was last received.
     heard_ns: u64,
-    /// Time of the next probe to the switch; `u64::MAX` (never) if its cells belong to another use of the job.
+    /// Time of the next probe to the switch; `u64::MAX` (never) if its cells belong to another job of the same number.
     retry_ns: u64,
-    /// Whether the probe to the switch is due now.
+    /// Whether a probe to the switch is to be sent now.
     pub retries: bool,
-    /// Time of the last GIVE or ASK from another rank.
+    /// Time of the last GIVE or ASK from another rank; `None` before the first.
     wanted_ns: Option<u64>,
-    /// The slots that this rank keeps as a host; created on first use.
+    /// The slots in which this rank sums for others as a host; `None` until they are first used.
     pub table: Option<SlotTable>,
     scratch: Vec<u8>,
 }
 
 impl Hosts {
-    /// State for a job of up to 64 ranks, the width of the bitmap; `None` for a larger job.
+    /// State for a job of up to 64 ranks, the width of the contributor bitmap; `None` for a larger job.
     pub fn new(job: &Job, fallback: Fallback) -> Option<Self> {
         (job.workers() <= u16::from(wire::MAX_CHILDREN)).then(|| Self {
             config: fallback,
@@ -85,35 +85,35 @@ impl Hosts {
         })
     }
 
-    /// Bitmap of a complete sum.
+    /// Contributor bitmap of a complete sum: all ranks.
     pub fn everyone(&self) -> WorkerSet {
         self.everyone
     }
 
-    /// Time of the next probe to the switch.
+    /// Time of the next probe to the switch; `None` if ranks do not sum, or no longer probe.
     pub fn due_ns(&self) -> Option<u64> {
         (self.active && self.retry_ns != u64::MAX).then_some(self.retry_ns)
     }
 }
 
 impl Rank {
-    /// The rank that hosts a lane's chunks while no switch sums.
+    /// The rank that sums a lane's chunks (their host) while no switch sums.
     pub(super) fn host_of(&self, slot: usize) -> WorkerId {
         WorkerId((slot % usize::from(self.job.workers())) as u16)
     }
 
-    /// Whether hosts sum, as far as this rank knows.
+    /// Whether ranks sum by themselves, as far as this rank knows.
     pub fn is_by_hosts(&self) -> bool {
         self.hosts.as_ref().is_some_and(|hosts| hosts.active)
     }
 
-    /// Whether other ranks may still need this rank as a host, even if it needs nothing itself.
+    /// Whether other ranks may still need this rank to sum for them, even if it has all its own sums.
     pub fn is_wanted(&self, now_ns: u64) -> bool {
         let wanted_ns = self.hosts.as_ref().and_then(|hosts| hosts.wanted_ns);
         !self.failed && wanted_ns.is_some_and(|at_ns| now_ns < at_ns.saturating_add(WANTED_NS))
     }
 
-    /// Records a frame from a switch. If it answers a probe, the next chunks go to the switch.
+    /// Records a frame from a switch. If it answers a probe, the next chunks go to the switch again.
     pub(super) fn note_switch(&mut self, now_ns: u64, answers: bool) {
         if let Some(hosts) = &mut self.hosts {
             hosts.heard_ns = now_ns;
@@ -124,7 +124,7 @@ impl Rank {
         }
     }
 
-    /// Stops probing a switch whose cells belong to another use of the job; hosts continue. Returns `false` if no hosts sum.
+    /// Stops probing a switch whose cells belong to another use of the job; ranks continue to sum. `false` if they do not sum.
     pub(super) fn forgets_switch(&mut self) -> bool {
         match &mut self.hosts {
             Some(hosts) if hosts.active => {
@@ -135,7 +135,7 @@ impl Rank {
         }
     }
 
-    /// After a timeout of the lane: whether its chunk goes to its host from now on, as do all others.
+    /// Whether the switch has been silent for too long after a timeout of this lane: then all chunks go to their hosts.
     pub(super) fn falls_back(&mut self, now_ns: u64, slot: usize) -> bool {
         let patience_ns = SILENCE * self.lanes.rtt.base_ns();
         let lane = &self.lanes[slot];
@@ -159,7 +159,7 @@ impl Rank {
         true
     }
 
-    /// Sends a lane's chunk in flight to its host.
+    /// Sends a lane's current chunk to the rank that hosts it.
     fn give_to_host(&mut self, slot: usize) {
         let lane = &mut self.lanes[slot];
         if lane.state == LaneState::Idle || lane.by_host {
@@ -172,7 +172,7 @@ impl Rank {
         }
     }
 
-    /// After a timeout of a chunk: asks its host whether it is alive, if it has not answered for `silences` timeouts.
+    /// After a timeout of a chunk hosted by a rank: asks whether the host is alive if `silences`, the timeouts, are too many.
     pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
         let config = self.hosts.as_ref().map(|hosts| hosts.config);
         if config.is_none_or(|config| silences < config.doubt_after) {
@@ -188,7 +188,7 @@ impl Rank {
         }
     }
 
-    /// Schedules a probe to the switch, if it is due.
+    /// Schedules a probe to the switch, if one is due.
     pub(super) fn retry_switch(&mut self, now_ns: u64) {
         if let Some(hosts) = &mut self.hosts
             && hosts.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
@@ -198,7 +198,7 @@ impl Rank {
         }
     }
 
-    /// The lane whose chunk serves as the probe to the switch.
+    /// The lane whose chunk serves as the probe to the switch; `None` if no probe is due.
     pub(super) fn retried(&mut self) -> Option<usize> {
         let hosts = self.hosts.as_mut()?;
         if !std::mem::take(&mut hosts.retries) {
@@ -209,7 +209,7 @@ impl Rank {
         Some(under_way.min_by_key(|(_, lane)| lane.sequence)?.0)
     }
 
-    /// Processes an ASK. If the asking rank has given its values to the chunk's host, this rank gives its own, too.
+    /// Processes an ASK for a chunk. If `given`, the asker has sent its values to the chunk's host, and this rank does, too.
     pub(super) fn is_asked(&mut self, now_ns: u64, slot: usize, sequence: u64, given: bool) {
         let Some(hosts) = &mut self.hosts else {
             return;
@@ -220,7 +220,7 @@ impl Rank {
         }
     }
 
-    /// Processes a GIVE: another rank's values or probe, for this rank as the chunk's host.
+    /// Processes a GIVE: values or a probe from another rank, for a chunk that this rank hosts (sums).
     pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
         let chunk = ChunkId(packet.chunk());
         let slot = self.job.lane(chunk);
@@ -249,7 +249,7 @@ impl Rank {
         RankFrame::Word
     }
 
-    /// Processes a GIVE (of another rank or of this one) in the host's slots, and queues the answer.
+    /// Processes a GIVE (of another rank or of this one) in this rank's slots as a host, and queues the answer.
     pub(super) fn sum_here(&mut self, now_ns: u64, frame: &[u8]) {
         let job = self.job;
         let chunk = ChunkId(Packet::new_unchecked(frame).chunk());
@@ -314,7 +314,7 @@ impl Rank {
         }
     }
 
-    /// Writes a GIVEN, unless its cell has been taken over by another chunk.
+    /// Writes a GIVEN, the answer to a GIVE. Returns `false` if another chunk has taken over its cell.
     pub(super) fn write_given(&self, answer: &Repr, cell: CellIndex, buffer: &mut Vec<u8>) -> bool {
         let table = self.hosts.as_ref().and_then(|hosts| hosts.table.as_ref());
         let Some(view) = table.and_then(|table| table.cell(cell)) else {

@@ -1,47 +1,47 @@
-//! One slot of a rank's window.
+//! State of one lane of a rank: the rank sends the chunks of one slot through it, one after the other.
 
 use super::GUESS_ABOVE;
 use crate::job::WorkerSet;
 use crate::lanes;
 use crate::quantise::Exponent;
 
-/// Source of the exponent of a chunk in a short operation.
+/// Origin of the exponent with which a chunk of a short operation is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// Guessed from the lane's earlier exponents.
+    /// The rank guessed the exponent from the lane's earlier exponents.
     Guess,
-    /// Agreed on in the answer to the guess.
+    /// All ranks agreed on the exponent in the answer to the chunk sent with a guess.
     Known,
 }
 
-/// One slot of a rank's window.
+/// A lane of a rank: the sender of the chunks of one slot.
 pub type RankLane = lanes::Lane<RankLaneFields>;
 
-/// A rank's state of a lane's item, in addition to the transmission state.
+/// A rank's state of a lane, in addition to the transmission state in `lanes.rs`.
 #[derive(Debug, Clone)]
 pub struct RankLaneFields {
     pub attempt: Attempt,
-    /// In a long operation: the exponent that the last answer gave for the lane's next item.
+    /// In an operation longer than the window: the exponent that the last answer gave for the lane's next item.
     pub agreed: Exponent,
-    /// The exponent that the lane's last chunk needed.
+    /// The exponent that the values of the lane's last chunk needed.
     pub last: Exponent,
-    /// Number of timeouts since the switch last answered about this chunk.
+    /// Number of timeouts since the switch (or host) last answered about the current chunk.
     pub silences: u32,
-    /// Ranks that the chunk misses, by the switch's last answer.
+    /// Ranks that have not contributed to the chunk, by the switch's last answer.
     pub misses: WorkerSet,
-    /// Number of answers that said that others are missing.
+    /// Number of the switch's answers by which contributions of other ranks are missing.
     pub others_missing: u32,
-    /// Whether the chunk goes to its host (`hosts.rs`).
+    /// Whether the chunk goes to the rank that hosts (sums) it instead of the switch (`hosts.rs`).
     pub by_host: bool,
-    /// Whether the chunk may be closed, which its frames announce.
+    /// Whether the chunk may be closed at its deadline, which its frames announce.
     pub is_timed: bool,
-    /// Time from which the chunk may be closed.
+    /// Time from which the chunk may be closed: its deadline.
     pub closable_ns: u64,
-    /// Time of the next probe that asks whether the chunk can be closed.
+    /// Time of the next probe by which this rank learns whether the chunk can be closed.
     pub closing_ns: u64,
-    /// Number of those probes.
+    /// Number of probes sent to learn whether the chunk can be closed.
     pub asks: u32,
-    /// The furthest chunk of this slot whose sum arrived before this rank had reached the chunk.
+    /// Sequence number of the furthest chunk of this slot whose sum arrived before this rank had reached that chunk.
     pub seen: u64,
 }
 
@@ -66,17 +66,17 @@ impl Default for RankLaneFields {
 }
 
 impl RankLane {
-    /// Whether the chunk waits for other ranks, by the switch's answers.
+    /// Whether the chunk waits for contributions of other ranks, by the switch's answers.
     pub fn waits(&self) -> bool {
         self.is_in_flight() && self.others_missing > 0
     }
 
-    /// The guessed exponent of a chunk whose exponent was not agreed on.
+    /// The guessed exponent of a chunk whose exponent the ranks have not agreed on.
     pub fn guess(&self) -> Exponent {
         Exponent::from_bits(self.last.bits().saturating_add(GUESS_ABOVE))
     }
 
-    /// Makes the item's chunk wait for its transmission, to its host or to the switch.
+    /// Makes the item's chunk wait for its first transmission, to its host (`by_host`) or to the switch.
     pub fn begin(&mut self, scale: Exponent, by_host: bool) {
         self.start(scale);
         self.by_host = by_host;
@@ -86,7 +86,7 @@ impl RankLane {
         self.asks = 0;
     }
 
-    /// Moves to the lane's next item.
+    /// Moves the lane to its next item.
     pub fn finish(&mut self, window: u64) {
         self.advance(window);
         self.attempt = Attempt::Guess;

@@ -1,4 +1,4 @@
-//! Deadlines: after some time a chunk's sum is that of the present contributions, and late ranks receive that sum.
+//! Deadlines: after some time a chunk's sum is that of the contributions so far, and late ranks receive that sum, too.
 //!
 //! A rank whose chunk waits for longer than the deadline probes the switch for the contributors. If they reach the quorum, the
 //! rank sends its values once more with `CLOSE`: the switch sends all ranks the sum of the contributors so far, and adds nothing
@@ -24,18 +24,18 @@ use super::{NonFinite, Partial, Rank, RankFrame, RankLane, Reduction, Sums, Valu
 use crate::job::{Job, TreePosition, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
-/// Minimum interval between a rank's probes of the switch.
+/// Minimum interval between a rank's probes of the switch, in nanoseconds.
 const LEAST_PACE_NS: u64 = 100_000;
-/// Maximum number of times that the probing rate of a chunk halves, unless it is the oldest.
+/// Maximum number of times that the probing rate of a chunk halves, unless it is the oldest chunk in flight.
 const MOST_HALVINGS: u32 = 6;
 /// Number of ranks that a late rank asks at a time for a sum that the switch has overwritten.
 const ASKED_FOR_KEPT: u16 = 2;
-/// Maximum number of keys whose late values are remembered.
+/// Maximum number of operation keys whose late values are remembered.
 const MAX_KEYS: usize = 4096;
-/// Number of answers "can be closed" after which any rank closes a chunk; the lowest contributor closes at once.
+/// Number of answers "the chunk can be closed" after which any rank closes it; the lowest contributor closes it at once.
 pub const TOLD_BEFORE_HELPING: u32 = 2;
 
-/// Treatment of values that came too late for their sum.
+/// Treatment of a rank's values that came too late for their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carry {
     /// Late values are dropped and counted.
@@ -46,7 +46,7 @@ pub enum Carry {
     NextRound,
 }
 
-/// Deadline and quorum of partial sums. All ranks must have equal settings, except for `carry`.
+/// Deadline and quorum after which a chunk gets a partial sum. All ranks must have equal settings, except for `carry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lateness {
     deadline_ns: u64,
@@ -55,7 +55,7 @@ pub struct Lateness {
     keeps: u32,
 }
 
-/// Reason why a deadline is rejected.
+/// Reason why the settings of a deadline are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LatenessError {
     /// The quorum is 0, or not less than the number of ranks.
@@ -63,21 +63,21 @@ pub enum LatenessError {
         "a quorum of {quorum} of {ranks} ranks: a partial sum needs at least 1, and fewer than all"
     )]
     Quorum {
-        /// The quorum requested.
+        /// The requested quorum: number of contributions in a partial sum.
         quorum: u16,
-        /// The number of ranks.
+        /// The number of ranks in the job.
         ranks: u16,
     },
-    /// The job uses a tree, whose switches do not know which ranks are missing elsewhere.
+    /// The job uses a tree of switches, which do not know which ranks are missing elsewhere.
     #[error("a tree of switches does not support deadlines")]
     Tree,
-    /// Fewer than 2 sums per slot are kept, so that a late rank could not get what it missed.
+    /// Fewer than 2 sums per slot are kept, so that a late rank could not get a sum that it missed.
     #[error("at least 2 sums per slot must be kept")]
     Keeps,
 }
 
 impl Lateness {
-    /// Default memory for kept sums in bytes, and maximum number of sums per slot.
+    /// Default memory for kept sums in bytes, and maximum number of sums kept per slot.
     const KEPT_BYTES: u64 = 64 << 20;
     const MOST_KEPT: u64 = 4096;
 
@@ -108,7 +108,7 @@ impl Lateness {
         })
     }
 
-    /// Sets the number of sums kept per slot, at least 2. A rank that is behind by more stops the others.
+    /// Sets the number of sums that each rank keeps per slot, at least 2. A rank that is further behind stops the others.
     pub fn keeping(self, keeps: u32) -> Result<Self, LatenessError> {
         match keeps {
             0 | 1 => Err(LatenessError::Keeps),
@@ -116,22 +116,22 @@ impl Lateness {
         }
     }
 
-    /// Number of sums kept per slot.
+    /// Number of sums that each rank keeps per slot.
     pub fn keeps(&self) -> u32 {
         self.keeps
     }
 }
 
-/// A rank's state in a job with deadlines.
+/// A rank's state in a job with deadlines (partial sums).
 #[derive(Debug, Clone)]
 pub struct Late {
     pub config: Lateness,
     ranks: usize,
-    /// Whether the switch's cells are opened, by its last answer.
+    /// Whether the switch's cells are opened (their chunks may be closed), by the switch's last answer.
     pub is_opened: bool,
-    /// For each lane and rank, the last chunk that the rank contributed to: it may need sums from there on.
+    /// For each lane and rank: the last chunk that the rank contributed to. The rank may need the sum of it, and later ones.
     pub needs_from: Vec<u64>,
-    /// Late values, by key.
+    /// Values that came too late for their sum, by operation key.
     pub residuals: BTreeMap<u64, Values>,
 }
 
@@ -150,14 +150,14 @@ impl Late {
         }
     }
 
-    /// Interval between probes of the oldest chunk.
+    /// Interval between probes of the oldest chunk in flight, in nanoseconds.
     fn pace_ns(&self) -> u64 {
         (self.config.deadline_ns / 4).max(LEAST_PACE_NS)
     }
 }
 
 impl Rank {
-    /// Kind of a lane's first transmission: a probe if other ranks are so far ahead that the switch no longer has the sum.
+    /// Kind of a lane's first transmission: a probe, if other ranks are so far ahead that the switch has lost the chunk's sum.
     pub(super) fn first_send(&mut self, slot: usize) -> Send {
         let window = u64::from(self.job.window());
         let lane = &mut self.lanes[slot];
@@ -168,7 +168,7 @@ impl Rank {
         }
     }
 
-    /// After a transmission: schedules the probe that asks whether the chunk can be closed.
+    /// After a transmission: schedules the probe by which the rank learns whether the chunk can be closed.
     pub(super) fn plan_closing(&mut self, now_ns: u64, slot: usize, is_first: bool) {
         let Some(late) = &self.late else {
             return;
@@ -189,7 +189,7 @@ impl Rank {
         self.lanes.wake_at(closing_ns);
     }
 
-    /// Probes chunks whose deadline has passed. Unlike a timeout, this does not count as a loss.
+    /// Probes the switch for chunks whose deadline has passed. Unlike a timeout, this does not count as a loss.
     pub(super) fn check_closing(&mut self, now_ns: u64) {
         let Some(late) = &self.late else {
             return;
@@ -218,7 +218,7 @@ impl Rank {
         }
     }
 
-    /// After a chunk was closed: probes the waiting chunks behind it, which probably have the same contributors by now.
+    /// After a chunk was closed: probes later chunks that wait, too, since they probably have the same contributors by now.
     pub(super) fn hurry(&mut self, now_ns: u64) {
         if self.late.is_none() {
             return;
@@ -233,7 +233,7 @@ impl Rank {
         }
     }
 
-    /// Processes the switch's answer to a probe, if it concerns deadlines.
+    /// Processes the switch's answer to a probe, as far as deadlines matter; `None` if the answer does not concern them.
     pub(super) fn handle_closable(
         &mut self,
         now_ns: u64,
@@ -278,7 +278,7 @@ impl Rank {
         Some(RankFrame::Told)
     }
 
-    /// Processes a probe's answer that the cell has moved past the chunk: other ranks may be ahead and have kept its sum.
+    /// Processes the answer to a probe whose cell a later chunk owns: asks other ranks, which may have kept the chunk's sum.
     /// Returns `false` if another use of the job must have begun.
     pub(super) fn asks_for_kept(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> bool {
         let Some(late) = &self.late else {
@@ -304,7 +304,7 @@ impl Rank {
         true
     }
 
-    /// Processes a sum of a chunk that this rank has not sent: this rank is late.
+    /// Processes the sum of a chunk that this rank has not sent yet: this rank is late.
     pub(super) fn see(&mut self, slot: usize, sequence: u64) -> RankFrame {
         if self.late.is_none() {
             return RankFrame::Malformed;
@@ -315,7 +315,7 @@ impl Rank {
         RankFrame::Early
     }
 
-    /// Whether a sum of these contributors is acceptable; `None` if only a frame from before the switch's restart can have it.
+    /// Whether this rank accepts a sum of these contributors; `None` if a switch that has restarted cannot have sent it.
     pub(super) fn takes(&self, slot: usize, repr: &Repr, everyone: WorkerSet) -> Option<bool> {
         let contributors = WorkerSet(repr.contributors);
         if contributors == everyone {
@@ -333,12 +333,12 @@ impl Rank {
         may.then_some(true)
     }
 
-    /// Whether this rank's values are in the sum.
+    /// Whether this rank's values are in a sum of these contributors.
     pub(super) fn is_in(&self, contributors: WorkerSet) -> bool {
         self.late.is_none() || contributors.contains(self.rank)
     }
 
-    /// Number of ranks whose values are in a sum: all, unless the job has deadlines.
+    /// Number of ranks whose values are in a sum of these contributors: all ranks, unless the job has deadlines.
     pub(super) fn shares(&self, contributors: WorkerSet) -> u16 {
         match &self.late {
             None => self.job.workers(),
@@ -346,7 +346,7 @@ impl Rank {
         }
     }
 
-    /// Records a chunk's contributors: they have all sums before it.
+    /// Records the contributors to a chunk: they have received the sums of all earlier chunks of the slot.
     pub(super) fn note_contributors(&mut self, slot: usize, contributors: WorkerSet) {
         let sequence = self.lanes[slot].sequence;
         if let Some(late) = &mut self.late {
@@ -359,7 +359,7 @@ impl Rank {
         }
     }
 
-    /// Before a sum replaces the chunk's values: saves the part of them that is not in the sum.
+    /// Before a sum replaces a chunk's values: saves this rank's values, or the part of them, that is not in the sum.
     pub(super) fn set_aside(
         &mut self,
         slot: usize,
@@ -405,7 +405,7 @@ impl Rank {
         }
     }
 
-    /// Adds the late values of the previous operation of the same key to an operation's values. Returns whether there were any.
+    /// Adds the late values of the last operation with the same key to an operation's values. Returns whether there were any.
     pub(super) fn add_residual(&mut self, values: &mut Values, reduction: Reduction) -> bool {
         // They stay for the next operation if this rank gives nothing to this one.
         let key = reduction.key.filter(|_| reduction.share.gives());
@@ -423,7 +423,7 @@ impl Rank {
         is_added
     }
 
-    /// Finishes an operation: returns its outcome, and remembers its late values.
+    /// Finishes an operation: returns its sums or the reason for none, and remembers its late values.
     pub(super) fn finish(&mut self, operation: Operation) -> Result<Sums, NonFinite> {
         let (key, is_carrying) = (operation.reduction.key, operation.is_carrying);
         let (outcome, residual) = operation.finish();
@@ -449,14 +449,14 @@ impl Rank {
         }
     }
 
-    /// Late values that have not joined an operation yet, by key.
+    /// Late values that have not yet joined an operation, as pairs of operation key and values.
     pub fn residuals(&self) -> impl Iterator<Item = (u64, &Values)> {
         let late = self.late.iter();
         late.flat_map(|late| late.residuals.iter().map(|(key, values)| (*key, values)))
     }
 }
 
-/// Whether the agreed exponent, chosen without this rank, is smaller than its values need.
+/// Whether this rank's values exceed the exponent on which the other ranks agreed without it, so that they are clipped.
 pub(super) fn clips(lane: &RankLane, operation: &Operation, index: usize) -> bool {
     let is_agreed = operation.is_long() || lane.attempt == Attempt::Known;
     let wants = operation.exponent(index);

@@ -79,25 +79,25 @@ pub use outcome::{
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 
-/// Difference between a guessed exponent and the lane's last one.
+/// Difference between the guessed exponent of a chunk and the exponent that its lane's last chunk needed.
 const GUESS_ABOVE: u8 = 2;
 
-/// Settings of a rank.
+/// Settings of a rank of an all-reduce job.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// The job, identical for all ranks.
     pub job: Job,
     /// The number of this rank.
     pub rank: WorkerId,
-    /// The rank's position among the switches.
+    /// The rank's position in the tree of switches.
     pub place: TreePosition,
-    /// Timeouts of probes and retransmissions.
+    /// Timeouts of the rank's probes and retransmissions.
     pub retransmission: Retransmission,
-    /// Time without a reply after which another rank is declared dead; `None` if ranks cannot reach each other directly.
+    /// Time without a reply after which another rank is declared dead; `None` if ranks cannot send frames to each other.
     pub dead_after_ns: Option<u64>,
-    /// Deadline and quorum of partial sums; `None` if every sum includes all ranks.
+    /// Deadline and quorum of partial sums; `None` if every sum includes the values of all ranks.
     pub lateness: Option<Lateness>,
-    /// When ranks sum themselves, which needs direct communication and at most 64 ranks.
+    /// When ranks sum by themselves; `None` if never. It needs frames between ranks and at most 64 ranks.
     pub fallback: Option<Fallback>,
 }
 
@@ -115,7 +115,7 @@ impl Setup {
         }
     }
 
-    /// Memory in bytes for sums that the rank keeps for others and sums that it makes as a host, beside the submitted values.
+    /// Memory in bytes for sums kept for other ranks and for sums made as a host, in addition to the submitted values.
     pub fn kept_bytes(&self) -> u64 {
         let window = u64::from(self.job.window()) * self.job.max_frame_len() as u64;
         let kept = self.lateness.map_or(1, |late| u64::from(late.keeps()));
@@ -131,32 +131,32 @@ pub struct Rank {
     rank: WorkerId,
     place: TreePosition,
     config: Retransmission,
-    /// State of the other ranks; `None` if ranks cannot reach each other.
+    /// State of communication with other ranks; `None` if ranks cannot send frames to each other.
     peers: Option<Peers>,
-    /// State of summation by ranks; `None` if the job does not allow it.
+    /// State of summation by the ranks themselves; `None` if the job does not allow it.
     hosts: Option<Hosts>,
-    /// Kept sums by lane; with deadlines several per lane, so that a late rank finds what it missed.
+    /// Sums kept for other ranks, by lane; several per lane if the job has deadlines, so that a late rank finds all it missed.
     kept: Vec<Kept>,
     late: Option<Late>,
-    /// Unfinished operations, oldest first.
+    /// Submitted operations that are not finished, oldest first.
     operations: VecDeque<Operation>,
-    /// Number of operations submitted so far, and the number of their items.
+    /// Number of operations submitted so far, and the number of items (chunks) in them.
     submitted: u64,
     items: u64,
     lanes: Lanes<RankLaneFields>,
-    /// Whether some lane waits longer than it would among the lowest in flight.
+    /// Whether some lane's timeout was doubled to more than the lanes with the lowest items wait.
     is_backed_off: bool,
     events: VecDeque<RankEvent>,
     failed: bool,
-    /// Set after ranks submitted different operations.
+    /// State of the exchange of terms after ranks submitted different operations; `None` before.
     differing: Option<Differing>,
-    /// Number of answers with another set of ranks since the last correct sum.
+    /// Number of the switch's answers with a wrong set of ranks since the last correct sum.
     doubts: u8,
     counters: RankCounters,
 }
 
 impl Rank {
-    /// A rank without any operation. Its number must be below the job's number of workers.
+    /// Creates a rank without any operation. Its number must be below the job's number of workers.
     pub fn new(setup: Setup) -> Self {
         let Setup {
             job,
@@ -199,12 +199,12 @@ impl Rank {
         }
     }
 
-    /// Fixes the window at the number of slots, whatever congestion signals arrive: for comparison.
+    /// Fixes the congestion window at the number of slots, whatever congestion signals arrive: for comparison.
     pub fn fix_window(&mut self) {
         self.lanes.window.fix();
     }
 
-    /// Counters since the start.
+    /// Counters of the rank since its start.
     pub fn counters(&self) -> RankCounters {
         RankCounters {
             congestion: self.lanes.window.signals(),
@@ -218,7 +218,7 @@ impl Rank {
         self.submit_as(values, Reduction::default())
     }
 
-    /// Like [`submit`](Self::submit), with another reduction, rounding or share.
+    /// Like [`submit`](Self::submit), with settings for averages, exact sums, rounding and this rank's role.
     pub fn submit_as(
         &mut self,
         mut values: Values,
@@ -243,7 +243,7 @@ impl Rank {
         Ok(id)
     }
 
-    /// Index of the operation that an item belongs to, and the item's index in it.
+    /// Index of the unfinished operation to which an item belongs, and the item's index in it; `None` if not submitted.
     fn locate(&self, item: u64) -> Option<(usize, u64)> {
         // There are few operations, in ascending order.
         let at = self
@@ -259,7 +259,7 @@ impl Rank {
         Some((operation, operation.chunk(index)))
     }
 
-    /// Queues the next item of an idle lane, if there is one.
+    /// Queues the next item of an idle lane, if one was submitted.
     fn begin(&mut self, slot: usize) {
         let lane = &self.lanes[slot];
         if lane.state != LaneState::Idle || lane.item >= self.items {
@@ -288,8 +288,8 @@ impl Rank {
         self.lanes.enqueue(slot, what);
     }
 
-    /// The exponent that this rank requests in a lane's item, of which the answer gives the maximum: its own chunk's
-    /// exponent, if it was sent on a guess; otherwise that of the lane's next chunk in the same operation.
+    /// The exponent that this rank requests in the frame of a lane's item (the answer has the maximum over all ranks): its own
+    /// chunk's exponent, if it was sent on a guess; otherwise that of the lane's next chunk in the same operation.
     fn wanted(&self, lane: &RankLane) -> Exponent {
         let Some((operation, chunk)) = self.chunk_of(lane.item) else {
             return Exponent::ZERO;
@@ -313,7 +313,7 @@ impl Rank {
         }
     }
 
-    /// Index in `kept` of a chunk's sum.
+    /// Index in the field `kept` of the sum of the chunk at position `sequence`.
     fn kept_at(&self, sequence: u64) -> usize {
         match self.kept.len() as u64 {
             0 => 0,
@@ -321,7 +321,7 @@ impl Rank {
         }
     }
 
-    /// Finishes one item of an operation.
+    /// Finishes one item of the operation at index `at`, and reports operations that are now complete.
     fn close_item(&mut self, at: usize) {
         self.operations[at].close_item();
         while self.operations.front().is_some_and(Operation::is_done) {
@@ -345,7 +345,7 @@ impl Rank {
         self.events.push_back(RankEvent::Failed(error));
     }
 
-    /// The next event, if there is one.
+    /// Takes the oldest event of the rank; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<RankEvent> {
         self.events.pop_front()
     }

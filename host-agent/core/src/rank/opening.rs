@@ -10,7 +10,7 @@ use super::DROPS;
 use crate::job::{ChunkId, Job, TreePosition};
 use crate::rto::Retransmission;
 
-/// Probes of a job's cells.
+/// Probes of a job's cells, which find the first chunk number that is free in all of them.
 #[derive(Debug, Clone)]
 pub struct Opening {
     job: Job,
@@ -19,21 +19,21 @@ pub struct Opening {
     /// Whether the probes also open the cells, so that chunks may be closed.
     has_deadlines: bool,
     is_refused: bool,
-    /// Whether the cell has answered, by offset from the job's first chunk.
+    /// Whether each cell has answered its probe, by offset from the job's first chunk.
     answered: Vec<bool>,
     unanswered: usize,
-    /// Distance of the furthest cell beyond the job's first chunk.
+    /// Distance of the furthest chunk in any cell beyond the job's first chunk.
     used: u32,
     next: usize,
     timeouts: u32,
-    /// Time at which unanswered cells are probed again; `None` until all cells were probed once.
+    /// Time at which cells without an answer are probed again; `None` until all cells were probed once.
     due_ns: Option<u64>,
 }
 
 /// Reason why a job cannot begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OpeningError {
-    /// The switch did not answer.
+    /// The switch did not answer the probes.
     #[error(
         "the switch did not answer within {0} timeouts: check that it sums for this job at this port; {drops}",
         drops = DROPS
@@ -47,7 +47,7 @@ pub enum OpeningError {
 }
 
 impl Opening {
-    /// Starts to probe cells from the job's first chunk on.
+    /// Prepares probes of all cells, from the job's first chunk number on.
     pub fn new(job: Job, place: TreePosition, config: Retransmission) -> Self {
         Self {
             job,
@@ -64,14 +64,14 @@ impl Opening {
         }
     }
 
-    /// Also opens each cell, for a job with deadlines. These frames must not outlive a restart of the switch.
+    /// The probes also open each cell, for a job with deadlines. Their frames must not outlive a restart of the switch.
     #[must_use]
     pub fn with_deadlines(mut self) -> Self {
         self.has_deadlines = true;
         self
     }
 
-    /// The job's first chunk, once all cells have answered.
+    /// The first chunk number that the job may use; `None` until all cells have answered.
     pub fn first_chunk(&self) -> Option<ChunkId> {
         let first = self.job.first_chunk();
         if self.unanswered > 0 {
@@ -86,7 +86,7 @@ impl Opening {
         Some(first.plus(beyond.checked_next_multiple_of(cells).unwrap_or(0)))
     }
 
-    /// Writes the next probe to `buffer`; its destination is this rank, by way of the switch.
+    /// Writes the next probe to `buffer`, to be sent to this rank by way of the switch; `false` if no probe is due.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> bool {
         while self.next < self.answered.len() {
             let offset = self.next;
@@ -110,13 +110,13 @@ impl Opening {
         false
     }
 
-    /// The probed chunk with these low 16 bits.
+    /// The probed chunk whose number has these low 16 bits.
     pub fn near(&self, low: u16) -> ChunkId {
         let first = self.job.first_chunk();
         first.plus(low.wrapping_sub(first.0 as u16).into())
     }
 
-    /// Processes a frame.
+    /// Processes a received frame, from the aggregation header on: the switch's answer to a probe.
     pub fn handle_packet(&mut self, bytes: &[u8]) {
         let Ok(packet) = Packet::new_checked(bytes) else {
             return;
@@ -146,12 +146,12 @@ impl Opening {
         self.used = self.used.max(used);
     }
 
-    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
+    /// Time at which the driver must call [`handle_timeout`](Self::handle_timeout); `None` if never.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.due_ns
     }
 
-    /// Processes the passage of time up to `now_ns`.
+    /// Probes cells without an answer again if they are due at `now_ns`; fails after too many timeouts.
     pub fn handle_timeout(&mut self, now_ns: u64) -> Result<(), OpeningError> {
         if self.is_refused {
             return Err(OpeningError::NoDeadlines);

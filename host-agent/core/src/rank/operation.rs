@@ -1,4 +1,4 @@
-//! The operations that were submitted to a rank.
+//! An all-reduce operation that was submitted to a rank: its values, their exponents, and their sums.
 
 use half::{bf16, f16};
 use wire::VALUE_LEN;
@@ -10,22 +10,22 @@ use crate::job::{ChunkId, Job};
 use crate::quantise::rounding::{Draws, Rounding};
 use crate::quantise::{Exponent, block, bound, exact};
 
-/// Maximum number of values of a tensor that weir chooses to sum exactly, if the user leaves it open: losses, metrics and
-/// biases, whose values differ in magnitude, and which fit few frames anyway.
+/// Largest tensor, in values, that weir sums exactly if the user does not choose: losses, metrics and biases, whose values
+/// differ in magnitude, and which fit few frames anyway.
 pub const EXACT_VALUES: usize = 1024;
 
-/// How an operation treats its values.
+/// How an operation reduces the values of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reduction {
-    /// Divide sums by the number of ranks before they are rounded to their type; integers are truncated toward zero. Must be
-    /// equal at every rank.
+    /// Divides sums by the number of ranks before rounding to their type (integers: toward zero). Must be equal at every rank.
     pub average: bool,
-    /// Make each sum of floats exact up to the rounding of its type, whatever else the tensor contains. A value takes up to
-    /// 14 words of a frame instead of one, so this suits tensors of at most [`EXACT_VALUES`]. Must be equal at every rank.
+    /// Makes each sum of floats exact up to the rounding of its type, whatever else the tensor contains. A value takes up to 14
+    /// words of a frame instead of one, so this suits tensors of at most [`EXACT_VALUES`]. Must be equal at every rank.
     pub exact: bool,
-    /// Rounding of this rank's values; ranks may differ.
+    /// How this rank rounds its values; ranks may use different modes.
     pub rounding: Rounding,
-    /// Identifies the tensor. Late values join the next operation of the same key ([`Carry`](super::Carry)).
+    /// Identifies the tensor over several operations. Late values join the next operation of the same key
+    /// ([`Carry`](super::Carry)).
     pub key: Option<u64>,
     /// This rank's role in the operation; ranks may differ.
     pub share: Share,
@@ -61,45 +61,45 @@ impl Share {
     }
 }
 
-/// Number of chunks whose exponents are read at a time: sequential reads use the memory bandwidth best.
+/// Number of chunks whose exponents are determined at a time: sequential reads use the memory bandwidth best.
 const READ: usize = 32;
 
-/// Content of an item.
+/// Content of an item, which is one chunk of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunk {
-    /// No values: agrees on the exponent of the lane's next item.
+    /// The chunk has no values: it agrees on the exponent of the lane's next item.
     ScaleOnly,
-    /// The values of the chunk with this index.
+    /// The chunk has values; its index among the operation's chunks with values, from 0.
     Values(usize),
 }
 
-/// An unfinished operation.
+/// A submitted operation that is not finished.
 #[derive(Debug, Clone)]
 pub struct Operation {
     pub id: u64,
-    /// Number of the operation's first item.
+    /// Number of the operation's first item, counted over all operations.
     pub first: u64,
     pub values: Values,
     pub reduction: Reduction,
-    /// Terms that all ranks must have in common.
+    /// Terms of the operation that all ranks must have in common.
     pub terms: Terms,
-    /// Exponents that this rank needs for the chunks read so far; `None` if a value is not finite.
+    /// Exponents that this rank needs for its chunks, as far as they were determined; `None` if a value is not finite.
     exponents: Vec<Option<Exponent>>,
     /// Number of values per chunk in an exact operation; 0 if the operation is not exact.
     exact_chunk: usize,
     chunks: u64,
-    /// Number of scale-only items in front.
+    /// Number of scale-only items in front of the chunks with values.
     prologue: u64,
     pub unanswered: u64,
-    /// Largest error bound of the chunks that have their sums.
+    /// Largest error bound among the chunks that have their sums.
     error_bound: f64,
-    /// The first answered chunk that is not finite.
+    /// The first answered chunk with a value that is not finite: its index in the operation, and its number on the wire.
     non_finite: Option<(usize, ChunkId)>,
-    /// Chunks with partial sums, ascending.
+    /// Chunks whose sums lack some ranks, in ascending order.
     pub partial: Vec<Partial>,
-    /// Whether late values of an earlier operation have joined its values.
+    /// Whether late values of an earlier operation were added to this operation's values.
     pub is_carrying: bool,
-    /// Values that came too late, zeros elsewhere; `None` if there are none.
+    /// This operation's values that came too late for their sum, and zeros elsewhere; `None` if no value was late.
     pub residual: Option<Values>,
 }
 
@@ -143,17 +143,17 @@ impl Operation {
         }
     }
 
-    /// Number of items.
+    /// Number of items (chunks) of the operation, with scale-only ones.
     pub fn items(&self) -> u64 {
         self.prologue + self.chunks
     }
 
-    /// Whether the chunks' exponents are agreed on one window ahead.
+    /// Whether ranks agree on each chunk's exponent one window ahead, as in an operation longer than the window.
     pub fn is_long(&self) -> bool {
         self.prologue > 0
     }
 
-    /// Whether its words are integers without an exponent.
+    /// Whether the operation's frames carry integers without an exponent.
     pub fn is_integer(&self) -> bool {
         self.values.is_integer() || self.is_exact()
     }
@@ -167,8 +167,8 @@ impl Operation {
             .map_or(Chunk::ScaleOnly, |index| Chunk::Values(index as usize))
     }
 
-    /// Reads exponents up to that of an item, from values that are not sums yet. A frame needs them; a long operation needs
-    /// them a window ahead, so that the values are still in the cache when they are sent.
+    /// Determines the exponents of chunks up to that of an item, from the submitted values. A frame needs its own; a long
+    /// operation needs them a window ahead, so that the values are still in the cache when they are sent.
     pub fn read_exponents(&mut self, job: &Job, item: u64) {
         let chunks = self.chunks as usize;
         let Chunk::Values(index) = self.chunk(item) else {
@@ -193,24 +193,24 @@ impl Operation {
         }
     }
 
-    /// The exponent that this rank needs for a chunk that was read; `None` if a value is not finite.
+    /// The exponent that this rank needs for a chunk, already determined; `None` if a value is not finite.
     pub fn exponent(&self, index: usize) -> Option<Exponent> {
         let read = self.exponents.get(index).copied();
         read.unwrap_or(Some(Exponent::ZERO))
     }
 
-    /// The random bits for rounding a rank's item.
+    /// The random bits for rounding an item of this rank; `None` for rounding to the nearest.
     pub fn draws(&self, rank: u16, item: u64) -> Option<Draws> {
         self.reduction.rounding.draws(rank, item)
     }
 
-    /// Whether the digest word of a sum shows that all `shares` ranks gave the same terms.
+    /// Whether the digest in the sum of chunk `index` shows that all `shares` ranks submitted the same terms.
     pub fn is_agreed(&self, index: usize, shares: u16, words: &[u8]) -> bool {
         let first = words.first_chunk();
         index > 0 || first.is_some_and(|first| self.terms.is_agreed(shares, *first))
     }
 
-    /// Writes the digest into the frame of the first chunk, and returns the words for the values.
+    /// Writes the digest of the terms into the first chunk's frame; returns the words that are left for the values.
     pub fn begin<'a>(&self, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
         if index > 0 {
             return words;
@@ -220,7 +220,7 @@ impl Operation {
         values
     }
 
-    /// Writes a chunk's values into the zeroed value words of a frame. Their exponent must be at most `scale`.
+    /// Writes the values of a chunk, quantised, into the zeroed value words of a frame. Their exponent must be at most `scale`.
     pub fn encode(
         &self,
         job: &Job,
@@ -259,7 +259,7 @@ impl Operation {
         }
     }
 
-    /// Like [`encode`](Self::encode), for values that may need a larger exponent: they are clipped at its limits.
+    /// Like [`encode`](Self::encode), for values that may need an exponent above `scale`: they are clipped to its range.
     pub fn encode_clipped(
         &self,
         job: &Job,
@@ -287,7 +287,7 @@ impl Operation {
         }
     }
 
-    /// Saves a chunk's values that are in no sum: all of them, or the part that clipping at an exponent removed.
+    /// Saves the values of a chunk that are in no sum: all of them, or what clipping at the exponent `clipped_at` removed.
     pub fn set_aside(&mut self, job: &Job, index: usize, clipped_at: Option<Exponent>) {
         let range = self.range(job, index);
         let residual = self.residual.get_or_insert_with(|| self.values.zeros());
@@ -370,7 +370,7 @@ impl Operation {
         self.error_bound = self.error_bound.max(error_bound);
     }
 
-    /// Records that a chunk has no sums, since some rank's values are not finite.
+    /// Records that a chunk has no sums, since the values of some rank include NaN or infinity.
     pub fn fail(&mut self, index: usize, chunk: ChunkId) {
         // All ranks must name the same chunk, in whatever order answers arrive.
         if self.non_finite.is_none_or(|(first, _)| index < first) {
@@ -378,7 +378,7 @@ impl Operation {
         }
     }
 
-    /// Records that one more item was answered.
+    /// Records that one more item of the operation was answered.
     pub fn close_item(&mut self) {
         self.unanswered -= 1;
     }
@@ -387,8 +387,8 @@ impl Operation {
         self.unanswered == 0
     }
 
-    /// The sums, or the reason why there are none, and the late values. An operation without sums leaves no late values: the
-    /// caller still has its values.
+    /// Returns the sums, or the reason why there are none, and the late values if there are any. An operation without sums
+    /// leaves no late values: the caller still has its values.
     pub fn finish(self) -> (Result<Sums, NonFinite>, Option<Values>) {
         if let Some((index, chunk)) = self.non_finite {
             let error = NonFinite {
@@ -406,7 +406,7 @@ impl Operation {
         (Ok(sums), self.residual)
     }
 
-    /// Index of the first chunk known to have a value that is not finite.
+    /// Index of the first chunk known to have a value that is not finite; `None` if there is none so far.
     pub fn non_finite(&self) -> Option<usize> {
         self.non_finite.map(|(index, _)| index)
     }
@@ -422,7 +422,7 @@ impl Operation {
     }
 }
 
-/// Clips a value to the range of an exponent.
+/// Clips a value to the range of magnitudes that an exponent covers.
 fn clip(value: f32, scale: Exponent) -> f32 {
     let limit = scale.scale() as f32;
     value.clamp(-limit, limit)

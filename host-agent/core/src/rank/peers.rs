@@ -1,4 +1,4 @@
-//! Communication with other ranks: questions, replies, and the sums kept for ranks that ask.
+//! Communication of a rank with other ranks: questions, replies, and the sums kept for ranks that missed them.
 //!
 //! A switch that restarts forgets its cells. A rank that has a chunk's sum does not send the chunk again, so a rank that
 //! missed the sum would ask the switch in vain. It asks the others, some of which have the sum. A rank that does not answer
@@ -10,26 +10,26 @@ use wire::Repr;
 
 use crate::job::{CellIndex, ChunkId, WorkerId};
 
-/// Number of questions to a silent rank within [`Setup::dead_after_ns`](super::Setup::dead_after_ns): at 20 % loss on each of
-/// four links, a live rank is declared dead once in 10⁴·⁵ times.
+/// Number of questions sent to a silent rank within [`Setup::dead_after_ns`](super::Setup::dead_after_ns): at 20 % loss on each
+/// of four links, a live rank is declared dead once in 10⁴·⁵ times.
 const ASKS: u64 = 20;
 
-/// A message to another rank.
+/// A message from this rank to another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// ASK: do you have the sum of this chunk?
     Ask(ChunkId),
     /// HERE: this rank is alive.
     Here(ChunkId),
-    /// The kept sum with this index.
+    /// SUM: the sum that this rank has kept at this index.
     Sum(usize),
-    /// This rank's terms of the operations that differ.
+    /// DIFFER: this rank's terms of operations that differ between ranks.
     Differ,
-    /// This rank's answer as a chunk's host, from that cell.
+    /// GIVEN: this rank's answer as the host that sums a chunk, from the register cell with this index.
     Given(Repr, CellIndex),
 }
 
-/// A question to a rank that has not answered.
+/// A question to another rank that has not been answered.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     chunk: ChunkId,
@@ -38,20 +38,20 @@ struct Asked {
     times: u64,
 }
 
-/// The other ranks.
+/// State of the communication with other ranks: unanswered questions, and messages to be sent.
 #[derive(Debug, Clone)]
 pub struct Peers {
     me: WorkerId,
     dead_after_ns: u64,
     asked: Vec<Option<Asked>>,
-    /// The rank that is asked next in a tree, where missing ranks are unknown.
+    /// The rank that was asked last in a tree of switches, where the missing ranks are unknown.
     next: u16,
     words: VecDeque<(WorkerId, Word)>,
     limit: usize,
 }
 
 impl Peers {
-    /// State for `ranks` ranks, with a queue of at most `limit` messages.
+    /// State of communication among `ranks` ranks, with a queue of at most `limit` messages.
     pub fn new(me: WorkerId, ranks: u16, dead_after_ns: u64, limit: usize) -> Self {
         Self {
             me,
@@ -63,7 +63,7 @@ impl Peers {
         }
     }
 
-    /// Queues a message; drops it if the queue is full, since a rank that needs the answer asks again.
+    /// Queues a message to another rank; drops it if the queue is full, since a rank that needs the message asks again.
     pub fn queue(&mut self, to: WorkerId, word: Word) {
         if self.words.len() < self.limit && to != self.me && to.0 < self.asked.len() as u16 {
             self.words.push_back((to, word));
@@ -74,7 +74,7 @@ impl Peers {
         self.words.pop_front()
     }
 
-    /// The queued messages: the only state that determines what is sent. The other fields decide *when*.
+    /// The queued messages, which alone determine the content of the next frames; all other fields only determine when.
     pub fn words(&self) -> &VecDeque<(WorkerId, Word)> {
         let Self {
             me: _,
@@ -87,7 +87,7 @@ impl Peers {
         words
     }
 
-    /// Asks a rank for a chunk.
+    /// Asks a rank whether it has the sum of a chunk.
     pub fn ask(&mut self, now_ns: u64, to: WorkerId, chunk: ChunkId) {
         let Some(asked) = self.asked.get_mut(usize::from(to.0)) else {
             return;
@@ -107,7 +107,7 @@ impl Peers {
         self.queue(to, Word::Ask(chunk));
     }
 
-    /// Whether a rank was asked and has not answered.
+    /// Whether this rank has asked another rank and received no answer.
     pub fn is_asked(&self, rank: WorkerId) -> bool {
         let asked = self.asked.get(usize::from(rank.0));
         asked.is_some_and(Option::is_some)
@@ -123,14 +123,14 @@ impl Peers {
         WorkerId(self.next)
     }
 
-    /// Records a frame from a rank, which is therefore alive.
+    /// Records a frame from another rank, which is therefore alive.
     pub fn note_reply(&mut self, from: WorkerId) {
         if let Some(asked) = self.asked.get_mut(usize::from(from.0)) {
             *asked = None;
         }
     }
 
-    /// Discards all pending questions.
+    /// Discards all unanswered questions.
     pub fn forget(&mut self) {
         self.asked.fill(None);
     }
@@ -139,7 +139,7 @@ impl Peers {
         self.dead_after_ns / ASKS
     }
 
-    /// Time of the next call of [`check`](Self::check).
+    /// Time at which [`check`](Self::check) must be called next; `None` without unanswered questions.
     pub fn due_ns(&self) -> Option<u64> {
         let asked = self.asked.iter().flatten();
         asked
@@ -150,7 +150,7 @@ impl Peers {
             .min()
     }
 
-    /// Repeats unanswered questions, and returns the first rank that has exceeded its time, with the chunk that it was asked for.
+    /// Repeats unanswered questions that are due. Returns a rank that did not answer for too long, and the chunk in question.
     pub fn check(&mut self, now_ns: u64) -> Option<(WorkerId, ChunkId)> {
         for peer in 0..self.asked.len() {
             let Some(asked) = self.asked[peer] else {
@@ -168,10 +168,10 @@ impl Peers {
     }
 }
 
-/// A kept sum of a lane, for ranks that missed it.
+/// A sum that a rank has kept, for ranks that missed it.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
-    /// Sequence of its chunk; `None` before the first sum.
+    /// Position of the sum's chunk in the job, from 0; `None` before the first sum.
     pub sequence: Option<u64>,
     pub contributors: u64,
     pub flags: u8,

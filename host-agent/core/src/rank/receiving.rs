@@ -1,4 +1,4 @@
-//! Reception of frames by a rank: answers to its chunks, and their effects.
+//! Reception of frames by a rank: answers to its chunks, and what it does with them.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -10,8 +10,8 @@ use crate::job::{ChunkId, WorkerSet};
 use crate::lanes::{LaneState, Send};
 use crate::quantise::Exponent;
 
-/// Allowed excess of a guessed exponent, in bits. Within it, 32-bit sums of few ranks lose nothing that binary32 would keep;
-/// beyond it, the chunk is sent again.
+/// Allowed excess of a guessed exponent over the needed one. Within it, 32-bit sums of few ranks lose nothing that binary32
+/// would keep; beyond it, the chunk is sent again.
 const SPARE_BITS: u8 = 4;
 
 impl Rank {
@@ -30,8 +30,8 @@ impl Rank {
         received
     }
 
-    /// The current chunk of the slot for these low 16 bits, and the exponent that it was sent with: a SUM by RDMA does not
-    /// carry them.
+    /// The slot's current chunk, found by the low 16 bits of a chunk number, and the exponent that it was sent with: a SUM by
+    /// RDMA carries neither completely.
     pub fn near(&self, low: u16) -> (ChunkId, Exponent) {
         // A window has at most 15 bits.
         let lane = &self.lanes[self.job.lane(ChunkId(low.into()))];
@@ -162,7 +162,7 @@ impl Rank {
         RankFrame::Answer
     }
 
-    /// Whether the digest in a lane's sum shows that all its contributors submitted the same operation.
+    /// Whether the digest in a lane's sum shows that all contributors to it submitted the same operation.
     fn is_agreed(&self, lane: &RankLane, packet: &Packet<&[u8]>) -> bool {
         let shares = self.shares(WorkerSet(packet.contributors()));
         match self.chunk_of(lane.item) {
@@ -173,7 +173,7 @@ impl Rank {
         }
     }
 
-    /// Processes a complete chunk: takes its sum, or sends the chunk again with the exponent that is now agreed on.
+    /// Processes the sum of a complete chunk: takes it, or sends the chunk again with the exponent that the ranks agreed on.
     fn take_answer(&mut self, slot: usize, repr: &Repr, packet: &Packet<&[u8]>) {
         let lane = &self.lanes[slot];
         let (scale, item, attempt) = (lane.scale, lane.item, lane.attempt);

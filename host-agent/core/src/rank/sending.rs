@@ -1,4 +1,4 @@
-//! Transmission by a rank: the frames of its lanes, and messages to other ranks.
+//! Transmission by a rank: the frames of its chunks, and messages to other ranks.
 
 use wire::{Flags, Kind, Packet};
 
@@ -10,7 +10,7 @@ use crate::lanes::Send;
 use crate::quantise::Exponent;
 
 impl Rank {
-    /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
+    /// Writes the next frame to `buffer`, replacing its content, and returns the destination; `None`: nothing to send.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         if self.differing.is_some() {
             if let Some(to) = self.poll_differing(buffer) {

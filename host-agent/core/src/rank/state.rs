@@ -1,4 +1,4 @@
-//! Serialization of a rank's state.
+//! Serialization of a rank's state for the model checker.
 
 use super::lane::{RankLane, RankLaneFields};
 use super::late::{Late, TOLD_BEFORE_HELPING};

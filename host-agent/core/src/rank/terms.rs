@@ -1,4 +1,4 @@
-//! Terms of an operation: the part that all ranks must have in common.
+//! Terms of an operation (element type, reduction, length, root), which all ranks must have in common.
 //!
 //! The first word of an operation's first chunk with values is a digest of its terms. Switches sum it as they sum values: the
 //! sum of n equal digests is n times one of them, so the first answer shows every rank whether all gave the same terms,
@@ -9,11 +9,11 @@ use std::fmt;
 
 use super::Values;
 
-/// Version of the mapping from an operation to its chunks and digest. It increases with each change of the mapping: ranks
-/// with different layouts would not sum the same, whatever their program version is.
+/// Version of the mapping from an operation to its chunks and digest. It increases with each change of the mapping: ranks with
+/// different layouts would not sum alike, whatever their program version is.
 pub const LAYOUT: u32 = 3;
 
-/// Names of the element types, by their number on the wire minus one. A switch sums only the first five.
+/// Names of the element types, by their number on the wire minus 1. Switches sum only the first five types.
 const TYPES: [&str; 13] = [
     "float32",
     "float16",
@@ -30,7 +30,7 @@ const TYPES: [&str; 13] = [
     OTHER_TYPE,
 ];
 const OTHER_TYPE: &str = "of another type";
-/// Names of the reductions, by their number on the wire. Switches perform the first two, and broadcasts.
+/// Names of the reductions, by their number on the wire. Switches perform sums, averages and broadcasts only.
 const DEEDS: [&str; 10] = [
     "sum",
     "average",
@@ -45,22 +45,22 @@ const DEEDS: [&str; 10] = [
 ];
 const BROADCAST: &str = "broadcast";
 const OTHER_DEED: &str = "another reduction";
-/// Number of words per operation in a frame: type, reduction and root in one, then the length in two.
+/// Number of 32-bit words that describe an operation in a frame: type, reduction and root in one word, then the length in two.
 const WORDS: usize = 3;
 
-/// Terms of a rank's operation.
+/// Terms of an operation, which all ranks must have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// Type: index in [`TYPES`] plus 1. Reduction: index in [`DEEDS`].
+    /// Element type, as index in [`TYPES`] plus 1; reduction, as index in [`DEEDS`].
     dtype: u8,
     deed: u8,
-    /// Root of a broadcast or reduce; `None` if the operation has no root.
+    /// Rank that is the root of a broadcast or reduce; `None` if the operation has no root.
     root: Option<u16>,
     length: u64,
 }
 
 impl Terms {
-    /// Terms of the sum or average of these values.
+    /// Terms of an operation that sums or averages these values.
     pub fn new(values: &Values, average: bool) -> Self {
         let dtype = match values {
             Values::Floats(_) => 1,
@@ -77,8 +77,8 @@ impl Terms {
         }
     }
 
-    /// Terms of an operation that values and reduction do not describe, by names such as `int64` and `maximum`; unknown names
-    /// count as another type or reduction.
+    /// Terms of an operation that switches may not support, by names such as `int64` and `maximum`; unknown names count as
+    /// another type or reduction.
     pub fn named(dtype: &str, deed: &str, root: Option<u16>, length: u64) -> Self {
         let at = |names: &[&str], name| names.iter().position(|known| *known == name);
         Self {
@@ -96,13 +96,13 @@ impl Terms {
         [kind, (self.length >> 32) as u32, self.length as u32]
     }
 
-    /// Reads the terms in a frame; `None` for terms with an unknown type or reduction.
+    /// Reads all terms in a DIFFER frame; `None` for terms with an unknown type or reduction.
     pub(super) fn of_words(bytes: &[u8]) -> impl Iterator<Item = Option<Self>> {
         let words = bytes.as_chunks::<4>().0.as_chunks::<WORDS>().0.iter();
         words.map(|words| Self::from_words(words.map(u32::from_be_bytes)))
     }
 
-    /// Reads the result of [`words`](Self::words); `None` if this version does not know the type or reduction.
+    /// Reads terms that [`words`](Self::words) wrote; `None` if this version does not know their type or reduction.
     pub fn from_words([kind, high, low]: [u32; WORDS]) -> Option<Self> {
         let [_, _, dtype, deed] = kind.to_be_bytes();
         let root = ((kind >> 16) as u16).checked_sub(1);
@@ -117,7 +117,7 @@ impl Terms {
         })
     }
 
-    /// The word that is summed. It is odd: fewer than 2³² digests, or none, never equal the sum of another number of them.
+    /// Digest of the terms, which switches sum. It is odd, so that sums of n equal digests differ for different n below 2³².
     pub(super) fn digest(self) -> u32 {
         let [kind, ..] = self.words();
         // Finalizer of SplitMix64: each bit of the digest depends on all terms.
@@ -128,7 +128,7 @@ impl Terms {
         (mixed ^ mixed >> 31) as u32 | 1
     }
 
-    /// Whether a word is the sum of `shares` digests equal to this one.
+    /// Whether a word in a sum is the sum of `shares` digests equal to the digest of these terms.
     pub(super) fn is_agreed(self, shares: u16, word: [u8; 4]) -> bool {
         u32::from_be_bytes(word) == self.digest().wrapping_mul(shares.into())
     }

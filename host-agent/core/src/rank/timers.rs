@@ -1,15 +1,15 @@
-//! Times at which a rank probes: when later chunks have overtaken one, and when one has timed out.
+//! Times at which a rank probes for a chunk: when later chunks were answered before it, and when it has timed out.
 
 use super::hosts::Hosts;
 use super::peers::Peers;
 use super::{Rank, RankError};
 use crate::lanes::Send;
 
-/// Number of lowest items in flight that wait for at most two timeouts. They have few chunks behind them that could overtake
-/// them, or hold up a full window; this many frequent probes are no load.
+/// Number of the oldest items in flight, whose timeout doubles at most once. They have few chunks behind them that could
+/// overtake them, or hold up a full window; this many frequent probes are no load.
 const HURRIED: usize = 8;
 impl Rank {
-    /// Timeout of a lane's chunk.
+    /// Timeout of a lane's current chunk, in nanoseconds.
     pub(super) fn timeout_ns(&mut self, slot: usize) -> u64 {
         let lane = &self.lanes[slot];
         let (item, timeouts) = (lane.item, lane.timeouts);
@@ -20,7 +20,7 @@ impl Rank {
         self.lanes.rtt.timeout_ns(timeouts)
     }
 
-    /// After an answer: shortens the wait of chunks that were backed off and are now among the lowest.
+    /// After an answer: shortens the doubled timeouts of chunks that are now among the oldest in flight.
     pub(super) fn hurry_lowest(&mut self) {
         if !self.is_backed_off {
             return;
@@ -42,7 +42,7 @@ impl Rank {
         }
     }
 
-    /// Highest of the lowest [`HURRIED`] items in flight.
+    /// Highest of the [`HURRIED`] lowest items in flight.
     fn last_hurried(&self) -> u64 {
         let mut lowest = [u64::MAX; HURRIED];
         for lane in self.lanes.in_flight() {
@@ -55,7 +55,7 @@ impl Rank {
         lowest[HURRIED - 1]
     }
 
-    /// Time of the next call of [`handle_timeout`](Self::handle_timeout): possibly too early, never too late.
+    /// Time at which the driver must call [`handle_timeout`](Self::handle_timeout): possibly too early, never too late.
     pub fn poll_timeout(&self) -> Option<u64> {
         let peers_ns = self.peers.as_ref().and_then(Peers::due_ns);
         let hosts_ns = self.hosts.as_ref().and_then(Hosts::due_ns);
@@ -65,7 +65,7 @@ impl Rank {
         (!self.failed && due_ns != u64::MAX).then_some(due_ns)
     }
 
-    /// Processes the passage of time up to `now_ns`.
+    /// Handles all timeouts that are due at `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.failed {
             return;

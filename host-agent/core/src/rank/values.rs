@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-/// Values to be summed, and later their sums.
+/// Values to be summed, and later their sums, by element type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// Binary32, with one exponent per chunk.
@@ -13,11 +13,11 @@ pub enum Values {
     Bfloat16s(Vec<bf16>),
     /// 32-bit integers, summed modulo 2³².
     Integers(Vec<i32>),
-    /// 8-bit integers, summed in 32 bits; the sum is taken modulo 2⁸, as torch does.
+    /// 8-bit integers, summed in 32 bits and then taken modulo 2⁸, as torch does.
     Int8s(Vec<i8>),
 }
 
-/// Runs `$do` on the vector of any type.
+/// Runs the expression `$do` on the vector in a [`Values`], whatever its element type.
 macro_rules! each {
     ($values:expr, $own:ident => $do:expr) => {
         match $values {
@@ -41,7 +41,7 @@ impl Values {
         self.len() == 0
     }
 
-    /// Adds values of the same type and number, integers modulo their range. Returns `false`, and adds nothing, if they differ.
+    /// Adds the values of `others`, integers modulo their range. Returns `false`, and adds nothing, if types or lengths differ.
     pub fn add(&mut self, others: &Self) -> bool {
         if self.len() != others.len() {
             return false;
@@ -75,7 +75,7 @@ impl Values {
         true
     }
 
-    /// Returns as many zeros, of the type of these values.
+    /// As many zeros of the same element type.
     pub(super) fn zeros(&self) -> Self {
         let len = self.len();
         match self {

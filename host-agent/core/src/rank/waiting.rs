@@ -9,13 +9,13 @@ use super::{Rank, RankError, RankFrame};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 use crate::lanes::Send;
 
-/// Number of ranks that are asked at a time in a tree, where the missing ranks are unknown.
+/// Number of ranks that are asked for a sum at a time in a tree of switches, where the missing ranks are unknown.
 const ASKED_IN_TURN: u16 = 4;
-/// Number of answers with another set of ranks that are needed to believe it.
+/// Number of successive answers with a wrong set of ranks after which a rank believes that the switch has another set.
 const BELIEVED_AFTER: u8 = 3;
 
 impl Rank {
-    /// Processes the answer of a switch or host to a probe. `everyone` is the bitmap of a complete chunk there.
+    /// Processes the answer of a switch or host to a probe. `everyone` is the contributor bitmap of a complete chunk there.
     pub(super) fn handle_report(
         &mut self,
         now_ns: u64,
@@ -86,8 +86,8 @@ impl Rank {
         RankFrame::Told
     }
 
-    /// Handles an answer whose set of ranks differs: the switch has another set, or the frame is broken. The rank believes it
-    /// after repetitions without a correct sum in between.
+    /// Handles an answer whose set of ranks differs from the job's: the switch has another set, or the frame is broken. The
+    /// rank believes it after repetitions without a correct sum in between.
     pub(super) fn doubt_ranks(
         &mut self,
         chunk: ChunkId,
@@ -107,14 +107,14 @@ impl Rank {
         RankFrame::Malformed
     }
 
-    /// Records a loss: the switch did not get this rank's values, or the rank not its sum. Counts once per chunk.
+    /// Records a loss: of this rank's values on the way to the switch, or of the chunk's sum. Counts once per chunk.
     fn note_loss(&mut self, slot: usize) {
         if self.lanes[slot].transmissions == 2 {
             self.lanes.window.lost();
         }
     }
 
-    /// Asks the missing ranks whether they have the sum; if the missing ranks are unknown, asks some ranks in turn.
+    /// Asks the missing ranks whether they have the chunk's sum; in a tree of switches they are unknown, so asks a few ranks.
     fn ask_others(&mut self, now_ns: u64, slot: usize) {
         let Some(peers) = &mut self.peers else {
             return;
@@ -172,8 +172,8 @@ impl Rank {
         RankFrame::Word
     }
 
-    /// Processes the report of a rank's host that no process receives frames there. Ranks that wait for it fail at once;
-    /// about a rank that was not asked, the report says nothing.
+    /// Processes the report of a rank's host that no process receives frames there. If this rank waits for that rank, it fails
+    /// at once; a report about a rank that it has not asked is ignored.
     pub fn peer_gone(&mut self, rank: WorkerId) {
         let waits = |lane: &&RankLane| lane.waits() && lane.misses.contains(rank);
         let is_asked = self
@@ -195,7 +195,7 @@ impl Rank {
         }
     }
 
-    /// Repeats questions to missing ranks, and fails if one of them is dead.
+    /// Repeats unanswered questions to missing ranks, and fails if a missing rank is dead.
     pub(super) fn check_peers(&mut self, now_ns: u64) {
         let Some(peers) = &mut self.peers else {
             return;
@@ -215,7 +215,7 @@ impl Rank {
         }
     }
 
-    /// Writes a message to another rank; returns `false` if its content no longer exists.
+    /// Writes a message to another rank into `buffer`; returns `false` if its content no longer exists.
     pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) -> bool {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),

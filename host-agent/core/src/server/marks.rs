@@ -1,10 +1,10 @@
-//! Congestion marks of contributions, and the marking of answers: the answer to a marked contribution is marked, and that of
-//! a summing switch is, too.
+//! Congestion marks (ECN) in a server's answers: the answer to a marked contribution is marked, and so is the answer to a sum
+//! from a switch that was marked.
 
 use crate::job::{CellIndex, WorkerSet};
 use crate::{Destination, Mark};
 
-/// Congestion marks of one cell.
+/// Congestion marks of the contributions to one aggregation cell.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     /// Workers whose contributions to the incomplete chunk were marked.
@@ -13,7 +13,7 @@ struct Cell {
     answered: WorkerSet,
 }
 
-/// Congestion marks of all cells.
+/// Congestion marks of the contributions to all aggregation cells.
 #[derive(Debug, Clone)]
 pub struct Marks {
     cells: Vec<Cell>,
@@ -21,7 +21,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// No marks yet.
+    /// Creates the state for `cells` cells, without any mark.
     pub fn new(cells: usize) -> Self {
         Self {
             cells: vec![Cell::default(); cells],
@@ -29,19 +29,19 @@ impl Marks {
         }
     }
 
-    /// Records that these workers' contributions to an incomplete chunk were marked.
+    /// Records that contributions of the workers `whose` to the cell's incomplete chunk were congestion-marked.
     pub fn note(&mut self, cell: CellIndex, whose: WorkerSet) {
         let incomplete = &mut self.cells[cell.index()].incomplete;
         *incomplete = incomplete.union(whose);
     }
 
-    /// Moves the marks to the answered chunk, now that the chunk is complete.
+    /// Makes the marks of the cell's incomplete chunk those of its answered chunk, once the chunk is complete.
     pub fn complete(&mut self, cell: CellIndex) {
         let cell = &mut self.cells[cell.index()];
         cell.answered = std::mem::take(&mut cell.incomplete);
     }
 
-    /// Selects the mark for a cell's answer to this destination.
+    /// Selects the congestion mark for the answer to the cell's chunk that the server sends to destination `to`.
     pub fn select(&mut self, cell: CellIndex, to: Destination) {
         let marked = self.cells[cell.index()].answered;
         let is_marked = match to {
@@ -54,7 +54,7 @@ impl Marks {
         };
     }
 
-    /// The mark that [`select`](Self::select) selected last.
+    /// The congestion mark that [`select`](Self::select) selected last.
     pub fn selected(&self) -> Mark {
         self.selected
     }

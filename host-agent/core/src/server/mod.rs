@@ -25,31 +25,31 @@ use parts::{Between, Children};
 pub use outcome::{ServerCounters, ServerError, ServerEvent, ServerFrame};
 pub use parts::{Part, PartsError};
 
-/// Location of the summation.
+/// Where contributions are summed: by a switch or by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// A switch sums: SUMs arrive, and the first answer to a chunk goes to all workers.
+    /// A switch sums: SUMs arrive at the server, and its first answer to a chunk goes to all workers.
     Switch,
-    /// The server sums: UPDATEs arrive, and each worker is answered separately.
+    /// The server sums: UPDATEs arrive at it, and it answers each worker separately.
     Direct,
 }
 
-/// A chunk to which every worker has contributed.
+/// A chunk to which every worker has contributed, as the server applies it.
 #[derive(Debug, Clone, Copy)]
 pub struct Completed<'a> {
-    /// The round, from 0.
+    /// The training round, from 0.
     pub round: u64,
-    /// The chunk within the round, from 0.
+    /// Index of the chunk within the round, from 0.
     pub index: u32,
-    /// The sums, one per value of a packet.
+    /// The sums over all workers, one per value of the packet.
     pub sums: &'a [i32],
-    /// Exponent that the values were quantised with.
+    /// Exponent with which the values were quantised.
     pub exponent: Exponent,
     /// The contributors: every worker of the job.
     pub contributors: WorkerSet,
 }
 
-/// The server's use of completed sums.
+/// The server's use of completed sums, such as a step of the optimizer.
 pub trait Apply {
     /// Applies a completed chunk, once, and writes the answer: one word per value.
     fn apply(&mut self, chunk: Completed<'_>, answer: &mut [u32]);
@@ -61,7 +61,7 @@ impl<F: FnMut(Completed<'_>, &mut [u32])> Apply for F {
     }
 }
 
-/// Answer to the chunk that last owned the cell.
+/// Answer to the chunk that owned the register cell last.
 #[derive(Debug, Clone, Default)]
 struct Answer {
     sequence: Option<u64>,
@@ -78,29 +78,29 @@ struct Outgoing {
     again: bool,
 }
 
-/// The server of one job.
+/// The parameter server of one job.
 #[derive(Debug, Clone)]
 pub struct Server<A> {
     job: Job,
     config: Retransmission,
     rounds: Option<u64>,
     apply: A,
-    /// Slots of the server, in [`Mode::Direct`] and in a job in parts.
+    /// Slots in which the server sums, in [`Mode::Direct`] and in a job whose parts switches sum; otherwise `None`.
     slots: Option<SlotTable>,
-    /// Children of the server, in a job in parts.
+    /// Contributors that the server sums (parts, and workers in no part), in a job in parts; otherwise `None`.
     children: Option<Children>,
-    /// Chunks that were in flight when the parts last changed.
+    /// Chunks that were in flight when the division into parts last changed; `None` if it never did.
     between: Option<Between>,
-    /// Buffer for a part's sum as an update.
+    /// Buffer in which the sum of a part is rewritten as an UPDATE.
     update: Vec<u8>,
-    /// Latest report of a switch on an incomplete sum: the chunk and its contributors.
+    /// A switch's latest report of an incomplete sum: sequence number of its chunk, and contributors; `None` without a report.
     reported: Option<(u64, WorkerSet)>,
     answers: Vec<Answer>,
     marks: Marks,
     sums: Vec<i32>,
     words: Vec<u32>,
     queue: VecDeque<Outgoing>,
-    /// The newest chunk answered.
+    /// Sequence number of the newest answered chunk.
     newest: u64,
     progress_ns: u64,
     ended: bool,
@@ -109,7 +109,7 @@ pub struct Server<A> {
 }
 
 impl<A: Apply> Server<A> {
-    /// A server that waits from `now_ns` on. With `rounds`, it can detect the end of the job.
+    /// Creates a server that waits for frames from `now_ns` on. With the number of `rounds`, it can detect the end of the job.
     pub fn new(
         job: Job,
         mode: Mode,
@@ -141,7 +141,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// A server of a job in which each part is summed by a switch. The first answer to a chunk goes to all workers.
+    /// Creates a server of a job whose parts (sets of workers) switches sum. Its first answer to a chunk goes to all workers.
     pub fn of_parts(
         job: Job,
         parts: Vec<Part>,
@@ -160,8 +160,8 @@ impl<A: Apply> Server<A> {
         })
     }
 
-    /// Installs a new plan: from now on these parts are summed, whose numbers must not have been used before. Contributions
-    /// to incomplete chunks are discarded.
+    /// Installs a new division into parts, each summed by a switch. The job numbers of the parts must not have been used
+    /// before. Contributions to incomplete chunks are discarded.
     ///
     /// Returns the first chunk that the new parts sum. Workers may have sent any earlier chunk by the old paths, and must
     /// send those to the server directly ([`Worker::move_to`](crate::worker::Worker::move_to)).
@@ -186,18 +186,18 @@ impl<A: Apply> Server<A> {
         Ok(self.job.chunk(until))
     }
 
-    /// Whether a chunk summed by the parts of the last [`replan`](Self::replan) is complete.
+    /// Whether any chunk that the parts of the last [`replan`](Self::replan) sum is complete.
     pub fn has_sum_of_new_parts(&self) -> bool {
         let between = self.between.as_ref();
         between.is_some_and(|between| self.newest >= between.until)
     }
 
-    /// Counters since the start.
+    /// Counters of the server since its start.
     pub fn counters(&self) -> ServerCounters {
         self.counters
     }
 
-    /// The application of the sums.
+    /// The user of the sums, which applies them.
     pub fn application(&self) -> &A {
         &self.apply
     }
@@ -254,7 +254,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// The job's last chunk: one window of closing chunks follows the last round.
+    /// Sequence number of the last chunk: the end of a window after the last round. `None` if the number of rounds is unknown.
     fn last_sequence(&self) -> Option<u64> {
         let numbers = self.rounds? * self.job.numbers_per_round();
         Some(numbers + u64::from(self.job.window()) - 1)
@@ -279,7 +279,7 @@ impl<A: Apply> Server<A> {
         });
     }
 
-    /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
+    /// Writes the next frame to `buffer`, replacing its content, and returns the destination; `None`: nothing to send.
     pub fn poll_transmit(&mut self, _now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         while let Some(Outgoing {
             cell,
@@ -309,31 +309,31 @@ impl<A: Apply> Server<A> {
         None
     }
 
-    /// Congestion mark for the IP header of the frame that [`poll_transmit`](Self::poll_transmit) returned last: the mark of
-    /// the contribution that it answers, which a switch that sums passes on.
+    /// Congestion mark (ECN) for the IP header of the frame that [`poll_transmit`](Self::poll_transmit) returned last: that of
+    /// the contribution that the frame answers.
     pub fn mark(&self) -> Mark {
         self.marks.selected()
     }
 
-    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
+    /// Time at which the driver must call [`handle_timeout`](Self::handle_timeout); `None` if never.
     pub fn poll_timeout(&self) -> Option<u64> {
         (!self.ended).then(|| self.progress_ns.saturating_add(self.patience_ns()))
     }
 
-    /// One timeout more than a worker's patience, so that the workers report first.
+    /// How long the server waits for progress: one timeout longer than a worker, so that the workers report the failure first.
     fn patience_ns(&self) -> u64 {
         self.config
             .patience_ns()
             .saturating_add(self.config.ceiling_ns)
     }
 
-    /// Whether all rounds are applied, so that only closing frames can still arrive.
+    /// Whether the sums of all rounds are applied, so that only closing frames can still arrive.
     pub fn is_closing(&self) -> bool {
         let oldest = self.job.position(self.oldest_incomplete());
         self.rounds.is_some_and(|rounds| oldest.round >= rounds)
     }
 
-    /// Processes the passage of time up to `now_ns`.
+    /// Handles all timeouts that are due at `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.poll_timeout().is_none_or(|deadline| now_ns < deadline) {
             return;
@@ -360,7 +360,7 @@ impl<A: Apply> Server<A> {
         });
     }
 
-    /// The contributors of a chunk, as far as this server knows.
+    /// The workers known to have contributed to a chunk; `None` if this server does not know them.
     fn contributors(&self, sequence: u64) -> Option<WorkerSet> {
         let chunk = self.job.chunk(sequence);
         let slots = match &self.between {
@@ -379,7 +379,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// The workers whose values the contributions to a chunk include: for a part, all of its workers.
+    /// The workers whose values are in the contributions to a chunk: the sum of a part has those of all workers in the part.
     fn whose(&self, sequence: u64, contributors: WorkerSet) -> WorkerSet {
         let is_between = self.between.as_ref();
         let is_between = is_between.is_some_and(|between| sequence < between.until);
@@ -389,14 +389,14 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whether a chunk was in flight when the parts changed, or is older.
+    /// Whether a chunk was in flight when the division into parts last changed, or is older.
     fn is_between(&self, chunk: ChunkId) -> bool {
         let sequence = self.job.sequence_near(self.newest, chunk);
         let between = self.between.as_ref().zip(sequence);
         between.is_some_and(|(between, sequence)| sequence < between.until)
     }
 
-    /// The oldest incomplete chunk, and the time of the last completion.
+    /// The oldest incomplete chunk, with the time of the last completed chunk; `None` if the job has ended.
     pub fn under_way(&self) -> Option<UnderWay> {
         let oldest = self.oldest_incomplete();
         let known = self.contributors(oldest);
@@ -410,7 +410,7 @@ impl<A: Apply> Server<A> {
         })
     }
 
-    /// The oldest incomplete chunk. Slots advance independently: each waits for the chunk one window after its newest answer.
+    /// Sequence number of the oldest incomplete chunk. In each slot, that is the one a window after the newest answered chunk.
     fn oldest_incomplete(&self) -> u64 {
         let window = u64::from(self.job.window());
         (0..window)
@@ -439,7 +439,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// The event since the last call, if there is one.
+    /// Takes the latest event of the server; `None` if there is no new event.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.event.take()
     }

@@ -3,69 +3,69 @@
 use crate::Sent;
 use crate::job::{ChunkId, Position, WorkerSet};
 
-/// Event of a server.
+/// Event that a server reports to its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// Every round is applied, and every worker has every answer or has been silent for a long time.
+    /// The sums of every round are applied, and every worker has all answers or has been silent for a long time.
     Finished,
-    /// The job cannot succeed. The server continues to answer.
+    /// The job cannot succeed. The server continues to answer workers.
     Failed(ServerError),
 }
 
 /// Reason why a job cannot succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// Nothing completed for too long, and the missing workers are known.
+    /// No chunk completed for too long, and the missing workers of the oldest are known.
     #[error("{position} ({chunk}) waits for {missing}")]
     Incomplete {
         /// Position of the oldest incomplete chunk.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
-        /// Workers that have not contributed.
+        /// Workers that have not contributed to the chunk.
         missing: WorkerSet,
     },
-    /// Nothing completed for too long, and the contributors are unknown: the switch has the bitmap, or no worker was heard.
+    /// No chunk completed for too long, and the contributors are unknown: only the switch has them, or no worker sent a frame.
     #[error("no chunk completed for {:.1} s; {position} ({chunk}) is next", *waited_ns as f64 / 1e9)]
     Silent {
         /// Position of the oldest incomplete chunk.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
         /// Time that the server waited, in nanoseconds.
         waited_ns: u64,
     },
-    /// A worker's input has NaN or infinity.
+    /// A worker's values include NaN or infinity.
     #[error("{position} ({chunk}) has a value that is not finite")]
     NonFinite {
-        /// Position of the chunk.
+        /// Position of the chunk with that value.
         position: Position,
-        /// Chunk number on the wire.
+        /// Sequence number of the chunk on the wire.
         chunk: ChunkId,
     },
 }
 
-/// Result of processing a frame.
+/// Result of processing a received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerFrame {
     /// The frame completed a chunk, which was applied.
     Applied,
-    /// The frame's values were added; the chunk waits for other workers.
+    /// The values were added; the chunk waits for other workers.
     Absorbed,
-    /// The frame requested an answer again, which is sent.
+    /// The frame requested the answer to its chunk again; the server sends it.
     Again,
-    /// The frame added nothing and gets no answer.
+    /// The frame added nothing to its chunk and gets no answer.
     Duplicate,
-    /// The frame's chunk is older than the cell's owner.
+    /// The frame's chunk is older than the chunk that owns its cell.
     Stale,
     /// The frame belongs to another job, or has a kind that this server does not accept.
     NotOurs,
-    /// The bytes are not a frame of the protocol, or the frame is not possible for its chunk.
+    /// The bytes are not a frame of the protocol, or the frame's fields are not possible for its chunk.
     Malformed,
 }
 
 impl ServerFrame {
-    /// Whether the server has received the chunk before.
+    /// Whether the frame repeats a contribution that the server has received before.
     #[must_use]
     pub fn is_repeated(self) -> bool {
         matches!(
@@ -80,19 +80,19 @@ impl ServerFrame {
 pub struct ServerCounters {
     /// Frames and bytes sent.
     pub sent: Sent,
-    /// Chunks applied, or agreed on if they have no values.
+    /// Chunks completed: sums applied, or exponents agreed on if the chunk has no values.
     pub completed: u64,
-    /// Frames that requested an answer again.
+    /// Frames that requested the answer to a chunk again.
     pub again: u64,
-    /// Frames that added nothing.
+    /// Frames that added nothing to their chunk.
     pub duplicates: u64,
-    /// Frames older than their cell's owner.
+    /// Frames whose chunk is older than the chunk that owns its cell.
     pub stale: u64,
     /// Bytes of the frames counted in the last three fields, from the aggregation header on.
     pub repeated_bytes: u64,
     /// Frames of other jobs, or of kinds that a server does not accept.
     pub not_ours: u64,
-    /// Bytes that are not a frame, or frames that are not possible for their chunk.
+    /// Received bytes that are not a frame, or frames whose fields are not possible for their chunk.
     pub malformed: u64,
     /// Answers that were not sent because the transmit queue was full; retransmission recovers them.
     pub dropped: u64,

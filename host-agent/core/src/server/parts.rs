@@ -8,59 +8,59 @@ use wire::{Flags, Kind, Packet};
 use crate::job::{Job, JobId, WorkerId, WorkerSet};
 use crate::slot::SlotTable;
 
-/// Workers whose updates one switch sums for the server.
+/// A set of workers whose updates one switch sums for the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Job number in their updates and in the sum of them.
+    /// Job number on the wire of the workers' updates, and of the switch's sum of them.
     pub number: JobId,
-    /// The part's workers, in the order of the switch's numbers for them.
+    /// Ranks of the workers, in the order of the switch's numbers for them.
     pub workers: Vec<WorkerId>,
 }
 
-/// Reason why a division into parts is rejected.
+/// Reason why a division of the workers into parts is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PartsError {
-    /// The part has no workers or more than 64.
+    /// A part has no workers or more than 64: its job number, and its number of workers.
     #[error("part {0} has {1} workers; a switch sums 1 to 64")]
     Workers(u16, usize),
-    /// Two parts, or a part and the job, have the same number.
+    /// Two parts, or a part and the whole job, have the same job number.
     #[error("the number {0} occurs twice")]
     NumberTwice(u16),
-    /// The job has no worker with this rank.
+    /// The job has no worker with a part's rank: the part's job number, the rank, and the job's number of workers.
     #[error("part {0} has {1}, but the job has {2} workers")]
     NoWorker(u16, WorkerId, u16),
     /// A worker is in two parts, so that its values would count twice.
     #[error("{0} is in two parts")]
     WorkerTwice(WorkerId),
-    /// More than 64 children: the bitmap has 64 bits.
+    /// The server would sum more than 64 children (parts, and workers in no part): the bitmap has 64 bits.
     #[error("{0} parts and workers in no part: a server sums up to 64")]
     Children(usize),
 }
 
-/// The children that the server sums.
+/// The children whose updates the server sums: parts first, then workers in no part.
 #[derive(Debug, Clone)]
 pub(super) struct Children {
     parts: Vec<Part>,
-    /// Ranks of the workers in no part.
+    /// Ranks of the workers that are in no part.
     alone: Vec<WorkerId>,
 }
 
-/// Chunks that were in flight when the parts changed: each worker sends its values for them directly to the server.
+/// Chunks that were in flight when the division into parts changed: workers send their values for them directly to the server.
 #[derive(Debug, Clone)]
 pub(super) struct Between {
-    /// First chunk that the current parts sum: no worker had sent it or a later one.
+    /// Position of the first chunk that the current parts sum: no worker had sent it or a later chunk when they were installed.
     pub until: u64,
     pub slots: SlotTable,
 }
 
-/// A frame as the update of a child.
+/// A received frame, understood as the update of one of the server's children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Update {
-    /// Number of the child.
+    /// Number of the child (a part, or a worker in no part).
     pub child: WorkerId,
-    /// Worker that sent the update, or the last update of the sum.
+    /// Rank of the worker that sent the update, or that completed the part's sum.
     pub sender: WorkerId,
-    /// Whether the sender requests the answer, if there is one.
+    /// Whether the sender requests the answer, if the chunk has been answered.
     pub asks: bool,
 }
 
@@ -106,7 +106,7 @@ impl Children {
         self.parts.len() + self.alone.len()
     }
 
-    /// The workers whose values the updates of these children include.
+    /// The workers whose values are in the updates of these children.
     pub(super) fn workers(&self, children: WorkerSet) -> WorkerSet {
         let parts = self.parts.iter().map(|part| part.workers.as_slice());
         let all = parts.chain(self.alone.iter().map(std::slice::from_ref));
@@ -118,7 +118,7 @@ impl Children {
         })
     }
 
-    /// Reads a frame of a chunk that each worker sends directly; `None` if it is not an update of this job.
+    /// Reads the update of a chunk that each worker sends directly to the server; `None` for frames that are no such update.
     pub(super) fn update_alone(job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let sender = WorkerId(packet.worker());
         let is_ours =
@@ -130,7 +130,7 @@ impl Children {
         })
     }
 
-    /// Reads a frame as a child's update; `None` if it belongs to another job, or is an incomplete sum of a part.
+    /// Reads a frame as the update of a child; `None` if it belongs to another job, or is an incomplete sum of a part.
     pub(super) fn update(&self, job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let number = JobId(packet.job());
         if packet.kind() == Kind::Update && number == job.id() {
@@ -155,7 +155,7 @@ impl Children {
         })
     }
 
-    /// Writes the frame of `bytes` in the form of `update`.
+    /// Writes to `frame` the bytes of a received frame as an UPDATE of the child in `update`.
     pub(super) fn rewrite(job: &Job, update: Update, bytes: &[u8], frame: &mut Vec<u8>) {
         frame.clear();
         frame.extend_from_slice(bytes);

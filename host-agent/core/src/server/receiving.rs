@@ -1,4 +1,4 @@
-//! Reception of frames by the server: sums of a switch, updates of workers, sums of parts.
+//! Reception of frames by the server: SUMs of a switch, UPDATEs of workers, and sums of parts of the job.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -31,8 +31,8 @@ impl<A: Apply> Server<A> {
         received
     }
 
-    /// Processes a part's sum, or the update of a worker in no part, as the update of a child. For chunks that were in flight
-    /// when the parts changed, only updates of workers are accepted.
+    /// Processes the sum of a part, or the update of a worker in no part, as the update of a child. For chunks that were in
+    /// flight when the parts changed, it accepts only updates of workers.
     fn receive_of_part(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> ServerFrame {
         let Some(children) = &self.children else {
             return ServerFrame::NotOurs;
@@ -71,7 +71,7 @@ impl<A: Apply> Server<A> {
         self.receive_contribution(now_ns, mark, packet, Some(sender))
     }
 
-    /// Processes an update of a worker or child, or a complete sum. `asker` is the worker that requests an existing answer.
+    /// Processes an update of a worker or part, or a complete sum. `asker`: the worker that requests the answer, if any.
     fn receive_contribution(
         &mut self,
         now_ns: u64,
@@ -113,8 +113,8 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whether an unanswered chunk is the next of its slot: the slot's other cell last answered its predecessor, which agreed
-    /// on the chunk's exponent.
+    /// Whether an unanswered chunk is the next of its slot: the slot's other cell last answered the chunk one window earlier,
+    /// which agreed on the chunk's exponent.
     fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
         let scale_only = matches!(self.job.position(sequence).part, RoundPart::ScaleOnly(_));
         if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
@@ -182,7 +182,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Processes another frame of an answered chunk.
+    /// Processes another frame of an answered chunk: repeats the answer to `asker`; `None` marks a duplicate of a part's sum.
     fn ask_again(
         &mut self,
         cell: CellIndex,

@@ -1,4 +1,4 @@
-//! Serialization of a server's state.
+//! Serialization of a server's state for the model checker.
 
 use super::{Answer, Outgoing, Server};
 use crate::Destination;

@@ -1,4 +1,4 @@
-//! A worker: one rank's side of the protocol, with a summing switch or a summing server alike.
+//! A worker that trains with a parameter server: it sends its values by UPDATE and receives the answers by RESULT.
 //!
 //! ```text
 //!             start_round              all answered
@@ -34,31 +34,31 @@ enum Phase {
     Failed,
 }
 
-/// One rank of a job.
+/// A worker of a job with a parameter server.
 #[derive(Debug, Clone)]
 pub struct Worker {
     job: Job,
     rank: WorkerId,
-    /// Job and worker number in its frames from sequence number `sent_so_from` on; earlier chunks carry its own job and rank.
+    /// Job number and worker number in frames from chunk `sent_so_from` on; earlier chunks carry the job's number and the rank.
     sent_as: (JobId, WorkerId),
     sent_so_from: u64,
-    /// Whether the last frame's chunk precedes `sent_so_from`.
+    /// Whether the frame sent last belongs to a chunk before `sent_so_from`.
     is_before_move: bool,
     config: Retransmission,
     phase: Phase,
-    /// The round in progress, or the next one.
+    /// The training round in progress, or the next one if the worker is idle.
     round: u64,
-    /// Sequence numbers of the round: scale-only chunks from `start`, values from `start + W`, up to `end`.
+    /// Sequence numbers of the round's chunks: scale-only chunks from `start`, values from `start + W`, up to `end` (excluded).
     start: u64,
     end: u64,
     unanswered: u64,
     values: Vec<f32>,
-    /// Exponent of each chunk; `None` if a value is not finite.
+    /// Exponent of each chunk's values; `None` if a value is NaN or infinite.
     exponents: Vec<Option<Exponent>>,
     results: Vec<u32>,
     lanes: Lanes<()>,
-    /// Order number of the next transmission when timeouts last reduced the window; a timeout of an earlier transmission does
-    /// not reduce it again.
+    /// Order number of the next transmission when timeouts last reduced the congestion window; a timeout of an earlier
+    /// transmission does not reduce it again.
     timed_out_before: u64,
     event: Option<WorkerEvent>,
     counters: WorkerCounters,
@@ -91,7 +91,8 @@ impl Worker {
         }
     }
 
-    /// Makes the worker a member of a part ([`server::Part`](crate::server::Part)), whose switch knows it as `child`.
+    /// Makes the worker a member of a part ([`server::Part`](crate::server::Part)), whose switch knows it by the number
+    /// `child`.
     #[must_use]
     pub fn in_part(mut self, number: JobId, child: WorkerId) -> Self {
         self.sent_as = (number, child);
@@ -103,12 +104,12 @@ impl Worker {
         self.rank
     }
 
-    /// Fixes the window at the number of slots, whatever congestion signals arrive: for comparison.
+    /// Fixes the congestion window at the number of slots, whatever congestion signals arrive: for comparison.
     pub fn fix_window(&mut self) {
         self.lanes.window.fix();
     }
 
-    /// Counters since the start.
+    /// Counters of the worker since its start.
     pub fn counters(&self) -> WorkerCounters {
         WorkerCounters {
             congestion: self.lanes.window.signals(),
@@ -116,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// The chunk in flight that was sent first. Only the server or the switch knows which workers are missing.
+    /// The unanswered chunk that was sent first; `None` if there is none. Its missing workers are unknown here.
     pub fn under_way(&self) -> Option<UnderWay> {
         let oldest = self.lanes.in_flight().min_by_key(|lane| lane.first_order)?;
         Some(oldest.under_way(&self.job, WorkerSet::EMPTY))
@@ -151,8 +152,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the job with one last window of scale-only chunks. When they complete, the server knows that every worker has
-    /// every answer. If they are not answered, that is no error.
+    /// Ends the job with one last window of scale-only chunks. Once they complete, the server knows that all workers have all
+    /// answers. If they do not, that is no error.
     pub fn close(&mut self) -> Result<(), StartError> {
         if self.phase != Phase::Idle {
             return Err(StartError::NotIdle);
@@ -173,7 +174,7 @@ impl Worker {
         }
     }
 
-    /// Queues a chunk's first transmission.
+    /// Queues the first transmission of a chunk.
     fn begin(&mut self, sequence: u64, scale: Exponent) {
         let slot = self.job.lane(self.job.chunk(sequence));
         let lane = &mut self.lanes[slot];
@@ -182,7 +183,7 @@ impl Worker {
         self.lanes.enqueue(slot, Send::Values);
     }
 
-    /// Ends the flight of a chunk that timed out, and sends it again when the window allows. If all workers retransmitted at
+    /// Withdraws a chunk that timed out, and sends it again when the congestion window allows. If all workers retransmitted at
     /// once what the server's queue had dropped, the queue would drop it again.
     fn send_anew(&mut self, slot: usize) {
         if self.lanes[slot].last_order >= self.timed_out_before {
@@ -199,7 +200,7 @@ impl Worker {
             .map(|index| index as usize)
     }
 
-    /// The exponent that this worker requests for a chunk; zero beyond the round.
+    /// The exponent that this worker requests for a chunk; zero for a chunk beyond the round.
     fn wanted(&self, sequence: u64) -> Exponent {
         self.index_in_round(sequence)
             .and_then(|index| *self.exponents.get(index)?)
@@ -217,7 +218,7 @@ impl Worker {
         }
     }
 
-    /// Writes the next frame to `buffer`, whose former content is dropped, and returns its destination.
+    /// Writes the next frame to `buffer`, replacing its content, and returns the destination; `None`: nothing to send.
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
         let (slot, _) = self.lanes.next_send()?;
         let timeout_ns = self.lanes.rtt.timeout_ns(self.lanes[slot].timeouts);
@@ -363,7 +364,7 @@ impl Worker {
         }
     }
 
-    /// Time of the next call of [`handle_timeout`](Self::handle_timeout): possibly too early, never too late.
+    /// Time at which the driver must call [`handle_timeout`](Self::handle_timeout): possibly too early, never too late.
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.phase {
             Phase::Running | Phase::Closing => {
@@ -373,7 +374,7 @@ impl Worker {
         }
     }
 
-    /// Processes the passage of time up to `now_ns`.
+    /// Handles all timeouts that are due at `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if !matches!(self.phase, Phase::Running | Phase::Closing) || !self.lanes.is_due(now_ns) {
             return;
@@ -423,7 +424,7 @@ impl Worker {
         self.lanes.stop();
     }
 
-    /// The event since the last call, if there is one.
+    /// Takes the latest event of the worker; `None` if there is no new event.
     pub fn poll_event(&mut self) -> Option<WorkerEvent> {
         self.event.take()
     }

@@ -1,11 +1,11 @@
-//! Move of a worker to another summing switch from a chunk on: docs/protocol.md, "Another plan".
+//! Move of a worker to another summing switch, from a given chunk on: docs/protocol.md, "Another plan".
 
 use super::Worker;
 use crate::job::{ChunkId, JobId, WorkerId};
 
 impl Worker {
-    /// Makes another switch, with another part, sum this worker's values from chunk `from` on; with `None`, no switch does.
-    /// Chunks in flight are sent again at once; those before `from` go to the server alone
+    /// Makes another switch, which sums another part of the job, sum this worker's values from chunk `from` on; with `None`, no
+    /// switch does. Chunks in flight are sent again at once; those before `from` go to the server alone
     /// ([`Server::replan`](crate::server::Server::replan)).
     pub fn move_to(&mut self, part: Option<(JobId, WorkerId)>, from: ChunkId) {
         self.sent_as = part.unwrap_or((self.job.id(), self.rank));
@@ -23,13 +23,13 @@ impl Worker {
         }
     }
 
-    /// Whether the frame that [`poll_transmit`](Self::poll_transmit) returned last goes to the server alone, because its
-    /// chunk precedes the first one of the current plan.
+    /// Whether the frame that [`poll_transmit`](Self::poll_transmit) returned last goes to the server alone, because its chunk
+    /// precedes the one at which the worker moved.
     pub fn is_before_move(&self) -> bool {
         self.is_before_move
     }
 
-    /// Job and worker number in the frames of a chunk.
+    /// Job number and worker number in the frames of a chunk.
     pub(super) fn sent_as(&self, sequence: u64) -> (JobId, WorkerId) {
         match sequence < self.sent_so_from {
             true => (self.job.id(), self.rank),

@@ -1,4 +1,4 @@
-//! Serialization of a worker's state.
+//! Serialization of a worker's state for the model checker.
 
 use super::{Worker, WorkerEvent};
 use crate::state::Put;

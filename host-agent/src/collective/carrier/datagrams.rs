@@ -1,4 +1,4 @@
-//! Carrier that sends all frames as UDP datagrams, to the switch and to other ranks (`docs/protocol.md`, "Frame").
+//! Carrier of a rank's frames as UDP datagrams, to the switch and to other ranks (`docs/protocol.md`, "Frame").
 
 use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -9,23 +9,23 @@ use super::super::CollectiveError;
 use super::{Carrier, Takes, io_error};
 use crate::frames::{Endpoint, Frames, LinkFault, asking, build, mark, open, refused, source, sum};
 
-/// Carrier over UDP datagrams.
+/// Carrier of a rank's frames over UDP datagrams.
 pub struct Datagrams<F> {
     frames: F,
     job: u16,
     rank: u16,
     me: Endpoint,
-    /// Addresses of the ranks.
+    /// Addresses of the job's ranks, by rank number; empty if they are unknown.
     peers: Vec<Endpoint>,
-    /// Accepted senders, ascending: the job's ranks, whose addresses are also in the frames that a switch makes of theirs. If
-    /// the job's ranks are unknown, every sender is accepted.
+    /// Accepted senders, ascending: the job's ranks, whose addresses are also in the frames that a switch makes of their
+    /// frames. If the job's ranks are unknown, every sender is accepted.
     senders: Vec<Ipv4Addr>,
     frame: Vec<u8>,
     foreign: u64,
 }
 
 impl<F: Frames> Datagrams<F> {
-    /// A carrier for a rank with these addresses; `peers` is empty if the job's ranks are unknown.
+    /// A carrier for the rank with addresses `me`; `peers` are the addresses of all ranks, or empty if they are unknown.
     pub fn new(frames: F, job: u16, rank: u16, me: Endpoint, peers: Vec<Endpoint>) -> Self {
         let mut senders: Vec<Ipv4Addr> = peers.iter().map(|peer| peer.ip).collect();
         senders.sort_unstable();
@@ -41,7 +41,7 @@ impl<F: Frames> Datagrams<F> {
         }
     }
 
-    /// A carrier that accepts only the switch's answers to its own frames, before the job's ranks are known.
+    /// A carrier that accepts only the switch's answers to this rank's frames, before the job's ranks are known.
     pub fn alone(frames: F, job: u16, rank: u16, me: Endpoint) -> Self {
         Self {
             senders: vec![me.ip],
@@ -49,7 +49,7 @@ impl<F: Frames> Datagrams<F> {
         }
     }
 
-    /// Number of the rank.
+    /// Number of the rank that uses this carrier.
     pub fn rank(&self) -> u16 {
         self.rank
     }

@@ -1,4 +1,4 @@
-//! Carriers of a rank's frames: to the switch and back, and to other ranks.
+//! Carriers of a rank's frames, to the switch and back, and to other ranks, by UDP or RDMA.
 //!
 //! | file | contents |
 //! |---|---|
@@ -27,21 +27,21 @@ use crate::frames::LinkFault;
 pub use datagrams::Datagrams;
 pub use rdma::Rdma;
 
-/// Receiver of a carrier's frames.
+/// Receiver of the frames that arrive at a carrier.
 pub trait Takes {
-    /// Processes a frame, from the aggregation header on, with its congestion mark.
+    /// Processes a received frame, from the aggregation header on, with the congestion mark of its IP header.
     fn take(&mut self, mark: Mark, frame: &[u8]);
 
-    /// Processes the report that no process of that host receives frames.
+    /// Processes the report that no process of this host receives aggregation frames.
     fn unreachable(&mut self, host: Ipv4Addr);
 
-    /// The chunk in flight with these low 16 bits, or one near it, and its exponent.
+    /// Number and exponent of the chunk in flight with these low 16 bits, or of a chunk near it.
     fn near(&self, low: u16) -> (u32, u8);
 }
 
-/// A transport of a rank's frames. The driver provides the time.
+/// A transport of a rank's frames. The driver calls it with the current time.
 pub trait Carrier {
-    /// Whether frames for the switch can be sent. Until then the rank waits, and none of its chunks times out.
+    /// Whether frames for the switch can be sent. Until then the rank waits, and its chunks do not time out.
     fn is_ready(&self) -> bool {
         true
     }
@@ -61,12 +61,12 @@ pub trait Carrier {
         taker: &mut dyn Takes,
     ) -> Result<usize, CollectiveError>;
 
-    /// Runs timers that are due. [`flush`](Self::flush) transmits the resulting frames.
+    /// Handles timers of the carrier that are due. [`flush`](Self::flush) transmits the resulting frames.
     fn handle_timeout(&mut self, _now_ns: u64) -> Result<(), CollectiveError> {
         Ok(())
     }
 
-    /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
+    /// Time at which [`handle_timeout`](Self::handle_timeout) must be called next; `None` if never.
     fn poll_timeout(&self, _now_ns: u64) -> Option<u64> {
         None
     }
@@ -80,10 +80,10 @@ pub trait Carrier {
     /// Number of frames that the system dropped since the last call; `None` if it keeps no count.
     fn overflow(&mut self) -> Option<u64>;
 
-    /// Number of frames so far that were not sent.
+    /// Number of frames so far that were discarded instead of sent.
     fn unsent(&self) -> u64;
 
-    /// Reason why no frame passes now.
+    /// Reason why no frame passes now; `None` if frames pass.
     fn fault(&self) -> Option<LinkFault>;
 
     /// Descriptors that keep the carrier open, so that a forked process can close them.

@@ -1,4 +1,4 @@
-//! A rank's queue pair at its switch: receives that are reposted at once, and buffers of outgoing WRITEs.
+//! A rank's RDMA queue pair to its switch: its receives are reposted at once, and it has buffers for outgoing WRITEs.
 
 use std::collections::VecDeque;
 
@@ -14,42 +14,42 @@ use wire::rdma::{Immediate, VALUES_LEN};
 use super::places::Places;
 use crate::frames::Endpoint;
 
-/// Maximum number of posted WRITEs that were not sent.
+/// Maximum number of posted messages that are not sent yet.
 const SENDS: usize = 256;
-/// Path MTU: each frame is one packet.
+/// Path MTU of the queue pair: each frame is one packet.
 const MTU: Mtu = Mtu::B1024;
 
-/// A rank's queue pair at its switch, with its memory.
+/// A rank's RDMA queue pair to its switch, with its memory regions.
 pub struct Pair<P> {
     provider: P,
-    /// Addresses of the switch, and its queue pair for this rank.
+    /// Addresses of the switch, and the switch's queue pair for this rank.
     switch: Endpoint,
     to: Qpn,
     results: Region,
     sends: Region,
     qpn: Qpn,
     psn: Psn,
-    /// Number of marked packets that were reported to the rank.
+    /// Number of congestion-marked packets that were reported to the rank.
     marked: u64,
     places: Places,
     receives: usize,
-    /// Completions of receives that were polled while waiting for sends.
+    /// Completions of receives that were polled while waiting for completions of sends.
     came: VecDeque<Completion>,
 }
 
-/// Content of a receive completion.
+/// Meaning of a completion for the rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// A WRITE with this immediate and length in bytes.
+    /// The switch wrote to the region: immediate, and length in bytes.
     Written(Immediate, u32),
-    /// A message of another form.
+    /// The switch sent a message of another form.
     Foreign,
-    /// Not a receive: a send completed, or the completion belongs to a destroyed queue pair.
+    /// The completion is not a receive: a send completed, or it belongs to a destroyed queue pair.
     Nothing,
 }
 
 impl<P: Provider> Pair<P> {
-    /// A queue pair connected to the switch, which does not know it yet; `region_len`: bytes for the switch's WRITEs.
+    /// Creates a queue pair to the switch, which must yet learn of it; `region_len`: bytes for the switch's WRITEs.
     pub fn new(
         mut provider: P,
         switch: Endpoint,
@@ -98,7 +98,7 @@ impl<P: Provider> Pair<P> {
         self.provider.connect(self.qpn, &connection)
     }
 
-    /// Draws the PSN of the switch's first packet; 0 in the switch's state means that no rank is registered.
+    /// Draws the PSN of the switch's first packet, never 0: 0 in the switch's state means that no rank is registered.
     fn draw_psn(&mut self) -> Psn {
         loop {
             let psn = self.provider.draw_psn();
@@ -114,37 +114,37 @@ impl<P: Provider> Pair<P> {
         self.connect()
     }
 
-    /// Whether the queue pair has failed.
+    /// Whether the queue pair is in an error state.
     pub fn has_failed(&self) -> bool {
         self.provider.fault(self.qpn).is_some()
     }
 
-    /// The provider.
+    /// The RDMA provider of the queue pair.
     pub fn provider(&self) -> &P {
         &self.provider
     }
 
-    /// The provider, for changes.
+    /// The RDMA provider of the queue pair, for changes.
     pub fn provider_mut(&mut self) -> &mut P {
         &mut self.provider
     }
 
-    /// Memory region that the switch writes to.
+    /// The memory region to which the switch writes.
     pub fn results(&self) -> Region {
         self.results
     }
 
-    /// Number of the queue pair.
+    /// Number of this rank's queue pair.
     pub fn qpn(&self) -> u32 {
         self.qpn.bits()
     }
 
-    /// PSN of the switch's first packet.
+    /// Packet sequence number of the switch's first packet.
     pub fn psn(&self) -> u32 {
         self.psn.bits()
     }
 
-    /// Copies bytes that the switch has written.
+    /// Copies bytes that the switch has written, from this offset in the region.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) {
         self.provider.copy_out(&self.results, offset, into);
     }
@@ -160,7 +160,7 @@ impl<P: Provider> Pair<P> {
         self.provider.post_receive(self.qpn, request)
     }
 
-    /// Posts a message from its own buffer; returns `false` if no buffer is free or the queue is full.
+    /// Posts a message from a free buffer; returns `false` if no buffer is free or the send queue is full.
     pub fn post(
         &mut self,
         bytes: &[u8],
@@ -198,7 +198,7 @@ impl<P: Provider> Pair<P> {
         }
     }
 
-    /// Sends posted requests, and checks which buffers have become free.
+    /// Sends posted messages, and polls for completions that free their buffers.
     fn make_room(&mut self) -> Result<(), ProviderError> {
         self.provider.flush()?;
         while self.came.len() < self.receives
@@ -213,7 +213,7 @@ impl<P: Provider> Pair<P> {
         Ok(())
     }
 
-    /// Records the completion of a send; returns whether it was one.
+    /// Frees buffers if the completion is that of a send; returns whether it is.
     fn note_sent(&mut self, completion: &Completion) -> bool {
         let is_send = matches!(completion.kind, WorkKind::Send | WorkKind::Write);
         if is_send && completion.qpn == self.qpn && completion.status == Status::Success {
@@ -222,7 +222,7 @@ impl<P: Provider> Pair<P> {
         is_send
     }
 
-    /// The next received message, if there is one; its receive is reposted.
+    /// The next completion, or `None` if there is none; if it is a receive, the receive is reposted.
     pub fn take(&mut self) -> Result<Option<Came>, ProviderError> {
         let completion = match self.came.pop_front() {
             Some(completion) => Some(completion),
@@ -247,7 +247,7 @@ impl<P: Provider> Pair<P> {
         })))
     }
 
-    /// A completion does not show whether its packet was marked, so each marked packet marks one answer.
+    /// Congestion mark for the next answer. Completions do not show marks, so each packet counted as marked marks one answer.
     pub fn mark(&mut self) -> Mark {
         let counters = self.provider.counters(self.qpn);
         let marked = counters.map_or(0, |counters| counters.np_ecn_marked_roce_packets);

@@ -1,6 +1,6 @@
-//! Buffers of outgoing WRITEs: each is reused once its content was sent.
+//! Allocation of buffers for outgoing RDMA WRITEs: each buffer is reused once its content was sent.
 
-/// A ring of buffers.
+/// A ring of send buffers.
 ///
 /// ```text
 ///      done               next
@@ -15,7 +15,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// A ring of `count` free buffers.
+    /// A ring of `count` free send buffers.
     pub fn new(count: usize) -> Self {
         Self {
             count: count as u64,
@@ -24,7 +24,7 @@ impl Places {
         }
     }
 
-    /// The next request number, and its buffer; `None` if all buffers are in use.
+    /// The next request number, and the index of its buffer; `None` if all buffers are in use.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         let number = self.next;
         if number - self.done >= self.count {
@@ -34,22 +34,22 @@ impl Places {
         Some((number, (number % self.count) as usize))
     }
 
-    /// Returns the last buffer, whose request was not posted.
+    /// Returns the buffer that was taken last, whose request was not posted.
     pub fn give_back(&mut self) {
         self.next -= 1;
     }
 
-    /// Whether a request is signaled: one per quarter of the ring, whose completion covers the earlier ones.
+    /// Whether a send request asks for a completion: one per quarter of the ring, whose completion covers earlier requests.
     pub fn is_told(&self, number: u64) -> bool {
         (number + 1).is_multiple_of((self.count / 4).max(1))
     }
 
-    /// Records that this request and all earlier ones were sent.
+    /// Records that the request with this number and all earlier ones were sent.
     pub fn sent(&mut self, number: u64) {
         self.done = self.done.max(number + 1).min(self.next);
     }
 
-    /// Frees all buffers.
+    /// Marks all buffers as free.
     pub fn forget(&mut self) {
         self.done = self.next;
     }

@@ -25,20 +25,20 @@ use super::registering::{Due, Registering};
 use super::{Carrier, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames, LinkFault, sum};
 
-/// Receives beyond one per cell, since answers to probes arrive in addition to SUMs.
+/// Number of receives in addition to one per register cell, since answers to probes arrive as well as SUMs.
 const MORE_RECEIVES: usize = 64;
 
-/// Carrier over RDMA and UDP.
+/// Carrier of a rank's frames: by RDMA to and from the switch, by UDP to and from other ranks.
 pub struct Rdma<P, F> {
     pair: Pair<P>,
-    /// Carrier of frames to and from other ranks.
+    /// Carrier of frames to and from other ranks, by UDP.
     words: Datagrams<F>,
     receiver: Receiver,
-    /// Children of this rank's switch, and whether it is the only switch.
+    /// Set of the children of this rank's switch, and whether this switch is the only one.
     siblings: WorkerSet,
     is_flat: bool,
     registering: Registering,
-    /// Whether ranks sum themselves without a switch.
+    /// Whether ranks sum by themselves if no switch answers.
     has_fallback: bool,
     frame: Vec<u8>,
     foreign: u64,
@@ -46,14 +46,14 @@ pub struct Rdma<P, F> {
 }
 
 impl<P: Provider, F: Frames> Rdma<P, F> {
-    /// A carrier over a provider, and over frames of the same interface for other ranks.
+    /// A carrier over an RDMA provider, and over frames of the same interface for other ranks.
     pub fn new(provider: P, frames: F, config: &Config) -> Result<Self, CollectiveError> {
         let Setup { job, rank, .. } = config.setup;
         let words = Datagrams::new(frames, job.id().0, rank.0, config.me, config.peers.clone());
         Self::with(provider, words, &config.setup)
     }
 
-    /// A carrier before the job's ranks are known.
+    /// A carrier over an RDMA provider, before the job's ranks are known.
     pub fn alone(
         provider: P,
         frames: F,
@@ -95,17 +95,17 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         })
     }
 
-    /// Provider of the WRITEs.
+    /// RDMA provider that sends the WRITEs.
     pub fn provider(&self) -> &P {
         self.pair.provider()
     }
 
-    /// Memory region that SUMs are written to.
+    /// Memory region to which the switch writes SUMs.
     pub fn results(&self) -> Region {
         self.pair.results()
     }
 
-    /// Whether the switch has answered the registration.
+    /// Whether the switch has answered this rank's registration.
     pub fn is_registered(&self) -> bool {
         self.registering.is_registered()
     }
@@ -116,7 +116,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         Ok(())
     }
 
-    /// Sends a registration to the switch.
+    /// Sends this rank's registration to the switch.
     fn register(&mut self) -> Result<(), CollectiveError> {
         let registration = Registration {
             job: self.receiver.job,
@@ -138,14 +138,14 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         Ok(())
     }
 
-    /// Reads an answer at this offset of the region.
+    /// Reads the answer (to a probe or registration) at this offset of the memory region.
     fn answer(&self, at: usize) -> [u8; ANSWER_LEN] {
         let mut answer = [0; ANSWER_LEN];
         self.pair.copy_out(at, &mut answer);
         answer
     }
 
-    /// Processes the switch's answer to the registration.
+    /// Processes the switch's answer to this rank's registration.
     fn take_registered(&mut self, immediate: Immediate, len: u32) -> Result<(), CollectiveError> {
         let answer = self.answer(0);
         let psn = self.pair.psn();
@@ -205,12 +205,12 @@ impl From<ProviderError> for CollectiveError {
     }
 }
 
-/// Passes other ranks' frames on, and detects a switch's frames among them.
+/// Passes frames of other ranks on, and detects frames of a switch among them.
 struct Watches<'a> {
     taker: &'a mut dyn Takes,
     job: u16,
     everyone: u64,
-    /// Whether a switch has sent a SUM over UDP, as it does to a rank that is not registered. Ranks' copies are marked `AGAIN`.
+    /// Whether a switch has sent a SUM over UDP, as it does to an unregistered rank. Copies from other ranks have `AGAIN` set.
     is_forgotten: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Timing of a rank's registrations at its switch.
+//! Timing of a rank's registrations at its switch, which precede RDMA WRITEs.
 //!
 //! ```text
 //!           answered                       no word for too long, or SUMs of the other form
@@ -11,26 +11,26 @@
 
 use aggregation::Retransmission;
 
-/// Silence of a switch, in initial timeouts, after which the rank registers again. It has sent a probe before that.
+/// Silence of a switch, in initial timeouts, after which the rank registers again. The rank has probed the switch before that.
 const SILENT_AFTER: u64 = 3;
-/// Maximum number of times that this wait doubles, if the switch had not forgotten the rank.
+/// Maximum number of times that the wait before a new registration doubles, if the switch had not forgotten the rank.
 const DOUBLINGS: u32 = 3;
 
-/// Action that is due.
+/// Action of a rank's registration that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// No action.
+    /// No action is due.
     Nothing,
-    /// Send the registration, possibly again.
+    /// Send the registration, perhaps for another time.
     Ask,
-    /// Give up: the registrations were never answered.
+    /// Give up, because no registration was ever answered.
     GiveUp {
         /// Number of registrations sent.
         tries: u32,
-        /// Time since the first one.
+        /// Time since the first registration, in nanoseconds.
         waited_ns: u64,
     },
-    /// Register a new queue pair, since the switch may have forgotten this one.
+    /// Register a new queue pair, since the switch may have forgotten the present one.
     Anew,
 }
 
@@ -45,22 +45,22 @@ enum State {
     Registered,
 }
 
-/// State of a rank's registration.
+/// State of a rank's registration at its switch.
 #[derive(Debug, Clone)]
 pub struct Registering {
     pace: Retransmission,
     state: State,
     /// Whether frames for the switch can be sent: the switch has answered once, or the rank continues without it.
     is_ready: bool,
-    /// Time of the oldest frame sent since the last packet from the switch.
+    /// Time of the oldest frame sent since the last packet from the switch; `None` if none was sent.
     owes_ns: Option<u64>,
-    /// Number of consecutive silences that led to a new queue pair.
+    /// Number of consecutive silences of the switch that led to a new queue pair.
     silences: u32,
     begun_ns: u64,
 }
 
 impl Registering {
-    /// The state before the first registration. Intervals follow the rank's retransmission settings.
+    /// The state before the first registration. Intervals follow the rank's retransmission settings (`pace`).
     pub fn new(pace: Retransmission) -> Self {
         Self {
             pace,
@@ -81,7 +81,7 @@ impl Registering {
         }
     }
 
-    /// Whether frames for the switch can be sent.
+    /// Whether frames for the switch can be sent: it has answered once, or the rank continues without it.
     pub fn is_ready(&self) -> bool {
         self.is_ready
     }
@@ -91,26 +91,26 @@ impl Registering {
         matches!(self.state, State::Registered)
     }
 
-    /// Restarts with a new queue pair that is not registered yet.
+    /// Restarts the registration with a new queue pair.
     pub fn begin(&mut self, now_ns: u64) {
         self.state = Self::asking(now_ns, self.pace);
         self.owes_ns = None;
         self.begun_ns = now_ns;
     }
 
-    /// Records the switch's answer.
+    /// Records the switch's answer to the registration.
     pub fn answered(&mut self) {
         self.state = State::Registered;
         self.is_ready = true;
         self.owes_ns = None;
     }
 
-    /// Continues without the switch, and keeps sending registrations.
+    /// Lets the rank continue without the switch, and keeps sending registrations.
     pub fn go_on(&mut self) {
         self.is_ready = true;
     }
 
-    /// Records a frame that the switch may answer.
+    /// Records a frame to the switch that it should answer.
     pub fn sent(&mut self, now_ns: u64) {
         self.owes_ns.get_or_insert(now_ns);
     }
@@ -121,8 +121,7 @@ impl Registering {
         self.silences = 0;
     }
 
-    /// Records a SUM over UDP, which a switch sends to a rank that is not registered. Returns whether to register a new queue
-    /// pair.
+    /// Records a SUM over UDP, which a switch sends to an unregistered rank. Returns whether to register a new queue pair.
     pub fn is_forgotten(&mut self, now_ns: u64) -> bool {
         // A sender that repeats this constantly is not a switch.
         self.is_registered() && now_ns.saturating_sub(self.begun_ns) >= self.pace.initial_ns
@@ -133,7 +132,7 @@ impl Registering {
         first_ns.saturating_mul(1 << self.silences.min(DOUBLINGS))
     }
 
-    /// Time of the next call of [`due`](Self::due).
+    /// Time at which [`due`](Self::due) must be called next; `None` if never.
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.state {
             State::Asking { next_ns, .. } => Some(next_ns),
@@ -141,7 +140,7 @@ impl Registering {
         }
     }
 
-    /// The action that is due now.
+    /// Returns the action that is due at `now_ns`, and records it as done.
     pub fn due(&mut self, now_ns: u64) -> Due {
         let is_silent = self.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns);
         if !is_silent {

@@ -1,4 +1,4 @@
-//! The 32-bit immediate of an RDMA WRITE: the part of a frame that the receiver's completion shows.
+//! The 32-bit immediate of an RDMA WRITE, which has the header fields that a receiver's completion shows.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const LOW_4: u32 = 0xF;
 /// Flag bits of the answer to a registration: all four, a combination that no chunk's frame has.
 const REGISTERED: u32 = 0xF;
 
-/// Flags and their bit numbers within the four flag bits, from the highest.
+/// Flags that an immediate carries, and their bit numbers within its four flag bits, from the highest.
 const FLAGS: [(Flags, u32); 4] = [
     (Flags::NON_FINITE, 3),
     (Flags::AGAIN, 2),
@@ -19,12 +19,12 @@ const FLAGS: [(Flags, u32); 4] = [
     (Flags::SCALE_ONLY, 0),
 ];
 
-/// Four flag bits, the low four bits of the exponent, eight bits of the next exponent, the low 16 bits of the chunk number.
+/// Immediate data: four flag bits, four low bits of the exponent, eight of the next exponent, 16 low bits of the chunk number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Immediate(u32);
 
 impl Immediate {
-    /// The immediate of a chunk's frame. Flags without a bit here and the high bits of exponent and chunk are left out.
+    /// The immediate of a chunk's frame. It lacks the flags without a bit here, and high bits of exponent and chunk number.
     pub fn new(flags: Flags, scale: u8, next_scale: u8, chunk: u32) -> Self {
         let set = FLAGS.iter().filter(|(flag, _)| flags.contains(*flag));
         let flags = set.fold(0, |bits, (_, bit)| bits | 1 << bit);
@@ -36,7 +36,7 @@ impl Immediate {
         )
     }
 
-    /// The immediate of the answer to a registration that announced this PSN.
+    /// The immediate of the answer to a registration that announced this packet sequence number.
     pub fn registered(psn: u32) -> Self {
         Self(REGISTERED << FLAGS_SHIFT | psn & 0xFFFF)
     }
@@ -51,24 +51,24 @@ impl Immediate {
         self.0.to_be_bytes()
     }
 
-    /// Whether the WRITE answers a registration.
+    /// Whether the WRITE with this immediate answers a registration.
     pub fn is_registered(self) -> bool {
         self.0 >> FLAGS_SHIFT == REGISTERED
     }
 
-    /// The flags.
+    /// The flags that the immediate carries.
     pub fn flags(self) -> Flags {
         let bits = self.0 >> FLAGS_SHIFT;
         let set = FLAGS.iter().filter(|(_, bit)| bits >> bit & 1 == 1);
         set.fold(Flags::NONE, |flags, (flag, _)| flags | *flag)
     }
 
-    /// The low four bits of the exponent.
+    /// The low four bits of the exponent with which the values were quantised.
     pub fn scale(self) -> u8 {
         (self.0 >> SCALE_SHIFT & LOW_4) as u8
     }
 
-    /// Biased exponent requested for the chunk one window later.
+    /// Biased exponent (bias 127) that the sender requests for the chunk one window later.
     pub fn next_scale(self) -> u8 {
         (self.0 >> NEXT_SCALE_SHIFT) as u8
     }

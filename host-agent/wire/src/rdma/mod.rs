@@ -27,31 +27,31 @@ use crate::{VALUE_LEN, VALUES_PER_PACKET};
 /// Length in bytes of a frame's values: RDMA carries [`VALUES_PER_PACKET`] of them, or none.
 pub const VALUES_LEN: usize = VALUES_PER_PACKET * VALUE_LEN;
 
-/// The largest window: the low 16 bits of a chunk number must give slot and version.
+/// The largest window in chunks: the low 16 bits of a chunk number must determine slot and version.
 pub const MAX_WINDOW: u32 = 1 << 15;
 
 /// Header fields of an RDMA WRITE with immediate, without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// Destination queue pair, 24 bits.
+    /// Number of the destination queue pair, 24 bits.
     pub qpn: u32,
     /// Remote key of the receiver's memory region.
     pub rkey: u32,
-    /// Virtual address within that region.
+    /// Virtual address within that memory region.
     pub address: u64,
     /// Payload length in bytes.
     pub len: u32,
-    /// Immediate data, which the receiver's completion shows.
+    /// Immediate data of the WRITE, which the receiver's completion shows.
     pub immediate: Immediate,
 }
 
-/// Reason why RDMA does not carry a frame.
+/// Reason why RDMA does not carry an aggregation frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotCarried {
-    /// Neither an UPDATE nor a SUM: frames between ranks, and frames of servers.
+    /// The frame is neither an UPDATE nor a SUM: frames between ranks, and frames of servers, need UDP.
     #[error("RDMA has no frame of kind {0:?}")]
     Kind(crate::Kind),
-    /// The worker number is too large: a switch has queue pairs for 64 children.
+    /// The worker number is above 63: a switch has queue pairs for 64 children.
     #[error("worker {0}: a switch has 64 children at most")]
     Worker(u16),
     /// The frame has a flag that only jobs with deadlines use.
@@ -62,25 +62,25 @@ pub enum NotCarried {
     Values(u16),
 }
 
-/// Reason why a WRITE is not a frame of the protocol.
+/// Reason why an RDMA WRITE or SEND is not a frame of the aggregation protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The queue pair number belongs to no job.
     #[error("queue pair {0:#08x} belongs to no job")]
     Qpn(u32),
-    /// The rkey encodes no slot.
+    /// The remote key encodes no slot.
     #[error("key {0:#010x} names no slot")]
     Rkey(u32),
     /// The address has bits set outside its fields.
     #[error("address {0:#x} names no chunk")]
     Address(u64),
-    /// A payload length that the protocol does not use.
+    /// The payload has a length that the protocol does not use.
     #[error("{0} bytes: no such frame has this length")]
     Len(u32),
-    /// The immediate belongs to another chunk or exponent than the address.
+    /// The chunk or exponent in the immediate differs from that in the address.
     #[error("the immediate belongs to another chunk")]
     Immediate,
-    /// The payload is not a registration of this version.
+    /// The payload is not a registration of this protocol version.
     #[error("not a registration of this version")]
     Registration,
 }

@@ -1,32 +1,31 @@
-//! Registration: a rank announces its queue pair and memory region by a SEND to its queue pair at the switch, which answers
-//! by a WRITE.
+//! Registration: a rank announces its queue pair and memory region by a SEND to the switch, which answers by a WRITE.
 
 use super::sum::read;
 use super::{ANSWER_LEN, Immediate, Malformed, Target};
 
 /// Length of a registration's payload in bytes.
 pub const REGISTRATION_LEN: usize = 32;
-/// The bytes "WEIR".
+/// The bytes "WEIR", with which a registration begins.
 const MAGIC: u32 = 0x5745_4952;
 const VERSION: u8 = 1;
 
-/// A rank's announcement to its switch.
+/// A rank's announcement of its queue pair and memory region to its switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Registration {
-    /// The job.
+    /// Number of the training job.
     pub job: u16,
     /// The rank's number as a child of the switch.
     pub child: u8,
     /// Destination of the rank's SUMs.
     pub target: Target,
-    /// PSN of the first SUM, 24 bits and never 0: 0 in the switch's state means that no rank is registered.
+    /// Packet sequence number of the first SUM, 24 bits and never 0: 0 in the switch's state means that no rank is registered.
     pub psn: u32,
-    /// The job's window in slots, which determines the length of the region.
+    /// The job's window in slots, which determines the length of the memory region.
     pub window: u32,
 }
 
 impl Registration {
-    /// Encodes the payload of the SEND.
+    /// Encodes the payload of the SEND that announces the registration.
     pub fn bytes(&self) -> [u8; REGISTRATION_LEN] {
         let mut bytes = [0; REGISTRATION_LEN];
         let mut at = 0;
@@ -45,7 +44,7 @@ impl Registration {
         bytes
     }
 
-    /// Decodes the payload of the SEND.
+    /// Decodes the payload of a SEND that announces a registration.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let whole: &[u8; REGISTRATION_LEN] =
             bytes.try_into().map_err(|_| Malformed::Registration)?;
@@ -69,15 +68,15 @@ impl Registration {
     }
 }
 
-/// The switch's answer to a registration.
+/// The switch's answer to a rank's registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Registered {
-    /// Bitmap of all children that the switch sums.
+    /// Bitmap of all children whose values the switch sums.
     pub everyone: u64,
 }
 
 impl Registered {
-    /// Decodes the answer, if it belongs to the registration that announced this PSN.
+    /// Decodes the switch's answer, if it belongs to the registration that announced this packet sequence number.
     pub fn parse(
         immediate: Immediate,
         len: u32,

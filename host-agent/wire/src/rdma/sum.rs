@@ -14,15 +14,15 @@
 use super::{Immediate, Malformed, NotCarried, VALUES_LEN, Write};
 use crate::{Flags, Kind, Repr, VALUES_PER_PACKET};
 
-/// Length of the answer to a probe in bytes: contributors, worker and transmission as in the header, then six zero bytes.
+/// Length in bytes of the answer to a probe: contributors, worker and transmission as in the header, then six zero bytes.
 pub const ANSWER_LEN: usize = 16;
-/// Length in bytes of a cell's place in a rank's region: values, then the answer to a probe.
+/// Length in bytes of the place of a switch's register cell in a rank's region: values, then the answer to a probe.
 pub const PLACE_LEN: usize = VALUES_LEN + ANSWER_LEN;
 
-/// Offset of the first place in a rank's region, which is the announced base; the answer to the registration lies before it.
+/// Offset in bytes of the first cell's place (the announced base) in a rank's region, behind the answer to the registration.
 pub const FIRST_PLACE: usize = ANSWER_LEN;
 
-/// The cell of a chunk with these low 16 bits: twice the slot plus the version. `window` is a power of two.
+/// Number of the register cell of a chunk with these low 16 bits: twice the slot plus the version. `window` is a power of two.
 pub fn cell(low: u16, window: u32) -> usize {
     let (slot, version) = (u32::from(low) & (window - 1), u32::from(low) & window != 0);
     (slot as usize) << 1 | usize::from(version)
@@ -35,7 +35,7 @@ pub struct Target {
     pub qpn: u32,
     /// Remote key of the rank's memory region.
     pub rkey: u32,
-    /// Address of the first place in the region.
+    /// Address of the first cell's place in the region.
     pub base: u64,
 }
 
@@ -83,18 +83,18 @@ impl Target {
     }
 }
 
-/// Builder of the 16-byte answers that a switch writes.
+/// Builder of the 16-byte answers (to probes and registrations) that a switch writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Sum;
 
 impl Sum {
-    /// Payload of the answer to a probe.
+    /// Payload of the answer to a probe, from the header of the SUM that answers it.
     pub fn answer(header: &Repr) -> [u8; ANSWER_LEN] {
         let worker = header.worker << 6 | u16::from(header.transmission);
         Self::answer_of(header.contributors, worker)
     }
 
-    /// Payload of an answer with this bitmap; `worker` holds worker and transmission in the layout of the header.
+    /// Payload of an answer with this contributor bitmap; `worker` holds worker and transmission in the layout of the header.
     pub fn answer_of(contributors: u64, worker: u16) -> [u8; ANSWER_LEN] {
         let mut answer = [0; ANSWER_LEN];
         answer[..8].copy_from_slice(&contributors.to_be_bytes());
@@ -103,7 +103,7 @@ impl Sum {
     }
 }
 
-/// Reads an answer: the bitmap, and the word of worker and transmission.
+/// Reads an answer: the contributor bitmap, then worker and transmission in the layout of the header.
 pub(super) fn read(answer: &[u8; ANSWER_LEN]) -> (u64, u16) {
     let (words, _) = answer.as_chunks::<8>();
     (
@@ -112,10 +112,10 @@ pub(super) fn read(answer: &[u8; ANSWER_LEN]) -> (u64, u16) {
     )
 }
 
-/// Context that a rank needs to rebuild a SUM's header from a completion.
+/// Context that a rank needs to rebuild the header of a SUM from its RDMA completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Receiver {
-    /// The job.
+    /// Number of the training job.
     pub job: u16,
     /// The job's window in slots.
     pub window: u32,
@@ -131,13 +131,13 @@ impl Receiver {
         FIRST_PLACE + 2 * self.window as usize * PLACE_LEN
     }
 
-    /// Offset in the region of the values of a frame with this immediate; an answer follows [`VALUES_LEN`] bytes later.
+    /// Offset in the region of the values of a SUM with this immediate; an answer to a probe lies [`VALUES_LEN`] bytes further.
     pub fn place(&self, immediate: Immediate) -> usize {
         FIRST_PLACE + cell(immediate.low(), self.window) * PLACE_LEN
     }
 
-    /// Rebuilds the header of a SUM of `len` payload bytes. `chunk` and `scale` are those of the rank's own chunk in the
-    /// slot; `answer` is the content of its place behind the values.
+    /// Rebuilds the header of a SUM that arrived with `len` payload bytes. `chunk` and `scale` are those of the rank's own
+    /// chunk in the slot; `answer` is the content of its place behind the values.
     ///
     /// The SUM's chunk is the one nearest to the rank's own chunk with the immediate's low bits; of two equally near chunks,
     /// the older. Only four bits of the exponent arrive: if they equal those of `scale`, the whole exponent does.

@@ -1,23 +1,23 @@
-//! An UPDATE as a WRITE to the switch.
+//! An UPDATE as an RDMA WRITE to the switch: the header's fields stand in queue pair number, rkey, address and immediate.
 
 use super::{Immediate, Malformed, NotCarried, VALUES_LEN, Write};
 use crate::{Flags, Kind, MAX_CHILDREN, MAX_TRANSMISSION, Repr, VALUES_PER_PACKET};
 
-/// High bit of a switch's queue pair numbers: this bit, a zero bit, 16 bits of job, 6 bits of child.
+/// High bit of a switch's queue pair numbers, which consist of this bit, a zero bit, 16 bits of job and 6 bits of child.
 const QPN: u32 = 0x80_0000;
 const CHILD_BITS: u32 = 6;
 const CHILD: u32 = (1 << CHILD_BITS) - 1;
 const JOB_AND_CHILD: u32 = (1 << (16 + CHILD_BITS)) - 1;
-/// Prefix of a switch's rkeys: 15 bits of prefix, 16 bits of slot, one bit of version.
+/// Prefix of a switch's remote keys, which consist of 15 bits of prefix, 16 bits of slot and one bit of version.
 const RKEY: u32 = 0x2BA2;
 const RKEY_SHIFT: u32 = 17;
-/// Address fields: question, transmission, exponent, chunk number times [`VALUES_LEN`].
+/// Shifts of the fields of an address: question flag, transmission, exponent, chunk number times [`VALUES_LEN`].
 const CHUNK_SHIFT: u32 = VALUES_LEN.trailing_zeros();
 const SCALE_SHIFT: u32 = 42;
 const TRANSMISSION_SHIFT: u32 = 50;
 const QUESTION_SHIFT: u32 = 63;
 
-/// Flags that the RDMA form of an UPDATE can carry.
+/// Header flags that an UPDATE by RDMA can carry.
 const CARRIED: Flags = Flags::from_bits(
     Flags::NON_FINITE.bits()
         | Flags::AGAIN.bits()
@@ -26,16 +26,16 @@ const CARRIED: Flags = Flags::from_bits(
         | Flags::VERSION.bits(),
 );
 
-/// Number of a child's queue pair at its switch, in this job.
+/// Queue pair number at the switch, for the job's child with this number.
 pub fn switch_qpn(job: u16, child: u16) -> u32 {
     debug_assert!(child < u16::from(MAX_CHILDREN));
     QPN | u32::from(job) << CHILD_BITS | u32::from(child) & CHILD
 }
 
-/// An UPDATE. The WRITE does not carry its contributors: a switch derives them from `worker`.
+/// An UPDATE by RDMA. The WRITE does not carry its contributors: a switch derives them from `worker`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Update {
-    /// The header.
+    /// The aggregation header.
     pub header: Repr,
     /// Whether the switch's answer goes to the sender alone.
     pub is_question: bool,
