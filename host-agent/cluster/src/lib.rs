@@ -31,11 +31,11 @@ pub use switch::{CellState, Compare, Forwarder, PartSwitches, SlotSwitch, Switch
 
 use aggregation::job::WorkerId;
 
-/// An endpoint of the network; the switch is between the endpoints.
+/// A node at the edge of the simulated network; the switch between the nodes is no node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
-    /// The parameter server.
+    /// The parameter server of the job.
     Server,
-    /// A worker.
+    /// The worker with this rank.
     Worker(WorkerId),
 }
