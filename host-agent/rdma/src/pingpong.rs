@@ -13,7 +13,7 @@ use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, ling
 use crate::rendezvous::{self, Destination, RendezvousError};
 use crate::talk::{PORT, Talk};
 
-/// Options of the test. The defaults are those of ibv_rc_pingpong.
+/// Options of the ping-pong test. The defaults are those of ibv_rc_pingpong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PingpongOptions {
     /// TCP port of the server.
@@ -24,9 +24,9 @@ pub struct PingpongOptions {
     pub iterations: u64,
     /// Path MTU; both sides must use the same.
     pub mtu: Mtu,
-    /// Number of receives posted at once.
+    /// Number of receives that a side posts at once.
     pub receives: usize,
-    /// Maximum time without progress of the peer.
+    /// Maximum time without progress of the peer, after which the test fails.
     pub patience: Duration,
 }
 
@@ -43,27 +43,27 @@ impl Default for PingpongOptions {
     }
 }
 
-/// Result of the test.
+/// Result of the ping-pong test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PingpongOutcome {
     /// Queue pair of this side.
     pub own: Destination,
     /// Queue pair of the peer.
     pub peer: Destination,
-    /// Bytes in both directions together.
+    /// Bytes of all messages in both directions together.
     pub bytes: u64,
     /// Time from the first message to the last.
     pub took: Duration,
-    /// Number of messages with other bytes than the peer sends.
+    /// Number of received messages whose bytes differ from those that the peer sends.
     pub wrong: u64,
-    /// Counters of the queue pair, if the provider has any.
+    /// Counters of this side's queue pair; `None` if the provider does not count.
     pub counters: Option<Counters>,
 }
 
-/// Reason why the test failed.
+/// Reason why the ping-pong test failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PingpongError {
-    /// The provider failed.
+    /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// The two programs did not connect.
@@ -72,21 +72,21 @@ pub enum PingpongError {
     /// A message was not sent or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
     Failed {
-        /// Status of its completion.
+        /// Status of the failed work request's completion.
         status: Status,
-        /// Reason why the queue pair is in the state ERROR.
+        /// Reason why the queue pair is in the state ERROR; `None` if it is not known.
         fault: Option<Fault>,
     },
-    /// Nothing arrived for the allowed time.
+    /// No message arrived for the maximum time without progress.
     #[error(
         "nothing received for {patience:?}: {sent} messages sent, {received} received; check that the peer has the same --mtu, --size and --iterations"
     )]
     Silent {
-        /// The allowed time.
+        /// The maximum time without progress.
         patience: Duration,
-        /// Messages sent.
+        /// Number of messages that this side had sent.
         sent: u64,
-        /// Messages received.
+        /// Number of messages that this side had received.
         received: u64,
     },
 }
@@ -95,12 +95,12 @@ fn because(fault: Option<&Fault>) -> String {
     fault.map_or(String::new(), |fault| format!(" ({fault})"))
 }
 
-/// The byte that ibv_rc_pingpong fills its buffer with.
+/// Byte with which ibv_rc_pingpong fills its messages.
 const FILL: u8 = 0x7b;
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 
-/// Runs the test with the server at `host`, or waits for a client if there is no host.
+/// Runs the ping-pong test with the server at `host`, or waits for a client if `host` is `None`.
 ///
 /// # Errors
 /// [`PingpongError`].
@@ -162,11 +162,11 @@ struct Game<'a> {
     target: &'a Region,
     options: &'a PingpongOptions,
     qpn: Qpn,
-    /// Number of posted receives.
+    /// Number of receives that are posted now.
     posted: usize,
     sent: u64,
     received: u64,
-    /// Completions required before the next message is sent: the bits RECEIVE and SEND.
+    /// Completions that must arrive before the next message is sent: a combination of the bits RECEIVE and SEND.
     awaits: u64,
     wrong: u64,
 }
