@@ -22,7 +22,7 @@ pub struct Request {
     pub tenant: Option<String>,
     /// Switch port of each rank: element 0 is the port that rank 0 is behind.
     pub ports: Vec<u32>,
-    /// Number of slots that the job wants, a power of two.
+    /// Number of aggregation slots that the job wants in the switch, a power of two.
     pub window: u32,
     /// Maximum rate of all frames of the job together, in bits per second; `None` for no limit.
     pub rate_bps: Option<u64>,

@@ -17,9 +17,9 @@ pub struct Grant {
     /// The tenant in whose partition the job's slots are; `None` for the slots without a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Index of the job's first slot; its slots are contiguous.
+    /// Index of the job's first aggregation slot in the switch; its slots are contiguous.
     pub base: u32,
-    /// Number of slots, a power of two: the number of chunks that a rank may have in flight.
+    /// Number of the job's aggregation slots, a power of two: the number of chunks that a rank may have in flight.
     pub window: u32,
     /// Maximum rate of all frames of the job together, in bits per second; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The job holds its slots and its ports.
+    /// The job runs: it holds its aggregation slots and its ports.
     Running,
     /// The job's slots and ports are free; its number is reserved until its last frames have left the network.
     Ended,
@@ -66,7 +66,7 @@ impl Grant {
         self.base..self.base.saturating_add(self.window)
     }
 
-    /// Environment variables with which a program joins the job as `rank` (docs/pytorch.md, "The job"); none for an unknown
+    /// Environment variables that make a program rank `rank` of the job (docs/pytorch.md, "The job"); empty without such a
     /// rank.
     #[must_use]
     pub fn environment(&self, rank: usize) -> Vec<(&'static str, String)> {

@@ -1,4 +1,4 @@
-//! Admission of jobs to a running switch: the holders of slots, the ends of their leases, and their rates.
+//! Decides which training jobs a running switch admits: who holds its aggregation slots, until when, and at what rate.
 //!
 //! [`Book`] contains the grants of one switch. It is rebuilt from the switch's own tables, so two controllers, or a restarted
 //! one, make the same decisions. Time is the switch's clock, in nanoseconds, and always an argument.

@@ -22,7 +22,7 @@ pub enum Refusal {
     /// Another running job has the requested name.
     #[error("job {held} runs already: release it, or take another name")]
     NameHeld {
-        /// The job that has the name.
+        /// The running job that has the name.
         held: Held,
     },
     /// Another running job has the requested number, or a number that is equal modulo 256.
@@ -60,7 +60,7 @@ pub enum Refusal {
         /// Time until a number is free, in nanoseconds.
         wait_ns: u64,
     },
-    /// The requested number of slots is not valid.
+    /// The requested number of aggregation slots is not valid.
     #[error("a window is a power of two from 1 to {SLOTS}; found {window}: {} is the nearest", nearest(*window))]
     Window {
         /// The requested number of slots.
@@ -85,7 +85,7 @@ pub enum Refusal {
     PortHeld {
         /// The requested switch port.
         port: u32,
-        /// The job that has the port.
+        /// The running job that has a rank behind the port.
         held: Held,
     },
     /// The requested duration of the lease is below the minimum or above the maximum.
@@ -150,7 +150,7 @@ pub enum Refusal {
         /// Time until the first lease ends, in nanoseconds, if none is renewed; `None` if no job has a lease.
         wait_ns: Option<u64>,
     },
-    /// The tenant's partition has too few contiguous free slots.
+    /// The tenant's partition has too few contiguous free aggregation slots.
     #[error("{}", no_room(self))]
     NoRoom {
         /// The requested number of slots.
@@ -192,7 +192,7 @@ pub struct Held {
     pub name: String,
     /// Number of the job in its packets' headers.
     pub number: u16,
-    /// Indices of the slots that the job holds.
+    /// Indices of the aggregation slots that the job holds.
     pub slots: Range<u32>,
     /// Maximum rate of the job in bits per second; `None` for no limit.
     pub rate_bps: Option<u64>,

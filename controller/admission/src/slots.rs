@@ -1,4 +1,4 @@
-//! Finds contiguous free slots for a job's window.
+//! Finds contiguous free aggregation slots of a switch for a job's window.
 //!
 //! The size of a window is a power of two, and a window begins at a multiple of its size from its partition's first slot on. So
 //! windows are placed as in a buddy allocator: no two overlap partially, a new window fits where one of the same size was, and

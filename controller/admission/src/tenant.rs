@@ -11,9 +11,9 @@ use crate::refusal::name_fault;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// The tenant's name.
+    /// Name of the tenant, unique on its switch.
     pub name: String,
-    /// Number of the tenant's slots. Only the tenant's jobs use them, and these jobs use no others.
+    /// Number of the tenant's aggregation slots. Only the tenant's jobs use these slots, and they use no others.
     pub slots: u32,
     /// Maximum rate of all the tenant's jobs together, in bits per second; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Cache of p4c's output between runs: for 256 values p4c takes seconds, built without optimization minutes.
+//! Caches p4c's output between runs: to compile a sum of 256 values, p4c takes seconds, or minutes if built unoptimized.
 //!
 //! The name of a file is the SHA-256 of all inputs of its text ([`Key`]), so no file is ever wrong, only unused. A cache that
 //! cannot be read or written behaves as an empty one.
@@ -18,7 +18,7 @@ pub struct Cache {
     folder: PathBuf,
 }
 
-/// The hash of all inputs of a p4c run.
+/// Key of a cached file: the hash of all inputs of a compilation by p4c.
 #[derive(Debug)]
 pub struct Key(Sha256);
 

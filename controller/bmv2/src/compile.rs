@@ -51,7 +51,7 @@ pub enum CompileError {
     Io {
         /// Path of the file that cannot be read or written.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system call.
         source: io::Error,
     },
     /// p4c rejected the program.

@@ -16,9 +16,9 @@ pub enum Tool {
     PsaSwitch,
     /// BMv2's switch for v1model programs, controlled by Thrift; benchmarks compare weir's switch with it.
     SimpleSwitch,
-    /// p4c's back end for v1model.
+    /// p4c's back end that compiles v1model programs for BMv2.
     P4cBm2Ss,
-    /// p4c's back end for PSA.
+    /// p4c's back end that compiles PSA programs for BMv2.
     P4cBm2Psa,
 }
 

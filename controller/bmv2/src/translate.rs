@@ -75,7 +75,7 @@ pub enum TranslateError {
     /// The request has a value that is too wide for its field or parameter.
     #[error("{what}: {value:#x} does not fit into {width} bits")]
     Width {
-        /// Name of the field or parameter.
+        /// Name of the key field or action parameter.
         what: String,
         /// The value in the request.
         value: Value,

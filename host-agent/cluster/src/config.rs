@@ -34,7 +34,7 @@ pub enum ConfigError {
     /// The job's settings are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The division into parts is invalid.
+    /// The division of the job into parts is invalid.
     #[error(transparent)]
     Parts(#[from] PartsError),
 }

@@ -1,10 +1,10 @@
-//! A cluster in virtual time: workers, a server, any switch, and a network with seeded faults.
+//! Simulates a cluster in virtual time: workers, a server, any model of a switch, and a network with seeded faults.
 //!
 //! Every event follows from a [`Config`] and its seed, so a failing run can be replayed. The switch is any implementation of
 //! [`SwitchModel`]: [`SlotSwitch`] runs the reference slots, [`Forwarder`] aggregates nothing, and [`Compare`] runs two
 //! switches and compares them after every packet. [`drawn`] generates configurations and inputs from a seed.
 //!
-//! Used for tests and figures only, except for [`simulation`], which predicts round times in a network of any shape for `weir
+//! This crate serves tests and measurements, except for [`simulation`], which predicts round times in any network for `weir
 //! simulate`.
 
 mod between;

@@ -42,7 +42,7 @@ pub struct NetworkCounters {
     pub duplicated: u64,
     /// Frames that overtook an earlier frame on the same link.
     pub reordered: u64,
-    /// Frames that arrived at a dead node.
+    /// Frames that arrived at a node after its death.
     pub at_the_dead: u64,
 }
 

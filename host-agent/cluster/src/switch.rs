@@ -252,7 +252,7 @@ pub struct Compare<A, B> {
 pub struct Mismatch {
     /// Virtual time of the difference, in nanoseconds.
     pub now_ns: u64,
-    /// Sender of the frame that revealed it.
+    /// Node that sent the frame that revealed the difference.
     pub from: Node,
     /// The frame that revealed the difference, from the aggregation header on.
     pub payload: Vec<u8>,
@@ -271,7 +271,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl<A, B> Compare<A, B> {
-    /// Maximum number of mismatches that are kept.
+    /// Maximum number of mismatches that a comparison keeps.
     pub const MAX_MISMATCHES: usize = 16;
 
     /// Creates a comparison of the model `second` with `first`.

@@ -1,4 +1,4 @@
-//! Construction of schedules: an algorithm lists transfers and reductions in one possible order, and the builder derives the
+//! Builds schedules: an algorithm lists transfers and reductions in one possible order, and the builder derives the
 //! dependencies of the steps from their ranges.
 //!
 //! Ranges are cut into tiles. A step that needs a tile waits for that tile, not for the whole range.
@@ -38,8 +38,7 @@ pub struct Sent {
 }
 
 impl Builder {
-    /// A builder for ranks with these lengths of (input, output) in elements. `tile`: maximum elements per step; `None`: no
-    /// limit.
+    /// A builder for ranks with these lengths of (input, output) in elements. `tile`: maximum elements per step, if limited.
     pub fn new(
         lens: &[(usize, usize)],
         element_bytes: usize,
@@ -82,8 +81,7 @@ impl Builder {
         span
     }
 
-    /// Adds the transfer of a range of rank `from` to an equally long range of rank `to`: puts and waits; none for an empty
-    /// range.
+    /// Adds the transfer of a range of rank `from` to an equally long range of rank `to`: puts and waits. Skips an empty range.
     ///
     /// Earlier accesses to the target are not considered: they belong to the other rank, and messages must order them.
     /// [`crate::verify()`] checks that they do.

@@ -88,8 +88,7 @@ impl<'p> Progress<'p> {
         progress
     }
 
-    /// Index and action of the next step to begin: a put to post, or a reduction or copy to perform; `None` if no step can
-    /// begin. Report its end by [`Progress::done`].
+    /// Index and action of the next step that can begin; `None` if none can now. Report the step's end by [`Progress::done`].
     pub fn next_step(&mut self) -> Option<(usize, Action)> {
         let step = self.ready.pop_front()?;
         self.states[step] = State::UnderWay;

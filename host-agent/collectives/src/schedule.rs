@@ -29,7 +29,7 @@ pub enum Buffer {
 }
 
 impl Buffer {
-    /// All buffers, in the order of [`Buffer::index`].
+    /// All buffers of a rank, in the order of [`Buffer::index`].
     pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Scratch];
 
     /// Index of the buffer in arrays such as [`Program::lens`].
@@ -112,7 +112,7 @@ pub enum Action {
         /// Range that is read and written.
         target: Span,
     },
-    /// Copies the source to the target.
+    /// Copies the source range to the target range at this rank.
     Copy {
         /// Range that is read.
         source: Span,
@@ -135,7 +135,7 @@ pub struct Step {
 pub struct Program {
     /// Length of each buffer of the rank in elements, by [`Buffer::index`].
     pub lens: [usize; 3],
-    /// Steps of the rank.
+    /// Steps of the rank; their indices are used by `after`.
     pub steps: Vec<Step>,
 }
 
@@ -241,7 +241,7 @@ impl Schedule {
             .sum()
     }
 
-    /// Whether no rank has a step.
+    /// Whether no rank of the schedule has a step.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Few NICs for many GPUs: the binding of queue pairs to NICs, the GPU where their data enters the node, and the resulting
+//! Binds queue pairs to the few NICs of a node with many GPUs: a NIC, and a GPU at which data enters, for each; computes the
 //! time of the most loaded edge.
 //!
 //! The problem: minimize θ, such that the paths of each demand carry its size, and no edge e carries more than θ·Bₑ. A queue
@@ -140,7 +140,7 @@ fn spread(
     Some(bound)
 }
 
-/// GPUs that a NIC's queue pairs reach without an uplink; if there are none, the GPU in proportion to the NIC's number.
+/// GPUs that a NIC's queue pairs reach without a PCIe uplink; if none exist, the one GPU in proportion to the NIC's number.
 fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
     let at_switch = |gpu: &usize| machine.switch_of_gpu(*gpu) == machine.switch_of_nic(nic);
     let there: Vec<usize> = (0..machine.gpus).filter(at_switch).collect();

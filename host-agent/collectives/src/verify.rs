@@ -10,7 +10,7 @@ use crate::schedule::{Action, Buffer, Schedule, Span};
 /// Maximum number of steps for which the order is computed. The order takes this number squared in bits, 128 MiB.
 pub const MAX_VERIFIED_STEPS: usize = 1 << 15;
 
-/// Reason why a schedule can fail.
+/// Reason why some execution of a schedule can fail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// The schedule is not well-formed, or deadlocks.
@@ -34,7 +34,7 @@ pub enum VerifyError {
     TooManySteps(usize),
 }
 
-/// Verifies a schedule, and returns its graph.
+/// Checks that no execution of a schedule can deadlock or race; returns the graph of its steps.
 pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
     let graph = Graph::new(schedule)?;
     let order = Order::new(schedule, &graph)?;

@@ -20,7 +20,7 @@ pub struct Interface {
     pub link_mtu: u32,
 }
 
-/// Reason why an interface cannot be used.
+/// Reason why a network interface cannot be used for RDMA.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
     /// No interface has this name.
@@ -46,7 +46,7 @@ pub enum InterfaceError {
         /// MTU of the interface in bytes.
         link_mtu: u32,
     },
-    /// A system call failed.
+    /// A system call about the interface failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -34,7 +34,7 @@ pub enum NeighbourError {
         /// Name of the interface.
         interface: String,
     },
-    /// A system call failed.
+    /// A system call, or the reading of the ARP table, failed.
     #[error("cannot resolve the Ethernet address of a peer: {0}")]
     Io(#[from] io::Error),
 }

@@ -1,6 +1,6 @@
-//! Messages back and forth over a reliable connection, compatible with libibverbs' ibv_rc_pingpong.
+//! Ping-pong test: messages back and forth over a reliable RDMA connection, compatible with libibverbs' ibv_rc_pingpong.
 //!
-//! The client sends first. A side sends its next message when it has received the other's message and its own was
+//! The client sends first. A side sends its next message when the other side's message has arrived and its own was
 //! acknowledged, until both have sent and received all messages.
 
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ pub struct PingpongOutcome {
     pub peer: Destination,
     /// Bytes of all messages in both directions together.
     pub bytes: u64,
-    /// Time from the first message to the last.
+    /// Time from the first message of the test to the last.
     pub took: Duration,
     /// Number of received messages whose bytes differ from those that the peer sends.
     pub wrong: u64,
@@ -66,7 +66,7 @@ pub enum PingpongError {
     /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The two programs did not connect.
+    /// The two programs could not exchange their queue pairs.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
     /// A message was not sent or not received.

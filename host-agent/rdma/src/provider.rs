@@ -40,7 +40,7 @@ impl fmt::Display for Gid {
     }
 }
 
-/// The string is not a GID.
+/// The string does not consist of the 32 hexadecimal digits of a GID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a GID is 32 hexadecimal digits")]
 pub struct GidError;
@@ -192,9 +192,9 @@ pub enum ProviderError {
     /// The requested path MTU exceeds that of the interface.
     #[error("path MTU {asked} exceeds that of the interface, {largest}")]
     Mtu {
-        /// Requested path MTU in bytes.
+        /// The requested path MTU in bytes.
         asked: usize,
-        /// Largest path MTU in bytes.
+        /// The largest path MTU that the interface supports, in bytes.
         largest: usize,
     },
     /// The RDMA device failed.

@@ -55,7 +55,7 @@ pub struct Software<F> {
 pub struct SoftwareOptions {
     /// Name of the transport, which is shown to the user.
     pub name: String,
-    /// Ethernet and IPv4 address of this side.
+    /// Ethernet and IPv4 address of the provider's interface.
     pub address: Address,
     /// Largest path MTU of the provider's queue pairs.
     pub max_mtu: Mtu,

@@ -69,8 +69,7 @@ impl UdpFrames {
         })
     }
 
-    /// Receives a datagram, and writes the rebuilt headers in front of it; returns the frame's length, `None` without a
-    /// datagram.
+    /// Receives a datagram, and writes the rebuilt headers in front of it; returns the frame's length, or `None` if none came.
     fn take(&mut self) -> io::Result<Option<usize>> {
         let (_, payload) = self.buffer.split_at_mut(NETWORK_LEN);
         let mut parts = [io::IoSliceMut::new(payload)];

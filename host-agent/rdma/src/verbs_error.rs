@@ -19,7 +19,7 @@ pub enum VerbsError {
     /// The process may not open the device.
     #[error("cannot open the RDMA device {device}: {reason} ({})", .file.display())]
     Permission {
-        /// Name of the device.
+        /// Name of the RDMA device.
         device: String,
         /// Device file that the process must be able to read and write.
         file: PathBuf,
@@ -31,7 +31,7 @@ pub enum VerbsError {
         "port {port} of the RDMA device {device} is not active: check that its interface is up"
     )]
     Inactive {
-        /// Name of the device.
+        /// Name of the RDMA device.
         device: String,
         /// Number of the port.
         port: u8,
@@ -51,27 +51,27 @@ pub enum VerbsError {
     /// Memory for a region cannot be pinned.
     #[error("cannot pin {len} bytes: RLIMIT_MEMLOCK is {limit} (`ulimit -l`, or CAP_IPC_LOCK)")]
     Pin {
-        /// Requested length in bytes.
+        /// Requested length of the memory in bytes.
         len: usize,
         /// Limit of pinned memory of the process (RLIMIT_MEMLOCK) in bytes.
         limit: u64,
     },
-    /// The request exceeds a limit of the device.
+    /// The request exceeds a limit of the RDMA device.
     #[error("{asked} {what} requested: {device} supports {most}")]
     Limit {
         /// Kind of the resource that is limited.
         what: &'static str,
         /// Number of resources that were requested.
         asked: u64,
-        /// Limit of the device.
+        /// Maximum number of these resources on the device.
         most: u64,
-        /// Name of the device.
+        /// Name of the RDMA device.
         device: String,
     },
     /// A call of libibverbs or the system failed.
     #[error("{call} failed: {reason}")]
     Call {
-        /// Name of the call.
+        /// Name of the failed call.
         call: &'static str,
         /// Error that the call returned.
         reason: io::Error,

@@ -7,7 +7,7 @@ use crate::Qpn;
 /// Status of a completed work request: `IBV_WC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Status {
-    /// `IBV_WC_SUCCESS`.
+    /// `IBV_WC_SUCCESS`: the work request was executed.
     #[error("success")]
     Success,
     /// `IBV_WC_LOC_LEN_ERR`: a received message is longer than the buffer that was posted for it.
@@ -22,7 +22,7 @@ pub enum Status {
     /// `IBV_WC_WR_FLUSH_ERR`: the queue pair entered the state ERROR before the request completed.
     #[error("flushed")]
     Flushed,
-    /// `IBV_WC_BAD_RESP_ERR`: the peer's response is invalid.
+    /// `IBV_WC_BAD_RESP_ERR`: the peer's response to the request is invalid.
     #[error("bad response")]
     BadResponse,
     /// `IBV_WC_REM_INV_REQ_ERR`: the peer rejected the request as invalid.
@@ -48,13 +48,13 @@ pub enum Status {
 /// Operation of a completed work request: `IBV_WC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkKind {
-    /// `IBV_WC_SEND`.
+    /// `IBV_WC_SEND`: a SEND of this side.
     Send,
-    /// `IBV_WC_RDMA_WRITE`.
+    /// `IBV_WC_RDMA_WRITE`: an RDMA WRITE of this side.
     Write,
-    /// `IBV_WC_RDMA_READ`.
+    /// `IBV_WC_RDMA_READ`: an RDMA READ of this side.
     Read,
-    /// `IBV_WC_RECV`.
+    /// `IBV_WC_RECV`: a SEND of the peer has consumed a posted receive.
     Receive,
     /// `IBV_WC_RECV_RDMA_WITH_IMM`: the peer's WRITE with immediate data has consumed a posted receive.
     ReceiveWriteImmediate,
@@ -63,7 +63,7 @@ pub enum WorkKind {
 /// Completion of a work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The caller's identifier of the work request.
+    /// The caller's identifier of the completed work request.
     pub wr_id: u64,
     /// Queue pair to which the work request was posted.
     pub qpn: Qpn,

@@ -23,9 +23,9 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Packets sent (rxe).
+    /// Packets sent (counter name of rxe).
     sent_pkts,
-    /// Packets received for a queue pair (rxe).
+    /// Packets received for a queue pair (counter name of rxe).
     rcvd_pkts,
     /// Requests received a second time (rxe).
     duplicate_request,
@@ -61,7 +61,7 @@ counters! {
     resp_remote_access_errors,
     /// Peer's requests refused as invalid (mlx5: `req_remote_invalid_request` counts them at the peer).
     resp_remote_invalid_request,
-    /// READ requests accepted (mlx5).
+    /// READ requests accepted from peers (mlx5).
     rx_read_requests,
     /// WRITE messages of which the first packet was received (mlx5).
     rx_write_requests,

@@ -283,8 +283,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Runs timers that are due at `now_ns`. The driver calls it at the time of [`poll_timeout`](Self::poll_timeout) or
-    /// earlier.
+    /// Runs the timers that are due at `now_ns`; called at the time of [`poll_timeout`](Self::poll_timeout), or at any other.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         for index in 0..self.qps.len() {
             let Some(slot) = &mut self.qps[index] else {

@@ -9,8 +9,7 @@ use std::fmt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Bytes of a memory region, owned by the driver; they may lie in shared memory. This crate keeps no reference to them between
-/// calls.
+/// Bytes of a memory region, owned by the driver. They may lie in shared memory: this crate keeps no reference between calls.
 pub trait Buffer {
     /// Length of the buffer in bytes.
     fn len(&self) -> usize;
@@ -127,7 +126,7 @@ pub enum RegisterError {
     /// The maximum number of regions, which is given, is already registered.
     #[error("{0} regions are registered, which is the maximum")]
     Full(usize),
-    /// The region would extend beyond address 2⁶⁴.
+    /// The memory region would extend beyond address 2⁶⁴.
     #[error("{len} bytes at {address:#x} end beyond 2^64")]
     Address {
         /// Address of the region's first byte.

@@ -50,7 +50,7 @@ impl ExtendedPsn {
         Self((1 << BITS) + u64::from(psn.0))
     }
 
-    /// PSN of the packet at this position.
+    /// The 24-bit PSN of the packet at this position.
     pub fn psn(self) -> Psn {
         Psn::new(self.0 as u32)
     }

@@ -26,7 +26,7 @@ pub enum ThriftError {
     Connect {
         /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// How long weir tried to connect.
+        /// How long weir tried to connect to the switch.
         waited: Duration,
         /// Error of the last attempt to connect.
         source: io::Error,

@@ -75,7 +75,7 @@ impl Runtime {
             .call(PSA_SWITCH, method, arguments, Family::Mirroring)
     }
 
-    /// Sets the destination of a clone session's copies.
+    /// Sets the port or multicast group to which a clone session's copies go.
     pub fn set_mirror(&mut self, session: i32, to: Mirror) -> Result<()> {
         let port = to.port.map(|port| (1, port.into()));
         let group = to.group.map(|group| (2, group.into()));

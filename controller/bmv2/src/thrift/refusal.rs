@@ -5,23 +5,23 @@ use std::fmt;
 /// Family of a Thrift exception of BMv2: each family numbers its codes by itself, from its first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// Tables and action profiles.
+    /// Exceptions of calls about tables and action profiles.
     Table,
-    /// Indirect counters.
+    /// Exceptions of calls about indirect counters.
     Counter,
-    /// Registers.
+    /// Exceptions of calls about registers.
     Register,
-    /// Multicast groups and their nodes.
+    /// Exceptions of calls about multicast groups and their nodes.
     Multicast,
-    /// Clone sessions.
+    /// Exceptions of calls about clone sessions.
     Mirroring,
-    /// Replacement of the running P4 program.
+    /// Exceptions of calls that replace the running P4 program.
     Swap,
-    /// The method declares no exception.
+    /// No exceptions: the called method declares none.
     None,
 }
 
-/// Why the switch refused a call.
+/// Reason why a BMv2 switch refused a Thrift call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // `table!` below has a text for each.
 pub enum Reason {

@@ -120,7 +120,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// All entries of a table.
+    /// Reads all entries of a table.
     pub fn entries(&mut self, table: &str) -> Result<Vec<RawEntry>> {
         const METHOD: &str = "bm_mt_get_entries";
         let result = self.standard(METHOD, arguments([table.into()]), Family::Table)?;

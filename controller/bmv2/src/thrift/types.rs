@@ -79,7 +79,7 @@ pub struct Mirror {
 /// Action of a table entry, or of a table's default entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionEntry {
-    /// The entry has no action.
+    /// The table entry has no action.
     None,
     /// Name of an action, and the bytes of each of its parameters.
     Action(String, Vec<Vec<u8>>),
@@ -111,9 +111,9 @@ pub struct RawEntry {
     pub key: Vec<KeyPart>,
     /// Priority of the entry (the smallest number wins); `None` in a table without priorities.
     pub priority: Option<i32>,
-    /// BMv2's handle of the entry.
+    /// BMv2's handle of the table entry.
     pub handle: i32,
-    /// Action of the entry.
+    /// Action of the table entry.
     pub action: ActionEntry,
 }
 

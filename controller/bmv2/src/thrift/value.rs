@@ -11,19 +11,19 @@ const MAX_DEPTH: usize = 16;
 /// A value of Thrift's type system.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// `bool`
+    /// Thrift's type `bool`
     Bool(bool),
-    /// `i8`
+    /// Thrift's type `i8`
     I8(i8),
-    /// `i16`
+    /// Thrift's type `i16`
     I16(i16),
-    /// `i32`, also used for Thrift's enums
+    /// Thrift's type `i32`, also used for enums
     I32(i32),
-    /// `i64`
+    /// Thrift's type `i64`
     I64(i64),
-    /// `double`
+    /// Thrift's type `double`
     Double(f64),
-    /// `binary`, also used for Thrift's strings
+    /// Thrift's type `binary`, also used for strings
     Binary(Vec<u8>),
     /// A struct: number and value of each field that is set.
     Struct(Vec<(i16, Value)>),
@@ -36,19 +36,19 @@ pub enum Value {
 /// Type of a Thrift value, without the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `bool`
+    /// Thrift's type `bool`
     Bool,
-    /// `i8`
+    /// Thrift's type `i8`
     I8,
-    /// `i16`
+    /// Thrift's type `i16`
     I16,
-    /// `i32`
+    /// Thrift's type `i32`
     I32,
-    /// `i64`
+    /// Thrift's type `i64`
     I64,
-    /// `double`
+    /// Thrift's type `double`
     Double,
-    /// `binary` or `string`
+    /// Thrift's types `binary` and `string`
     Binary,
     /// A Thrift struct.
     Struct,

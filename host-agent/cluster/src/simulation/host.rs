@@ -75,13 +75,13 @@ enum Doing {
 /// Next event of a host, with its virtual time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
-    /// The host polls for frames and timers.
+    /// The host polls for received frames and due timers at this time.
     Look(u64),
-    /// The host begins to compute.
+    /// The host begins to compute a gradient at this time.
     Compute(u64),
-    /// The host finishes its computation.
+    /// The host finishes the computation of a gradient at this time.
     Computed(u64),
-    /// A timer of the host is due, unless the host is woken before.
+    /// A timer of the host is due at this time, unless the host is woken before.
     Due(u64),
 }
 

@@ -32,8 +32,7 @@ impl Outcome {
         ends.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Virtual time in nanoseconds at which the last worker or rank closed the job (a run's `training.took`); `None` unless all
-    /// did.
+    /// Nanosecond at which the last worker or rank closed the job (a run's `training.took`); `None` unless all of them did.
     pub fn closed_ns(&self) -> Option<u64> {
         self.completed_ns()?;
         self.working().map(|member| member.ended_ns).max()
@@ -108,10 +107,10 @@ pub struct Direction {
     pub bytes: u64,
     /// Frames that entered the queue and were then lost at random on the link.
     pub lost: u64,
-    /// Frames dropped because the queue was full.
+    /// Frames dropped because the link's queue was full.
     pub overflowed: u64,
     /// Frames that the queue marked as congested.
     pub marked: u64,
-    /// Maximum queue length in frames.
+    /// Maximum length that the link's queue reached, in frames.
     pub longest: u64,
 }

@@ -49,7 +49,7 @@ pub struct Setup {
 /// A node of the simulated network: a host or a switch.
 #[derive(Debug, Clone)]
 pub enum NodeSpec {
-    /// A host, with one link.
+    /// A host, which has exactly one link.
     Host {
         /// Ethernet address of the host.
         address: Address,
@@ -198,7 +198,7 @@ pub enum SetupError {
     /// The job's settings are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The division into parts is invalid.
+    /// The division of the job into parts is invalid.
     #[error(transparent)]
     Parts(#[from] PartsError),
     /// A link ends at no node, or a port has no link; the text says which.

@@ -24,7 +24,7 @@ struct Summed {
     slots: SlotTable,
 }
 
-/// A switch of the simulation.
+/// A simulated switch: forwards frames by address, and sums the frames of some jobs.
 pub struct Switch {
     forwarding: BTreeMap<Address, Vec<PortId>>,
     sums: Vec<Summed>,

@@ -11,7 +11,7 @@ pub fn ring(builder: &mut Builder, group: &[usize], whole: Part) {
     all_gather::ring(builder, group, &summed(&parts));
 }
 
-/// A direct reduce-scatter, then a direct all-gather: two steps.
+/// A direct reduce-scatter, then a direct all-gather, in which every rank sends to all others at once: two steps.
 pub fn direct(builder: &mut Builder, group: &[usize], whole: Part) {
     let parts = whole.split(group.len());
     reduce_scatter::direct(builder, group, &parts);

@@ -197,7 +197,7 @@ pub fn broadcast(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Pa
     }
 }
 
-/// Reduce inside each node to one rank, then across nodes to the root.
+/// Reduce in two levels: inside each node to one rank, then across nodes to the root.
 pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part) {
     let heads = nodes.heads(root);
     let (home, _) = nodes.place(root);

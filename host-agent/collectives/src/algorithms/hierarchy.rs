@@ -12,7 +12,7 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// A hierarchy with as many rails as the smallest node has ranks.
+    /// Creates a hierarchy in which as many ranks per node communicate with other nodes (rails) as the smallest node has.
     ///
     /// # Errors
     /// As [`Hierarchy::with_rails`].
@@ -21,7 +21,7 @@ impl Hierarchy {
         Self::with_rails(nodes, rails)
     }
 
-    /// A hierarchy with this number of rails.
+    /// Creates a hierarchy in which the first `rails` ranks of each node communicate with other nodes.
     ///
     /// # Errors
     /// If a node has fewer ranks than rails or none, or if not every rank of 0, 1, 2, … is in exactly one node.
@@ -38,7 +38,7 @@ impl Hierarchy {
         Ok(Self { nodes, rails })
     }
 
-    /// A hierarchy of `nodes` nodes with `ranks` ranks each, in rank order.
+    /// Creates a hierarchy of `nodes` nodes with `ranks` consecutive ranks each.
     ///
     /// # Errors
     /// If either number is 0.

@@ -38,7 +38,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// A part without elements.
+    /// A part of the data that has no elements.
     pub const EMPTY: Self = Self {
         from: Span {
             buffer: Buffer::Output,
@@ -74,9 +74,9 @@ impl Part {
 /// An algorithm for one level of a hierarchy: inside nodes, or across nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flat {
-    /// Each rank sends to the next one in the ring.
+    /// Each rank sends to the next rank in a ring.
     Ring,
-    /// Each rank sends to every other rank.
+    /// Each rank sends to every other rank at once.
     Direct,
 }
 
@@ -85,7 +85,7 @@ pub enum Flat {
 pub enum Algorithm {
     /// Every rank sends to every other rank at once.
     Direct,
-    /// Every rank sends to the next one in a ring.
+    /// Every rank sends to the next rank in a ring.
     Ring,
     /// All-gather between partners at growing distances, whose data doubles in each step.
     RecursiveDoubling,
@@ -234,12 +234,12 @@ pub enum BuildError {
     /// The nodes do not contain each rank of the collective exactly once.
     #[error("each rank must be on exactly one node")]
     Membership,
-    /// The number of rails is 0, or above the size of the smallest node.
+    /// The number of rails (ranks per node that communicate with other nodes) is 0, or above the size of the smallest node.
     #[error("{rails} rails: the smallest node has {smallest} ranks, which is the maximum")]
     Rails {
-        /// The requested number of rails.
+        /// The requested number of rails per node.
         rails: usize,
-        /// The size of the smallest node, which is the maximum.
+        /// Number of ranks of the smallest node, which is the maximum number of rails.
         smallest: usize,
     },
     /// The order in the options does not contain each rank exactly once.
@@ -286,7 +286,7 @@ pub fn offered(collective: &Collective, levels: bool) -> Vec<Algorithm> {
     [flat, levels].concat()
 }
 
-/// The largest power of two that is at most n; `None` for 0.
+/// The largest power of two that is not above `n`; `None` for 0.
 fn core(n: usize) -> Option<usize> {
     Some(1 << n.checked_ilog2()?)
 }

@@ -20,7 +20,7 @@ pub enum Numbering {
     Plain,
     /// All ranks of one node, then those of the next node.
     Blocks,
-    /// One rank from each node in turn.
+    /// One rank of each node in turn, then the next rank of each node, and so on.
     RoundRobin,
 }
 

@@ -1,9 +1,9 @@
-//! Predicted time of a schedule, and choice of the fastest algorithm.
+//! Predicts the time of a schedule, and chooses the fastest algorithm for a collective.
 //!
 //! The α-β model: a message of m bytes alone, over edges with delays α and rates β, takes Σα + m/β. Concurrent messages share
 //! edges max-min fairly, as flows ([`simulate`]). Steps have no common clock: a step begins when its own tiles have arrived,
 //! and hierarchies and shared NICs depend on edges that steps of different ranks share. A step-wise evaluation (the slowest
-//! message of a step, then the next step) shows neither.
+//! message of a step, then the next step) would miss these effects.
 
 pub mod bounds;
 pub mod choose;
@@ -18,7 +18,7 @@ use crate::algorithms::Hierarchy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EdgeId(pub usize);
 
-/// One direction of a link, bus, port or memory.
+/// An edge of the cost model: one direction of a link, bus, port or memory, with a rate and a delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
     /// Name of the edge for reports.

@@ -55,7 +55,7 @@ pub struct Prediction {
 /// Load of an edge during a predicted execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// Bytes that pass the edge.
+    /// Number of bytes that pass the edge.
     pub bytes: u64,
     /// Share of the edge's capacity that is used until the last rank finishes, 0 to 1.
     pub utilisation: f64,

@@ -1,4 +1,4 @@
-//! Ranks exchange their queue pairs: each publishes a text in a [`Store`] and reads those of the others.
+//! Exchanges queue pairs between ranks: each rank publishes a text in a [`Store`], and reads the texts of the other ranks.
 //!
 //! A text has one line for the MTU, and one per queue pair with the rank that it is for and its keys. Ranks of the same node
 //! have no queue pairs for each other.

@@ -71,7 +71,7 @@ pub struct GroupOptions {
     pub patience: Duration,
 }
 
-/// A rank of this process, and the NIC that its queue pairs are bound to.
+/// A rank that this process executes, and the NIC that the rank's queue pairs are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalRank {
     /// Number of the rank in the group.

@@ -50,7 +50,7 @@ pub enum GroupError {
 /// Unfinished communication of a rank at the time when it gave up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Number of this rank.
+    /// Number of the rank that gave up.
     pub rank: usize,
     /// Peers whose puts have not arrived: rank, and number of missing signals.
     pub unheard: Vec<(usize, usize)>,
@@ -86,10 +86,10 @@ impl std::fmt::Display for Open {
 /// Reason why a rank did not execute a schedule to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// No put of the rank and its peers made progress for the allowed time.
+    /// The schedule made no progress for the maximum time.
     #[error("no progress for {patience:?}: {open}")]
     Stuck {
-        /// The allowed time.
+        /// The maximum time without progress.
         patience: Duration,
         /// The rank's unfinished communication.
         open: Open,
@@ -121,7 +121,7 @@ pub enum RunError {
     /// A put of this many bytes exceeds the maximum length of an RDMA message.
     #[error("a put of {0} bytes exceeds a message: build the schedule in tiles")]
     TooLong(usize),
-    /// The schedule is for another number of ranks, or needs more memory.
+    /// The schedule is for another number of ranks, or needs more memory than the group has.
     #[error(
         "the schedule needs {schedule} ranks and {bytes} bytes: the group has {ranks} ranks and {capacity} bytes"
     )]

@@ -19,8 +19,7 @@ struct Running<'s> {
     schedule: &'s Schedule,
     /// State of each rank of this process, in the order of the group's members.
     members: Vec<Carried<'s>>,
-    /// Local work as (member, step, action): copies, reductions, puts through memory. Packets are processed between two of
-    /// them.
+    /// Local work (member, step, action): copies, reductions, puts through memory. Packets are processed between two of them.
     local: VecDeque<(usize, usize, Action)>,
     completions: u64,
 }

@@ -65,7 +65,7 @@ pub struct Traffic<'w> {
 }
 
 impl Traffic<'_> {
-    /// Maximum number of unacknowledged packets from a rank to each peer, at least 1; each queue has space for `window`
+    /// Maximum number of unacknowledged packets from a rank to each peer (at least 1), if a queue has space for `window`
     /// packets.
     ///
     /// A rank that puts to one peer after another has one peer's window. All ranks are assumed to be in the same phase: a rank

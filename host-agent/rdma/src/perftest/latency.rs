@@ -145,7 +145,7 @@ struct Test<'t, 's> {
     options: LatencyOptions,
     /// Length of the largest message in bytes: memory has this many bytes for sent messages, then as many for received ones.
     largest: u32,
-    /// Time at which each message was posted.
+    /// Time at which each message of the current size was posted.
     stamps: Vec<Instant>,
     session: &'t mut Session<'s>,
 }

@@ -19,11 +19,11 @@ pub const DONE: &[u8; 5] = b"done\0";
 /// RDMA operation under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// WRITE, as in ib_write_bw and ib_write_lat.
+    /// RDMA WRITE, as in ib_write_bw and ib_write_lat.
     Write,
     /// SEND, as in ib_send_bw and ib_send_lat.
     Send,
-    /// READ, as in ib_read_bw and ib_read_lat.
+    /// RDMA READ, as in ib_read_bw and ib_read_lat.
     Read,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Verb {
 pub struct Keys {
     /// Maximum number of outstanding READs that the side accepts.
     pub reads: u16,
-    /// Queue pair number.
+    /// Number of the side's queue pair.
     pub qpn: Qpn,
     /// PSN of the first packet that the queue pair sends.
     pub psn: Psn,
@@ -55,7 +55,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Length of the encoded form in bytes.
+    /// Length in bytes of keys that are encoded as perftest does.
     pub const LEN: usize = 108;
 
     /// Operation that a side with these keys tests: a SEND test has rkey 0, and only a READ test has several outstanding READs.

@@ -1,4 +1,5 @@
-//! The common part of perftest's tests: two programs connect over TCP, exchange versions and keys, and connect their queue pairs.
+//! A session between two programs that run one of perftest's tests: they connect over TCP, exchange versions and keys, and
+//! connect their queue pairs.
 
 use std::time::Duration;
 

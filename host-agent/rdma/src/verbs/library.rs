@@ -14,7 +14,7 @@ pub const NAME: &str = "libibverbs.so.1";
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Functions of libibverbs, under their names without `ibv_`.
+        /// Function pointers to libibverbs, under the functions' names without `ibv_`.
         pub struct Library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             /// The open library, which keeps the function pointers valid.

@@ -12,7 +12,7 @@ const WORD: usize = size_of::<u64>();
 /// Memory pages without Rust references: bytes are copied in and out by atomic operations, since a device may access them at
 /// the same time. A copy of bytes that change meanwhile is a mixture of old and new.
 pub struct Pages {
-    /// Allocation with `layout`, freed only by `drop`.
+    /// Pointer to the memory, which was allocated with `layout` and is freed only by `drop`.
     base: NonNull<u8>,
     layout: Layout,
     len: usize,

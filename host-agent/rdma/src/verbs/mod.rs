@@ -73,7 +73,7 @@ pub struct Verbs {
     announce: Option<Announce>,
 }
 
-/// libibverbs, if it is installed.
+/// The opened libibverbs: proof that it is installed.
 pub struct Installed(Rc<Library>);
 
 impl Installed {

@@ -50,20 +50,20 @@ pub const MAX_FRAME_LEN: usize = frame_len(Mtu::B4096);
 /// Path MTU of a connection: payload length of every packet of a message but the last (IBA 9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mtu {
-    /// 256 bytes.
+    /// A path MTU of 256 bytes.
     B256,
-    /// 512 bytes.
+    /// A path MTU of 512 bytes.
     B512,
-    /// 1,024 bytes.
+    /// A path MTU of 1,024 bytes.
     B1024,
-    /// 2,048 bytes.
+    /// A path MTU of 2,048 bytes.
     B2048,
-    /// 4,096 bytes.
+    /// A path MTU of 4,096 bytes.
     B4096,
 }
 
 impl Mtu {
-    /// All MTUs, the smallest first.
+    /// All path MTUs, the smallest first.
     pub const ALL: [Self; 5] = [
         Self::B256,
         Self::B512,

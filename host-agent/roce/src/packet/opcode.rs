@@ -56,7 +56,7 @@ pub enum Operation {
 /// Opcode of a RoCEv2 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
-    /// A packet of a SEND or an RDMA WRITE.
+    /// A packet with data of a SEND or an RDMA WRITE.
     Data {
         /// Transport service of the connection.
         service: Service,

@@ -5,7 +5,7 @@ use crate::Qpn;
 use crate::memory::AccessError;
 use crate::packet::Service;
 
-/// Configuration of a queue pair.
+/// Configuration of a queue pair: transport service, and depths of its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QpConfig {
     /// Transport service: reliable (RC) or unreliable connection (UC).

@@ -131,7 +131,7 @@ pub enum Fault {
     /// A posted work request failed with this status.
     #[error("a work request failed: {0}")]
     Work(Status),
-    /// The peer sent a packet that does not follow from its earlier ones.
+    /// The peer sent a packet that does not follow from its earlier packets.
     #[error("the peer's request is invalid")]
     InvalidRequest,
     /// The peer sent a packet whose length the MTU does not allow: the two sides have different MTUs.

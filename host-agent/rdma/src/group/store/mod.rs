@@ -39,13 +39,13 @@ pub trait Store {
     fn place(&self, name: &str) -> String;
 }
 
-/// Reason why a store refused an operation.
+/// Reason why a store could not publish or read a text.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file of the store cannot be written or read.
     #[error("cannot read or write {}", .path.display())]
     File {
-        /// Path of the file.
+        /// Path of the file in the store's folder.
         path: PathBuf,
         /// Error of the system call.
         source: io::Error,

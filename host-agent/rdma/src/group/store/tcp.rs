@@ -1,4 +1,4 @@
-//! Store in the memory of rank 0, which the others reach over TCP, for hosts without a common folder.
+//! Store of the ranks' texts in the memory of rank 0, which other ranks reach over TCP; for hosts without a common folder.
 //!
 //! | client | server |
 //! |---|---|
@@ -49,7 +49,7 @@ struct Kept {
 }
 
 impl TcpStore {
-    /// Opens the store: rank 0 listens at this address, and the others try for at most `patience` to connect. A reply may
+    /// Opens the store: rank 0 listens at this address, and other ranks try for at most `patience` to connect. A reply may
     /// take as long. When rank 0's store is dropped, it accepts no more clients; connected ones are served until they close,
     /// or are silent for `patience`.
     ///
