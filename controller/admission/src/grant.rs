@@ -60,13 +60,13 @@ impl Grant {
         self.state(now_ns) == State::Running
     }
 
-    /// Indices of the job's slots.
+    /// Indices of the job's aggregation slots in the switch.
     #[must_use]
     pub fn slots(&self) -> Range<u32> {
         self.base..self.base.saturating_add(self.window)
     }
 
-    /// Environment variables that make a program rank `rank` of the job (docs/pytorch.md, "The job"); empty without such a
+    /// Environment variables that make a program this rank of the job (docs/pytorch.md, "The job"); empty if it has no such
     /// rank.
     #[must_use]
     pub fn environment(&self, rank: usize) -> Vec<(&'static str, String)> {

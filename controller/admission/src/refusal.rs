@@ -32,7 +32,7 @@ pub enum Refusal {
     NumberHeld {
         /// The requested job number.
         number: u16,
-        /// The job that has the number.
+        /// The running job whose number is equal, or equal modulo 256.
         held: Held,
     },
     /// The requested number belonged to a job that has ended, and frames of that job may still be in flight.
@@ -63,7 +63,7 @@ pub enum Refusal {
     /// The requested number of aggregation slots is not valid.
     #[error("a window is a power of two from 1 to {SLOTS}; found {window}: {} is the nearest", nearest(*window))]
     Window {
-        /// The requested number of slots.
+        /// The requested number of aggregation slots.
         window: u32,
     },
     /// The switch cannot sum the gradients of this number of ranks.
@@ -153,7 +153,7 @@ pub enum Refusal {
     /// The tenant's partition has too few contiguous free aggregation slots.
     #[error("{}", no_room(self))]
     NoRoom {
-        /// The requested number of slots.
+        /// The requested number of aggregation slots.
         window: u32,
         /// Tenant to which the partition belongs; `None` for the slots without a tenant.
         tenant: Option<String>,
@@ -178,7 +178,7 @@ pub enum Refusal {
         show_duration(*since_ns)
     )]
     Lapsed {
-        /// Name of the job.
+        /// Name of the job that has ended.
         name: String,
         /// Time since the job's lease ended, in nanoseconds.
         since_ns: u64,
@@ -188,7 +188,7 @@ pub enum Refusal {
 /// A running job that holds a requested resource, for the text of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Name of the job.
+    /// Name of the job that holds the resource.
     pub name: String,
     /// Number of the job in its packets' headers.
     pub number: u16,

@@ -46,7 +46,7 @@ pub enum CompileError {
     /// p4c is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// A file cannot be read or written.
+    /// A file of the compilation cannot be read or written.
     #[error("cannot compile for BMv2: {}: {source}", .path.display())]
     Io {
         /// Path of the file that cannot be read or written.

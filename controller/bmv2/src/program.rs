@@ -43,9 +43,9 @@ pub enum MatchKind {
 /// A field of a table's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyField {
-    /// Name of the field in P4Info.
+    /// Name of the key field in P4Info.
     pub name: String,
-    /// Match kind of the field.
+    /// Match kind of the key field.
     pub kind: MatchKind,
     /// Width of the whole field in bits.
     pub width: u32,
@@ -96,7 +96,7 @@ impl Table {
 /// A run-time parameter of a P4 action.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Parameter {
-    /// Name of the parameter.
+    /// Name of the action's parameter.
     pub name: String,
     /// Width of the parameter in bits.
     #[serde(rename = "bitwidth")]
@@ -115,12 +115,12 @@ pub struct Register {
 /// Objects of a BMv2 program that run-time calls name: tables, actions, registers and counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// Tables by name.
+    /// Tables of the program, by name.
     pub tables: BTreeMap<String, Table>,
     /// Parameters of each action, by the action's name. Actions of the same name have the same parameters: p4c repeats an
     /// action for each table that uses it.
     pub actions: BTreeMap<String, Vec<Parameter>>,
-    /// Registers by name.
+    /// Registers of the program, by name.
     pub registers: BTreeMap<String, Register>,
     /// Number of cells of each indirect counter, by name. PSA's counters stand among the JSON's extern instances.
     pub counters: BTreeMap<String, u32>,

@@ -79,7 +79,7 @@ pub enum TranslateError {
         what: String,
         /// The value in the request.
         value: Value,
-        /// Width of the field or parameter in bits.
+        /// Width of the key field or action parameter in bits.
         width: u32,
     },
     /// The request has a multicast copy to a port above [`LAST_MULTICAST_PORT`].
@@ -88,7 +88,7 @@ pub enum TranslateError {
     Port {
         /// Name of the multicast group or clone session.
         what: String,
-        /// The port of the copy.
+        /// The port to which the copy would go.
         port: u32,
     },
     /// `psa_switch` does not support the request; the text says which feature it lacks.

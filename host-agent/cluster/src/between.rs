@@ -15,7 +15,7 @@ use crate::network::{Link, NetworkCounters, Rate};
 pub enum Hop {
     /// Up to the topmost switch, whatever the frame's address.
     ToTop {
-        /// Rank that caused the frame.
+        /// Rank whose frame caused this frame.
         from: WorkerId,
         /// Destination that the frame's address names.
         to: Destination,

@@ -6,7 +6,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::{Mode, Part, PartsError};
 
-/// Death of a node: it stops forever, without notice to the others.
+/// Death of a node: it stops forever, without notice to other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
     /// The node that dies.
@@ -31,7 +31,7 @@ pub struct Replan {
 /// Reason why a simulation's configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The job's settings are invalid.
+    /// The settings of the training job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
     /// The division of the job into parts is invalid.
@@ -118,7 +118,7 @@ impl Config {
         place(&self.parts, rank)
     }
 
-    /// Faults of the links of a node: its own, else those for all links.
+    /// Faults of a node's links: those that `links` has for the node, else `faults`.
     pub(super) fn faults_of(&self, node: Node) -> Faults {
         let own = self.links.iter().find(|(of, _)| *of == node);
         own.map_or(self.faults, |(_, faults)| *faults)

@@ -17,9 +17,9 @@ pub enum Violation {
         round: usize,
         /// Index of the first wrong value in the round, from 0.
         index: usize,
-        /// The correct sum.
+        /// The correct sum for this value.
         expected: i32,
-        /// The value that the worker received.
+        /// The value that the worker received instead.
         got: i32,
     },
     /// This worker finished without having completed all its rounds.

@@ -62,7 +62,7 @@ struct Port {
 /// A switch that translates between the ranks' RoCEv2 frames and the UDP frames of the switch `inner`.
 #[derive(Debug, Clone)]
 pub struct RdmaSwitch<S> {
-    /// The switch that sums.
+    /// The wrapped switch, which sums UDP frames.
     pub inner: S,
     job: u16,
     window: u32,

@@ -12,7 +12,7 @@ use aggregation::slot::{CellView, SlotTable};
 /// Content of a cell (where a switch sums one chunk), in a form that any model of a switch can provide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellState {
-    /// The chunk that the cell sums.
+    /// Number of the chunk whose contributions the cell sums.
     pub owner: ChunkId,
     /// Workers whose values the sums contain.
     pub contributors: WorkerSet,

@@ -20,23 +20,23 @@ pub enum Collective {
     },
     /// Every rank gets the sum of all inputs.
     AllReduce {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
         /// Number of elements that each rank contributes.
         len: usize,
     },
     /// Every rank gets the root's values.
     Broadcast {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
-        /// Rank that has the values.
+        /// Rank that has the values at the beginning.
         root: usize,
         /// Number of elements that the root sends.
         len: usize,
     },
     /// The root gets the sum of all inputs.
     Reduce {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
         /// Rank that gets the sum.
         root: usize,
@@ -45,7 +45,7 @@ pub enum Collective {
     },
     /// No rank proceeds before all ranks have arrived.
     Barrier {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
     },
 }
@@ -88,7 +88,7 @@ impl Collective {
         }
     }
 
-    /// Number of ranks.
+    /// Number of ranks that take part.
     pub fn ranks(&self) -> usize {
         match self {
             Self::AllGather { shards } | Self::ReduceScatter { shards } => shards.len(),

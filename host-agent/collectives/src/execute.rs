@@ -29,7 +29,7 @@ pub struct Symbol {
 /// Reason why the symbolic execution of a schedule failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// The schedule is not well formed.
+    /// The schedule is not well-formed, so it cannot be executed.
     #[error(transparent)]
     Form(#[from] FormError),
     /// A step reads an element that no earlier step has written.
@@ -37,7 +37,7 @@ pub enum ExecutionError {
     Undefined {
         /// Rank and index of the step that reads.
         at: At,
-        /// Buffer of the undefined element.
+        /// Buffer that contains the undefined element.
         buffer: Buffer,
         /// Index of the undefined element in the buffer.
         element: usize,
@@ -45,7 +45,7 @@ pub enum ExecutionError {
     /// No event is possible any more, but some ranks have not finished.
     #[error("deadlock: ranks {ranks:?} wait")]
     Deadlock {
-        /// The ranks that have not finished.
+        /// The ranks that have not finished their programs.
         ranks: Vec<usize>,
     },
     /// The output of a rank differs from the collective's specification.

@@ -19,43 +19,43 @@ pub enum FormError {
     /// A step's range extends beyond its buffer.
     #[error("step {} of rank {}: {span:?} exceeds the buffer, which has {has} elements", at.step, at.rank)]
     Outside {
-        /// Position of the step.
+        /// Position of the step in the schedule.
         at: At,
-        /// The range of the step.
+        /// The range of elements that the step uses.
         span: Span,
-        /// Length of the buffer in elements.
+        /// Length of the range's buffer in elements.
         has: usize,
     },
     /// Source and target of a step differ in length.
     #[error("step {} of rank {}: source and target differ in length", at.step, at.rank)]
     Lengths {
-        /// Position of the step.
+        /// Position of the step in the schedule.
         at: At,
     },
     /// Source and target of a step overlap.
     #[error("step {} of rank {}: source and target overlap", at.step, at.rank)]
     Overlap {
-        /// Position of the step.
+        /// Position of the step in the schedule.
         at: At,
     },
     /// A step writes to the input buffer, which is read-only.
     #[error("step {} of rank {} writes an input", at.step, at.rank)]
     WritesInput {
-        /// Position of the step.
+        /// Position of the step in the schedule.
         at: At,
     },
     /// The peer of a put or wait is not a rank of the schedule, or is the rank itself.
     #[error("step {} of rank {}: rank {peer} is not a peer", at.step, at.rank)]
     Peer {
-        /// Position of the put or wait.
+        /// Position of the put or wait in the schedule.
         at: At,
-        /// The invalid rank.
+        /// The rank that the step names as its peer.
         peer: usize,
     },
     /// A step's `after` names a step that is not earlier in the program.
     #[error("step {} of rank {} depends on step {after}, which does not precede it", at.step, at.rank)]
     After {
-        /// Position of the step.
+        /// Position of the step in the schedule.
         at: At,
         /// Index of the step that is not earlier.
         after: usize,
@@ -63,7 +63,7 @@ pub enum FormError {
     /// Two puts to one peer have the same signal, or two waits for one peer have the same signal.
     #[error("step {} of rank {} reuses the signal of step {first}", at.step, at.rank)]
     SignalTwice {
-        /// Position of the second put or wait.
+        /// Position of the second put or wait in the schedule.
         at: At,
         /// Index of the first put or wait in the same program.
         first: usize,
@@ -71,19 +71,19 @@ pub enum FormError {
     /// A wait has no put with its signal.
     #[error("step {} of rank {} waits for a put that no rank makes", at.step, at.rank)]
     NoPut {
-        /// Position of the wait.
+        /// Position of the wait in the schedule.
         at: At,
     },
     /// A put has no wait for its signal.
     #[error("no step waits for the put of step {} of rank {}", at.step, at.rank)]
     NoWait {
-        /// Position of the put.
+        /// Position of the put in the schedule.
         at: At,
     },
     /// Steps wait for each other in a cycle, so some ranks never finish.
     #[error("deadlock: ranks {ranks:?} wait for each other")]
     Deadlock {
-        /// The ranks that cannot finish.
+        /// The ranks that cannot finish their programs.
         ranks: Vec<usize>,
     },
 }
@@ -153,7 +153,7 @@ impl Graph {
         self.partner.is_empty()
     }
 
-    /// Number of the node for a step.
+    /// Number of the graph's node for a step.
     pub fn node(&self, at: At) -> usize {
         self.starts[at.rank] + at.step
     }

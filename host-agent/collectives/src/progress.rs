@@ -46,7 +46,7 @@ pub enum ProgressError {
         /// The signal that arrived.
         signal: Signal,
     },
-    /// A signal arrived a second time.
+    /// A peer's signal arrived a second time.
     #[error("rank {from} sent signal {} twice", signal.0)]
     Twice {
         /// Rank of the peer that sent the signal.

@@ -89,7 +89,7 @@ pub struct Signal(pub u32);
 pub enum Action {
     /// Writes the source to a peer's buffer, then signals the peer. Without elements, it only signals.
     Put {
-        /// Rank of the peer.
+        /// Rank of the peer whose buffer is written.
         to: usize,
         /// Range of this rank that is read.
         source: Span,
@@ -121,7 +121,7 @@ pub enum Action {
     },
 }
 
-/// A step in a rank's program.
+/// A step in a rank's program: an action, and the earlier steps that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// What the step does: put, wait, reduce or copy.
@@ -143,20 +143,20 @@ pub struct Program {
 /// combine in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
-    /// a + b
+    /// Sum of the two elements
     Sum,
-    /// a · b
+    /// Product of the two elements
     Product,
-    /// The smaller value.
+    /// The smaller one of the two elements.
     Min,
-    /// The larger value.
+    /// The larger one of the two elements.
     Max,
 }
 
 /// A collective as programs: the steps of all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// Length of an element in bytes.
+    /// Length of an element of every buffer, in bytes.
     pub element_bytes: usize,
     /// Operation with which [`Action::Reduce`] combines elements.
     pub op: ReduceOp,
@@ -165,7 +165,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Number of ranks.
+    /// Number of ranks that the schedule has programs for.
     pub fn ranks(&self) -> usize {
         self.programs.len()
     }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-/// Maximum number of bytes in the card's queue: 5 ms at 200 Mbit/s, which covers the pauses of a busy processor.
+/// Maximum number of bytes in the network card's queue: 5 ms at 200 Mbit/s, which covers the pauses of a busy processor.
 const BYTES: usize = 128 << 10;
 
-/// Bounds of the interval between two polls for space in the card's queue: a link of 100 Gbit/s sends three frames in the
+/// Bounds of the interval between two polls for space in the card's queue: a 100 Gbit/s link sends three frames in the
 /// shortest, one of 200 Mbit/s in the longest.
 const SHORTEST: Duration = Duration::from_micros(1);
 const LONGEST: Duration = Duration::from_micros(500);
@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_micros(500);
 /// nearly empty halves it.
 #[derive(Debug)]
 pub struct Backlog {
-    /// Maximum number of frames in the card's queue.
+    /// Maximum number of frames in the network card's queue.
     pub frames: usize,
     pause: Duration,
     is_full: bool,
@@ -23,7 +23,7 @@ pub struct Backlog {
     since_ns: u64,
 }
 
-/// Result of a poll for space in the card's queue.
+/// Result of a poll for space in the network card's queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// Time of the poll in nanoseconds.

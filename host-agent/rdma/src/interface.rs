@@ -10,7 +10,7 @@ use roce::packet::{Address, Mtu};
 /// A network interface with an Ethernet and an IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Name of the interface.
+    /// Name of the network interface.
     pub name: String,
     /// The kernel's index of the interface.
     pub index: u32,
@@ -23,7 +23,7 @@ pub struct Interface {
 /// Reason why a network interface cannot be used for RDMA.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// No interface has this name.
+    /// No network interface has this name.
     #[error("no interface is named {0}")]
     Missing(String),
     /// No name was given, and no interface that is up has an IPv4 address.
@@ -41,7 +41,7 @@ pub enum InterfaceError {
     /// The interface's MTU is too small for the smallest path MTU of RDMA.
     #[error("the interface {name} has an MTU of {link_mtu} bytes: RoCEv2 needs at least 336")]
     Short {
-        /// Name of the interface.
+        /// Name of the network interface.
         name: String,
         /// MTU of the interface in bytes.
         link_mtu: u32,

@@ -18,7 +18,7 @@ use crate::talk::{PORT, Talk};
 pub struct PingpongOptions {
     /// TCP port of the server.
     pub port: u16,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u32,
     /// Number of messages in each direction.
     pub iterations: u64,
@@ -46,9 +46,9 @@ impl Default for PingpongOptions {
 /// Result of the ping-pong test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PingpongOutcome {
-    /// Queue pair of this side.
+    /// Description of this side's queue pair.
     pub own: Destination,
-    /// Queue pair of the peer.
+    /// Description of the peer's queue pair.
     pub peer: Destination,
     /// Bytes of all messages in both directions together.
     pub bytes: u64,

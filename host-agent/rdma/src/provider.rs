@@ -72,7 +72,7 @@ pub struct Region {
 /// Parameters of a queue pair's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// GID of the peer's port.
+    /// GID of the port that the peer's queue pair uses.
     pub peer: Gid,
     /// Ethernet address of the peer; `None`: the provider resolves the peer's IP address. A provider that always resolves it
     /// rejects a given address ([`ProviderError::PeerMac`]).
@@ -161,10 +161,10 @@ pub type Announce = Box<dyn FnMut(&OpenedConnection) + Send>;
 /// Reason why an RDMA provider refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// Memory cannot be registered.
+    /// Memory cannot be registered as a region.
     #[error("cannot register {len} bytes: {source}")]
     Register {
-        /// Length of the memory in bytes.
+        /// Length of the memory that was to be registered, in bytes.
         len: usize,
         /// Reason why the memory cannot be registered.
         source: RegisterError,
@@ -212,7 +212,7 @@ pub trait Provider {
     /// One line for the user that names the provider's transport and address.
     fn describe(&self) -> String;
 
-    /// GID of this side's port.
+    /// GID of the port that this provider uses.
     fn gid(&self) -> Gid;
 
     /// Largest path MTU that the provider's port supports.

@@ -14,7 +14,7 @@ const DONE: &[u8] = b"done\0";
 /// Description of a queue pair in a message of this protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Destination {
-    /// LID of InfiniBand; 0 on Ethernet.
+    /// InfiniBand's local identifier (LID) of the port; 0 on Ethernet.
     pub lid: u16,
     /// Number of the queue pair.
     pub qpn: Qpn,
@@ -33,7 +33,7 @@ pub enum RendezvousError {
     /// The other program sent an unexpected message, or closed the connection.
     #[error("the peer's message is not `lid:qpn:psn:gid`: check that it is ibv_rc_pingpong")]
     Message,
-    /// The other program sent no GID.
+    /// The other program's message has no GID of its port.
     #[error(
         "the peer sent no GID: start it with `-g 1` (the index of a GID ::ffff:a.b.c.d; see `ibv_devinfo -v`)"
     )]

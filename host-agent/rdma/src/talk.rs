@@ -34,7 +34,7 @@ pub enum TalkError {
     /// The server's TCP port cannot be bound.
     #[error("cannot listen on port {port}: {source}")]
     Listen {
-        /// The TCP port.
+        /// The TCP port that cannot be bound.
         port: u16,
         /// Error of the system call.
         source: io::Error,

@@ -33,7 +33,7 @@ pub enum VerbsError {
     Inactive {
         /// Name of the RDMA device.
         device: String,
-        /// Number of the port.
+        /// Number of the device's port, from 1.
         port: u8,
     },
     /// No RDMA device has this IPv4 address.
@@ -42,7 +42,7 @@ pub enum VerbsError {
     /// The device with this name has no IPv4 address.
     #[error("{0} has no RoCEv2 GID of an IPv4 address")]
     NoIpv4(String),
-    /// No RDMA device belongs to this network namespace; the text names the others.
+    /// No RDMA device belongs to this network namespace; the text names the devices of other namespaces.
     #[error("{0}: none has a RoCEv2 GID of an IPv4 address of this network namespace")]
     NoneHere(String),
     /// Several RDMA devices are possible; the text names them.

@@ -60,7 +60,7 @@ pub enum WorkKind {
     ReceiveWriteImmediate,
 }
 
-/// Completion of a work request.
+/// Completion of a work request, which the caller polls from the completion queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The caller's identifier of the completed work request.
@@ -69,7 +69,7 @@ pub struct Completion {
     pub qpn: Qpn,
     /// Success, or the kind of failure. After a failure, only `wr_id`, `qpn` and this status are valid.
     pub status: Status,
-    /// Operation of the work request.
+    /// Operation of the completed work request.
     pub kind: WorkKind,
     /// Number of bytes that were received, written or read.
     pub byte_len: u32,

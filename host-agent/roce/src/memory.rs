@@ -145,7 +145,7 @@ pub enum AccessError {
     /// Some of the requested bytes lie outside of the region.
     #[error("{len} bytes at {address:#x} are not in the region of key {key}")]
     Range {
-        /// Key of the region.
+        /// Key of the memory region.
         key: Key,
         /// Address of the first requested byte.
         address: u64,

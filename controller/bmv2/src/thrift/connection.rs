@@ -58,7 +58,7 @@ pub enum ThriftError {
         address: SocketAddr,
         /// The refused call, `service:method`.
         call: String,
-        /// The switch's reason.
+        /// The switch's reason for the refusal.
         refusal: Refusal,
     },
 }

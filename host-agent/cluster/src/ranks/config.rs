@@ -131,7 +131,7 @@ impl Deadline {
 /// Reason why the configuration of a simulated all-reduce is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AllReduceConfigError {
-    /// The job's settings are invalid.
+    /// The settings of the job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
     /// The deadline of partial sums is invalid for this job.

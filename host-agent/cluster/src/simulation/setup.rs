@@ -30,7 +30,7 @@ pub struct Setup {
     pub seed: u64,
     /// Hosts and switches; other fields refer to them by index.
     pub nodes: Vec<NodeSpec>,
-    /// Links between the nodes.
+    /// Links between the nodes, each given by the indices of two nodes.
     pub links: Vec<LinkSpec>,
     /// Settings of the job: number of workers or ranks, slots, values per round.
     pub job: JobConfig,
@@ -107,7 +107,7 @@ pub enum Half {
 /// A full-duplex link between two nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkSpec {
-    /// Indices of the two nodes.
+    /// Indices of the two nodes that the link connects.
     pub ends: [usize; 2],
     /// Rate of the link, and limits of its queue, in each direction.
     pub rate: Rate,
@@ -195,7 +195,7 @@ pub struct Costs {
 /// Reason why the input of a simulation is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The job's settings are invalid.
+    /// The settings of the job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
     /// The division of the job into parts is invalid.

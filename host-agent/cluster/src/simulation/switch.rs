@@ -168,7 +168,7 @@ enum To {
     Address,
     /// The ports for the frame's current address, which is then replaced by this address.
     Sums(Address),
-    /// This output port.
+    /// This output port, whatever the frame's address.
     Port(PortId),
     /// The port at which the frame arrived, back to its sender.
     Back,

@@ -70,7 +70,7 @@ pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Parts for data that is already at its final position, which is the same at all ranks.
+/// Describes data that is already at its final position, the same at all ranks, as parts for an all-gather.
 pub fn in_place(spans: &[Span]) -> Vec<Part> {
     spans
         .iter()

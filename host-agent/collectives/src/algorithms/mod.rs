@@ -217,7 +217,7 @@ pub enum BuildError {
     /// The collective has this number of ranks: 0, or too many.
     #[error("{0} ranks: a collective has 1 to {MAX_RANKS}")]
     Ranks(usize),
-    /// The root is not one of the ranks.
+    /// The collective's root is not one of its ranks.
     #[error("rank {root} is not one of {ranks} ranks")]
     Root {
         /// The rank that the collective names as root.

@@ -1,4 +1,4 @@
-//! Reduce algorithms: one rank gets the sum, at `at` of a [`Part`](super::Part). Each rank's contribution is at `from`.
+//! Reduce algorithms: one rank gets the sum, at `at` of a [`Part`]. Each rank's contribution is at `from`.
 
 use super::Part;
 use crate::builder::Builder;

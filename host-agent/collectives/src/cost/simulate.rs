@@ -26,9 +26,9 @@ pub enum CostError {
     /// The model has no route between two ranks of the schedule.
     #[error("the model has no route from rank {from} to rank {to}")]
     NoRoute {
-        /// Rank that sends.
+        /// Sending rank of the missing route.
         from: usize,
-        /// Rank that receives.
+        /// Receiving rank of the missing route.
         to: usize,
     },
     /// The model has another number of ranks than the schedule.

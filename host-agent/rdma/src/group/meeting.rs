@@ -18,21 +18,21 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Reason why the ranks could not exchange their queue pairs.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// The store of the texts failed.
+    /// The store by which the ranks exchange texts failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The store already has a text of this rank.
     #[error("{place} already exists: another rank {rank}, or another run; use a new store")]
     Taken {
-        /// Name and location of the text.
+        /// Name and location of the text in the store.
         place: String,
-        /// Number of the rank.
+        /// Number of the rank whose text exists already.
         rank: usize,
     },
     /// A rank's text in the store has an unexpected form.
     #[error("{place} is not a rank's text, or belongs to a group of another size")]
     Content {
-        /// Name and location of the text.
+        /// Name and location of the text in the store.
         place: String,
     },
     /// Some ranks have not published their texts.

@@ -89,7 +89,7 @@ struct Peer {
     heard: u32,
 }
 
-/// How puts reach a peer.
+/// How puts (writes to a peer's memory) reach a peer.
 #[derive(Debug)]
 enum Way {
     /// The peer is executed by this process, too: puts copy memory.

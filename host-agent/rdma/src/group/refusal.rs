@@ -12,10 +12,10 @@ use crate::provider::ProviderError;
 /// Reason why a rank could not join its group.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// The rank's number is too high for the number of ranks.
+    /// The rank's number is not below the number of ranks of the group.
     #[error("rank {rank} of {ranks}: ranks count from 0")]
     Rank {
-        /// Number of the rank.
+        /// Number that the rank was given.
         rank: usize,
         /// Number of ranks of the group.
         ranks: usize,
@@ -26,7 +26,7 @@ pub enum GroupError {
     /// A peer has another number of queue pairs for this rank than this rank has for the peer.
     #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
     QueuePairs {
-        /// Rank of the peer.
+        /// Rank of the peer in the group.
         peer: usize,
         /// Number of the peer's queue pairs for this rank.
         has: usize,
@@ -97,25 +97,25 @@ pub enum RunError {
     /// A work request to a peer failed.
     #[error("a work request to rank {peer} failed: {status}; {open}")]
     Failed {
-        /// Rank of the peer.
+        /// Rank of the peer in the group.
         peer: usize,
         /// Status of the work request's completion.
         status: Status,
         /// The rank's unfinished communication.
         open: Open,
     },
-    /// A peer sent a signal that this schedule does not have.
+    /// A peer's put carried a signal that the schedule does not have.
     #[error("rank {peer} sent unknown signal {signal}: give all ranks the same schedule")]
     Signal {
-        /// Rank of the peer.
+        /// Rank of the peer in the group.
         peer: usize,
-        /// The invalid signal.
+        /// The invalid signal, a number that the put carries.
         signal: u32,
     },
     /// A peer sent a SEND instead of a WRITE.
     #[error("rank {peer} sent a message, but ranks only write: is it another program?")]
     Strange {
-        /// Rank of the peer.
+        /// Rank of the peer in the group.
         peer: usize,
     },
     /// A put of this many bytes exceeds the maximum length of an RDMA message.

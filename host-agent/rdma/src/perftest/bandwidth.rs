@@ -17,7 +17,7 @@ use crate::talk::PORT;
 pub struct BandwidthOptions {
     /// TCP port of the server.
     pub port: u16,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u32,
     /// Number of messages to send.
     pub iterations: u64,
@@ -75,9 +75,9 @@ impl BandwidthOptions {
 /// Result of the bandwidth test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandwidthOutcome {
-    /// Queue pair of this side.
+    /// Description of this side's queue pair and memory.
     pub own: Keys,
-    /// Queue pair of the peer.
+    /// Description of the peer's queue pair and memory.
     pub peer: Keys,
     /// Path MTU that both sides use.
     pub mtu: Mtu,

@@ -19,7 +19,7 @@ use crate::talk::PORT;
 pub struct LatencyOptions {
     /// TCP port of the server.
     pub port: u16,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u32,
     /// Number of messages of each side, at least two.
     pub iterations: u64,
@@ -47,9 +47,9 @@ impl Default for LatencyOptions {
 /// Result of the latency test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyOutcome {
-    /// Queue pair of this side.
+    /// Description of this side's queue pair and memory.
     pub own: Keys,
-    /// Queue pair of the peer.
+    /// Description of the peer's queue pair and memory.
     pub peer: Keys,
     /// Path MTU that both sides use.
     pub mtu: Mtu,
@@ -65,19 +65,19 @@ pub struct LatencyOutcome {
 /// which is one direction; for READs all of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latencies {
-    /// Minimum in microseconds.
+    /// Minimum time in microseconds.
     pub min: f64,
-    /// Maximum in microseconds.
+    /// Maximum time in microseconds.
     pub max: f64,
-    /// Median in microseconds.
+    /// Median of the times in microseconds.
     pub typical: f64,
-    /// Arithmetic mean in microseconds.
+    /// Arithmetic mean of the times in microseconds.
     pub average: f64,
-    /// Standard deviation in microseconds.
+    /// Standard deviation of the times in microseconds.
     pub deviation: f64,
-    /// 99th percentile in microseconds.
+    /// 99th percentile of the times in microseconds.
     pub percentile_99: f64,
-    /// 99.9th percentile in microseconds.
+    /// 99.9th percentile of the times in microseconds.
     pub percentile_99_9: f64,
 }
 
@@ -85,7 +85,7 @@ pub struct Latencies {
 const LOOK: Duration = Duration::from_micros(20);
 /// Capacity of the send queue: messages whose acknowledgements may still be in flight when the reply arrives.
 const SENDS: usize = 16;
-/// Maximum number of receives posted at once.
+/// Maximum number of receives that a side posts in advance.
 const RECEIVES: u64 = 512;
 
 /// Runs the latency test with the server at `host`, or waits for a client if `host` is `None`.

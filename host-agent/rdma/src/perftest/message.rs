@@ -135,7 +135,7 @@ pub fn decode_mtu(bytes: [u8; 2]) -> Option<Mtu> {
 /// Measurement of one side of a bandwidth test, which is sent to the other side field by field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u64,
     /// Number of messages measured.
     pub iterations: u64,

@@ -36,11 +36,11 @@ pub struct Terms {
 /// A test or option in which two ends differ, with the value of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
-    /// The test and its options, in the form of the first word.
+    /// The two ends differ in the test or its options; this is one end's first word.
     Test(u32),
-    /// Length of a message in bytes.
+    /// The two ends differ in the length of a message; this is one end's, in bytes.
     Size(u32),
-    /// Number of messages.
+    /// The two ends differ in the number of messages; this is one end's number.
     Messages(u32),
 }
 

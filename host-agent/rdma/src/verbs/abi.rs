@@ -31,9 +31,9 @@ macro_rules! opaque {
 opaque! {
     /// A device in libibverbs' list of devices.
     Device
-    /// A protection domain of a device.
+    /// libibverbs' protection domain of a device.
     Pd
-    /// A completion queue of a device.
+    /// libibverbs' completion queue of a device.
     Cq
 }
 
@@ -44,7 +44,7 @@ pub struct Channel {
     pub fd: c_int,
 }
 
-/// A registered memory region.
+/// libibverbs' struct of a registered memory region.
 #[repr(C)]
 pub struct Mr {
     context: *mut Context,
@@ -56,7 +56,7 @@ pub struct Mr {
     pub rkey: u32,
 }
 
-/// A queue pair, with its number.
+/// libibverbs' struct of a queue pair.
 #[repr(C)]
 pub struct Qp {
     pointers: [*mut c_void; 6],
@@ -64,7 +64,7 @@ pub struct Qp {
     pub number: u32,
 }
 
-/// Limits of a device.
+/// libibverbs' struct of a device's limits.
 #[repr(C)]
 pub struct DeviceAttributes {
     identity: [u64; 12],
@@ -89,7 +89,7 @@ pub struct DeviceAttributes {
     end: u32,
 }
 
-/// Attributes of a device's port.
+/// libibverbs' struct of a port's attributes.
 #[repr(C)]
 #[derive(Default)]
 pub struct PortAttributes {
@@ -103,7 +103,7 @@ pub struct PortAttributes {
     more: u32,
 }
 
-/// An entry of a port's GID table. Aligned as [`Path`].
+/// libibverbs' struct of an entry in a port's GID table. Aligned as [`Path`].
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 pub struct GidEntry {
@@ -197,7 +197,7 @@ pub struct Range {
     pub lkey: u32,
 }
 
-/// A work request for the send queue.
+/// libibverbs' struct of a work request for the send queue.
 #[repr(C)]
 pub struct SendWork {
     pub id: u64,
@@ -213,7 +213,7 @@ pub struct SendWork {
     pub others: [u64; 9],
 }
 
-/// A work request for the receive queue.
+/// libibverbs' struct of a work request for the receive queue.
 #[repr(C)]
 pub struct ReceiveWork {
     pub id: u64,
@@ -222,7 +222,7 @@ pub struct ReceiveWork {
     pub num_ranges: c_int,
 }
 
-/// Completion of a work request.
+/// libibverbs' struct of a work request's completion.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct WorkCompletion {
@@ -293,7 +293,7 @@ const _: () = {
     assert!(offset_of!(WorkCompletion, qpn) == 28 && offset_of!(WorkCompletion, flags) == 36);
 };
 
-/// Link layer of a port.
+/// Link layer of a port whose network is Ethernet.
 pub const ETHERNET: u8 = 2;
 /// State of a port with a link.
 pub const PORT_ACTIVE: u32 = 4;

@@ -26,7 +26,7 @@ const GIDS: usize = 1024;
 pub enum Wanted {
     /// The only device that belongs to one of these network interfaces.
     Any(Vec<At>),
-    /// The device with this name.
+    /// The RDMA device with this name.
     Named(String),
     /// The device that belongs to this network interface.
     Interface(At),
@@ -52,7 +52,7 @@ impl At {
 /// A port of an RDMA device, with one of its IPv4 addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// Name of the device.
+    /// Name of the RDMA device that has the port.
     pub device: String,
     /// Number of the port in its device, from 1.
     pub number: u8,

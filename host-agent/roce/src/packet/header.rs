@@ -45,7 +45,7 @@ pub struct Header {
     pub destination: Qpn,
     /// Whether the sender requests an ACK for this packet.
     pub ack_request: bool,
-    /// Packet sequence number.
+    /// Packet sequence number (PSN) of the packet.
     pub psn: Psn,
     /// RDMA extended transport header; `None` if the opcode has none ([`Opcode::has_reth`]).
     pub reth: Option<Reth>,

@@ -70,9 +70,9 @@ impl Ecn {
 /// Fields of the Ethernet, IPv4 and UDP headers of a RoCEv2 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// Address of the sender.
+    /// Ethernet and IPv4 address of the sender.
     pub from: Address,
-    /// Address of the receiver.
+    /// Ethernet and IPv4 address of the receiver.
     pub to: Address,
     /// UDP source port; switches hash it to choose a path.
     pub source_port: u16,

@@ -18,7 +18,7 @@ pub enum Position {
     Middle,
     /// The last of several packets of a message.
     Last,
-    /// The only packet of the message.
+    /// The only packet of its message.
     Only,
 }
 

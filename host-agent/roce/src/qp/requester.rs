@@ -208,7 +208,7 @@ impl Requester {
         }
     }
 
-    /// Processes an ACK or NAK packet.
+    /// Processes an ACK or NAK packet: completes acknowledged work requests, or retransmits.
     pub fn handle_ack(
         &mut self,
         now_ns: u64,

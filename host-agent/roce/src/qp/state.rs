@@ -15,7 +15,7 @@ use crate::memory::Access;
 use crate::packet::{Address, Mtu};
 use crate::psn::Psn;
 
-/// State of a queue pair.
+/// State of a queue pair, as in verbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
     /// RESET: the queue pair is created; nothing can be posted.
@@ -51,7 +51,7 @@ impl Default for InitAttributes {
 /// Attributes of the transition to RTR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtrAttributes {
-    /// Address of the peer.
+    /// Ethernet and IPv4 address of the peer.
     pub peer: Address,
     /// Number of the peer's queue pair.
     pub peer_qpn: Qpn,

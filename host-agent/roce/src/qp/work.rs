@@ -16,9 +16,9 @@ pub const MAX_PACKETS: u64 = 1 << 22;
 pub struct Local {
     /// Key of the local memory region.
     pub key: Key,
-    /// Address of the first byte.
+    /// Address of the first byte in the local memory region.
     pub address: u64,
-    /// Number of bytes.
+    /// Number of bytes of the local range.
     pub len: u32,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{MOST, Store, StoreError};
 
-/// Store of texts in this folder.
+/// Store of the ranks' texts, in this folder.
 pub struct FolderStore(PathBuf);
 
 impl FolderStore {

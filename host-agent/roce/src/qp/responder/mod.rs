@@ -392,7 +392,7 @@ impl Responder {
         self.reply(Syndrome::Nak(NakCode::RemoteOperation), read.next, counters);
     }
 
-    /// Discards all queued replies.
+    /// Discards all replies that were not sent yet.
     pub fn clear(&mut self) {
         self.replies.clear();
         self.inbound.forget();
