@@ -40,7 +40,7 @@ pub struct AllReduceReport {
     pub ends: Vec<RankEnd>,
     /// Outcome of each operation of each rank, in order of rank: sums, or an error for values that are not finite.
     pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
-    /// Late values that no later operation has included, in order of rank: key of the operations, and values.
+    /// Late values that no later operation has included, in order of rank: key of the tensor, and values.
     pub residuals: Vec<Vec<(u64, Values)>>,
     /// Counters of each rank, in order of rank.
     pub counters: Vec<RankCounters>,

@@ -18,7 +18,7 @@ pub struct CellState {
     pub contributors: WorkerSet,
     /// Union of the flags of all contributions; a cell keeps only `NON_FINITE`.
     pub flags: u8,
-    /// Largest `next_scale` of all contributions: the exponent that a worker proposes for its next chunk.
+    /// Largest `next_scale` of all contributions: the exponent that is requested for the chunk one window later.
     pub next_scale: u8,
     /// Sum of each value of the chunk.
     pub values: Vec<i32>,

@@ -73,7 +73,7 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
 pub struct Access(u8);
 
 impl Access {
-    /// Only local reads are allowed: SENDs and WRITEs may take bytes from the region.
+    /// Only local reads are allowed: SENDs and WRITEs of this side may read the region.
     pub const LOCAL_READ: Self = Self(0);
     /// Received messages and READ responses may be written to the region.
     pub const LOCAL_WRITE: Self = Self(1);

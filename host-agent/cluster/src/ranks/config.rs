@@ -13,7 +13,7 @@ use crate::network::{Policer, Rate};
 pub struct AllReduceConfig {
     /// Seed of every random decision in the run.
     pub seed: u64,
-    /// Settings of the job: number of ranks, slots, values per operation.
+    /// Settings of the job: number of ranks, of slots, and of values per packet.
     pub job: JobConfig,
     /// Retransmission timeouts of the ranks.
     pub retransmission: Retransmission,
@@ -44,7 +44,7 @@ pub struct AllReduceConfig {
     /// Times after which the recovery of the ranks is measured, ascending, in nanoseconds;
     /// [`AllReduceReport::recoveries`](super::AllReduceReport::recoveries) has the results.
     pub watched_ns: Vec<u64>,
-    /// Reduction of all operations, such as sum or maximum.
+    /// Reduction of all operations: sum or average, exactness, rounding, key of the tensor.
     pub reduction: Reduction,
     /// Function that returns a rank's role in an operation, by operation (from 0) and rank; replaces the share in `reduction`.
     pub share: fn(usize, WorkerId) -> Share,

@@ -23,7 +23,7 @@ pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part)
     }
 }
 
-/// Each rank forwards the values to the next rank, tile by tile: n − 1 steps, and each rank sends the vector once.
+/// Each rank forwards the values to the next rank, tile by tile: n − 1 steps; the vector passes each rank once.
 pub fn chain(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];

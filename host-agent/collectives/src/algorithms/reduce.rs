@@ -35,7 +35,7 @@ pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part)
     }
 }
 
-/// The sum moves from the last rank to the first, tile by tile: n − 1 steps, and each rank sends the vector once.
+/// The sum moves from the last rank to the first, tile by tile: n − 1 steps; the vector passes each rank once.
 pub fn chain(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];
