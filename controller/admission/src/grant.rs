@@ -66,8 +66,7 @@ impl Grant {
         self.base..self.base.saturating_add(self.window)
     }
 
-    /// Environment variables that make a program this rank of the job (docs/pytorch.md, "The job"); empty if it has no such
-    /// rank.
+    /// Environment variables that make a program this rank of the job (docs/pytorch.md, "The job"); none for an unknown rank.
     #[must_use]
     pub fn environment(&self, rank: usize) -> Vec<(&'static str, String)> {
         let ranks = self.ports.len();
