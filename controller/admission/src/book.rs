@@ -1,4 +1,4 @@
-//! The grants of one switch, and the decisions on new ones.
+//! Keeps the grants of one switch (the slots, ports and rates of its jobs), and decides whether a new job is admitted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use crate::{
     Grant, MAX_LEASE_NS, MIN_LEASE_NS, NUMBERS, QUARANTINE_NS, Refusal, State, Tenant, Tenants,
 };
 
-/// A request to admit a job.
+/// A request to admit a training job to a switch: which slots, ports, rate and lease it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The job's name.
+    /// Name of the job.
     pub name: String,
-    /// The job's number; `None` for the lowest free number.
+    /// Number that the job wants on the wire; `None` for the lowest free number.
     pub number: Option<u16>,
-    /// The tenant in whose partition the job's slots are; `None` for the slots without a tenant.
+    /// Tenant in whose partition the job wants its slots; `None` for the slots that belong to no tenant.
     pub tenant: Option<String>,
-    /// The port that each rank is behind, by rank.
+    /// Switch port of each rank: element 0 is the port that rank 0 is behind.
     pub ports: Vec<u32>,
-    /// Number of slots, a power of two.
+    /// Number of aggregation slots that the job wants in the switch, a power of two.
     pub window: u32,
-    /// Maximum rate of all its frames together, in bits per second.
+    /// Maximum rate of all frames of the job together, in bits per second; `None` for no limit.
     pub rate_bps: Option<u64>,
-    /// Duration of the lease in nanoseconds; `None` until the job is released.
+    /// Duration of the job's lease in nanoseconds; `None` if the job keeps its slots until it is released.
     pub lease_ns: Option<u64>,
 }
 
 impl Request {
-    /// Checks the request itself, independent of other jobs and without asking a switch.
+    /// Checks what can be checked without the other jobs and the switch: name, number, window, ports, rate and lease.
     pub fn check(&self) -> Result<(), Refusal> {
         if let Some(fault) = name_fault(&self.name) {
             let name = self.name.clone();
@@ -62,16 +62,16 @@ impl Request {
     }
 }
 
-/// The grants of one switch.
+/// The grants of one switch and its tenants; admits, renews and releases jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Book {
     tenants: Tenants,
-    /// Grants by number: running jobs, and ended jobs whose number is reserved.
+    /// Grants by job number: of running jobs, and of ended jobs whose number is still reserved.
     grants: BTreeMap<u16, Grant>,
 }
 
 impl Book {
-    /// Creates the book from the contents of a switch's tables.
+    /// Creates the book from the grants that were read from a switch's tables.
     #[must_use]
     pub fn new(tenants: Tenants, grants: impl IntoIterator<Item = Grant>) -> Self {
         let grants = grants.into_iter().map(|grant| (grant.number, grant));
@@ -81,29 +81,29 @@ impl Book {
         }
     }
 
-    /// The tenants of the switch.
+    /// The tenants among which the slots of the switch are divided.
     #[must_use]
     pub fn tenants(&self) -> &Tenants {
         &self.tenants
     }
 
-    /// All grants, by number: running jobs, and ended jobs whose number is reserved.
+    /// All grants, ordered by job number: of running jobs, and of ended jobs whose number is still reserved.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.values()
     }
 
-    /// Grants of the jobs that hold slots.
+    /// Grants of the jobs that hold slots at time `now_ns` of the switch's clock.
     pub fn running(&self, now_ns: u64) -> impl Iterator<Item = &Grant> {
         self.grants().filter(move |grant| grant.runs(now_ns))
     }
 
-    /// The running job of a name.
+    /// Grant of the running job with this name; `None` if no such job runs at `now_ns`.
     #[must_use]
     pub fn named(&self, name: &str, now_ns: u64) -> Option<&Grant> {
         self.running(now_ns).find(|grant| grant.name == name)
     }
 
-    /// Removes the jobs whose frames can no longer be in flight; returns their numbers.
+    /// Removes ended jobs whose frames can no longer be in flight at `now_ns`; returns the numbers of these jobs.
     pub fn sweep(&mut self, now_ns: u64) -> Vec<u16> {
         let gone = self.grants().filter(|g| g.state(now_ns) == State::Gone);
         let gone: Vec<u16> = gone.map(|grant| grant.number).collect();
@@ -113,7 +113,7 @@ impl Book {
         gone
     }
 
-    /// Admits a job, or returns who holds the resource that it requests. A refused request changes nothing.
+    /// Admits a job, or returns which jobs hold the resource that it requests. A refused request leaves the book as it was.
     pub fn admit(&mut self, request: &Request, now_ns: u64) -> Result<Grant, Refusal> {
         request.check()?;
         if let Some(held) = self.named(&request.name, now_ns) {
@@ -148,7 +148,7 @@ impl Book {
         Ok(grant)
     }
 
-    /// Extends a lease to `lease_ns` from now on, or makes it last until the job is released.
+    /// Makes a job's lease last for `lease_ns` from `now_ns` on; `None` removes its end, so it lasts until the job is released.
     pub fn renew(
         &mut self,
         name: &str,
@@ -160,7 +160,7 @@ impl Book {
         self.change(name, until_ns, now_ns)
     }
 
-    /// Takes back a job's slots and ports; its number stays reserved.
+    /// Ends a job: its slots and ports become free at once, but its number stays reserved for [`QUARANTINE_NS`].
     pub fn release(&mut self, name: &str, now_ns: u64) -> Result<Grant, Refusal> {
         self.change(name, Some(now_ns), now_ns)
     }
@@ -182,7 +182,7 @@ impl Book {
         }
     }
 
-    /// Checks the request against the tenant's quota.
+    /// Checks the request against its tenant's quotas: the rate of all its jobs, and their number.
     fn check_quota(&self, request: &Request, now_ns: u64) -> Result<(), Refusal> {
         let Some(name) = &request.tenant else {
             return Ok(());
@@ -227,7 +227,7 @@ impl Book {
         }
     }
 
-    /// Finds the first slot for the request's window.
+    /// Finds free slots for the request's window in its tenant's partition; returns the first of these slots.
     fn find_room(&self, request: &Request, now_ns: u64) -> Result<u32, Refusal> {
         let window = request.window;
         // The tenant was checked before.
@@ -259,7 +259,7 @@ impl Book {
         self.running(now_ns).map(Grant::slots).collect()
     }
 
-    /// Returns the requested number, or the lowest free one: no other job has it, or one that shares its addresses.
+    /// Returns the requested job number, or the lowest free one. A number is free if no job has one that is equal modulo 256.
     fn find_number(&self, asked: Option<u16>, now_ns: u64) -> Result<u16, Refusal> {
         let holder = |number: u16| {
             let same = |grant: &&Grant| grant.number % NUMBERS == number % NUMBERS;
@@ -293,7 +293,7 @@ impl Book {
     }
 }
 
-/// Checks the duration of a lease, without asking a switch.
+/// Checks that a lease's duration is between the minimum and the maximum; `None` (no end) passes.
 pub fn check_lease(lease_ns: Option<u64>) -> Result<(), Refusal> {
     match lease_ns {
         Some(lease_ns) if !(MIN_LEASE_NS..=MAX_LEASE_NS).contains(&lease_ns) => {

@@ -8,104 +8,104 @@ use scenario::units::{show_duration, show_rate};
 
 use crate::{Grant, MAX_LEASE_NS, MAX_NAME, MIN_LEASE_NS, NUMBERS};
 
-/// Why a request is refused.
+/// Why a switch's admission refuses to admit, renew or release a job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The name is not valid.
+    /// The requested job name is not valid.
     #[error("a job's name {fault}: `{name}`")]
     Name {
-        /// The requested name.
+        /// The requested job name.
         name: String,
-        /// The defect in the name.
+        /// Rule that the name breaks, such as "has at most 64 characters".
         fault: &'static str,
     },
-    /// Another running job has the name.
+    /// Another running job has the requested name.
     #[error("job {held} runs already: release it, or take another name")]
     NameHeld {
-        /// The job that has the name.
+        /// The running job that has the name.
         held: Held,
     },
-    /// Another job has the number, or one with the same addresses.
+    /// Another running job has the requested number, or a number that is equal modulo 256.
     #[error(
         "number {number} is not free: job {held} has {}", same_or_equal(*number, held.number)
     )]
     NumberHeld {
-        /// The requested number.
+        /// The requested job number.
         number: u16,
-        /// The job that has the number.
+        /// The running job whose number is equal, or equal modulo 256.
         held: Held,
     },
-    /// Frames of the number's former job may still be in flight.
+    /// The requested number belonged to a job that has ended, and frames of that job may still be in flight.
     #[error(
         "number {number} was that of job `{name}`, which has ended; its frames may be in flight for {} more",
         show_duration(*wait_ns)
     )]
     NumberResting {
-        /// The requested number.
+        /// The requested job number.
         number: u16,
-        /// Name of the former job.
+        /// Name of the ended job.
         name: String,
         /// Time until the number is free, in nanoseconds.
         wait_ns: u64,
     },
-    /// The number is not valid for a job.
+    /// The requested job number is a multiple of 256, which no job may have.
     #[error("{number} is not a job's number: use 1 to 65535, except multiples of {NUMBERS}")]
     Number {
-        /// The requested number.
+        /// The requested job number.
         number: u16,
     },
-    /// All numbers are held or reserved.
+    /// All job numbers are held by running jobs, or reserved for frames of ended jobs.
     #[error("all numbers are held or reserved; the next is free in {}", show_duration(*wait_ns))]
     NoNumber {
         /// Time until a number is free, in nanoseconds.
         wait_ns: u64,
     },
-    /// The window is not valid.
+    /// The requested number of aggregation slots is not valid.
     #[error("a window is a power of two from 1 to {SLOTS}; found {window}: {} is the nearest", nearest(*window))]
     Window {
-        /// The requested window.
+        /// The requested number of aggregation slots.
         window: u32,
     },
-    /// The switch cannot sum this number of ranks.
+    /// The switch cannot sum the gradients of this number of ranks.
     #[error("a switch sums 1 to {MAX_CHILDREN} ranks; found {ranks}")]
     Ranks {
         /// The requested number of ranks.
         ranks: usize,
     },
-    /// Two ranks have the same port.
+    /// The request names the same switch port for two ranks.
     #[error("port {port} is given for two ranks: each rank needs a port of its own")]
     PortTwice {
-        /// The port.
+        /// The switch port that is named twice.
         port: u32,
     },
-    /// Another job has the port.
+    /// Another job has a rank behind a requested switch port.
     #[error(
         "port {port} belongs to job {held}: two jobs behind one port could forge each other's frames"
     )]
     PortHeld {
-        /// The port.
+        /// The requested switch port.
         port: u32,
-        /// The job that has the port.
+        /// The running job that has a rank behind the port.
         held: Held,
     },
-    /// The duration of the lease is not valid.
+    /// The requested duration of the lease is below the minimum or above the maximum.
     #[error(
         "a lease lasts {} to {}; found {}",
         show_duration(MIN_LEASE_NS), show_duration(MAX_LEASE_NS), show_duration(*lease_ns)
     )]
     Lease {
-        /// The requested duration in nanoseconds.
+        /// The requested duration of the lease in nanoseconds.
         lease_ns: u64,
     },
-    /// The rate is too low.
+    /// The requested rate is below 1,000 bits per second.
     #[error("a rate is at least 1 kbit/s: a job with less than that could not send a frame")]
     Rate,
-    /// The tenant does not exist.
+    /// No tenant has the requested name.
     #[error("there is no tenant `{tenant}`; there {}", those(known))]
     Tenant {
-        /// The requested tenant.
+        /// The requested tenant's name.
         tenant: String,
-        /// The existing tenants.
+        /// Names of the tenants of the switch.
         known: Vec<String>,
     },
     /// The tenant has a rate quota, so each of its jobs must request a rate.
@@ -113,10 +113,10 @@ pub enum Refusal {
     RateMissing {
         /// Name of the tenant.
         tenant: String,
-        /// Remaining rate of the tenant, in bits per second.
+        /// Part of the tenant's rate quota that none of its jobs holds, in bits per second.
         left_bps: u64,
     },
-    /// The requested rate exceeds the tenant's quota.
+    /// The requested rate exceeds the rest of the tenant's quota.
     #[error(
         "tenant `{tenant}` has {} left; {} were requested. Held by {}",
         show_rate(*left_bps), show_rate(*asked_bps), list(holders)
@@ -124,14 +124,14 @@ pub enum Refusal {
     RateLeft {
         /// Name of the tenant.
         tenant: String,
-        /// Remaining rate of the tenant, in bits per second.
+        /// Part of the tenant's rate quota that none of its jobs holds, in bits per second.
         left_bps: u64,
         /// Requested rate in bits per second.
         asked_bps: u64,
-        /// The tenant's jobs that have the rest.
+        /// Jobs that hold the other part of the quota.
         holders: Vec<Held>,
     },
-    /// The tenant has its maximum number of jobs.
+    /// The tenant already has its maximum number of running jobs.
     #[error(
         "tenant `{tenant}` may have {most} jobs at once, and has {}",
         list(holders)
@@ -139,64 +139,64 @@ pub enum Refusal {
     TenantJobs {
         /// Name of the tenant.
         tenant: String,
-        /// Maximum number of the tenant's jobs.
+        /// Maximum number of jobs that the tenant may run at once.
         most: usize,
-        /// The tenant's jobs.
+        /// The tenant's running jobs.
         holders: Vec<Held>,
     },
-    /// The switch has its maximum number of jobs.
+    /// The switch already has its maximum number of running jobs.
     #[error("the switch sums for {MAX_JOBS} jobs already{}", when(*wait_ns))]
     Jobs {
-        /// Time until a job ends, in nanoseconds, if none is renewed.
+        /// Time until the first lease ends, in nanoseconds, if none is renewed; `None` if no job has a lease.
         wait_ns: Option<u64>,
     },
-    /// The partition has too few contiguous free slots.
+    /// The tenant's partition has too few contiguous free aggregation slots.
     #[error("{}", no_room(self))]
     NoRoom {
-        /// The requested window.
+        /// The requested number of aggregation slots.
         window: u32,
-        /// Tenant of the partition; `None` for the slots without a tenant.
+        /// Tenant to which the partition belongs; `None` for the slots without a tenant.
         tenant: Option<String>,
-        /// The slots of the partition.
+        /// Indices of the slots of the partition.
         partition: Range<u32>,
-        /// The largest window that fits; 0 if none does.
+        /// Size of the largest window that still fits in the partition; 0 if no slot is free.
         largest: u32,
         /// The jobs that hold slots of the partition.
         holders: Vec<Held>,
-        /// Time until the window fits, in nanoseconds, if no lease is renewed; `None` if a job there has no lease.
+        /// Time until the window fits, in nanoseconds, if no lease is renewed; `None` if jobs without a lease prevent it.
         wait_ns: Option<u64>,
     },
-    /// No job of this name runs.
+    /// No running job has the requested name.
     #[error("no job `{name}` runs here")]
     Unknown {
-        /// The requested name.
+        /// The requested job name.
         name: String,
     },
-    /// The job has ended.
+    /// The job of the requested name has ended.
     #[error(
         "the lease of job `{name}` ran out {} ago, and its slots may belong to another job: admit it again",
         show_duration(*since_ns)
     )]
     Lapsed {
-        /// Name of the job.
+        /// Name of the job that has ended.
         name: String,
-        /// Time since the end of the lease, in nanoseconds.
+        /// Time since the job's lease ended, in nanoseconds.
         since_ns: u64,
     },
 }
 
-/// A job that holds a requested resource.
+/// A running job that holds a requested resource, for the text of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Name of the job.
+    /// Name of the job that holds the resource.
     pub name: String,
-    /// Number of the job.
+    /// Number of the job in its packets' headers.
     pub number: u16,
-    /// Slots of the job.
+    /// Indices of the aggregation slots that the job holds.
     pub slots: Range<u32>,
-    /// Rate of the job in bits per second.
+    /// Maximum rate of the job in bits per second; `None` for no limit.
     pub rate_bps: Option<u64>,
-    /// Remaining time of the lease in nanoseconds; `None` if the job runs until it is released.
+    /// Remaining time of the job's lease in nanoseconds; `None` if the job runs until it is released.
     pub left_ns: Option<u64>,
 }
 
@@ -237,7 +237,7 @@ impl fmt::Display for Held {
     }
 }
 
-/// The defect in a name, if any; names become part of lines, tables and shell commands.
+/// Rule that a job's or tenant's name breaks; `None` for a valid name. Names become part of tables and shell commands.
 pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() {
@@ -252,7 +252,7 @@ pub(crate) fn name_fault(name: &str) -> Option<&'static str> {
     )
 }
 
-/// The valid window that is nearest to `window`: the larger of two equally near ones.
+/// Valid window (a power of two) that is nearest to `window`; of two equally near windows, the larger.
 fn nearest(window: u32) -> u32 {
     let above = window.clamp(1, SLOTS).next_power_of_two();
     let below = above / 2;
@@ -262,7 +262,7 @@ fn nearest(window: u32) -> u32 {
     }
 }
 
-/// Rounds up to whole milliseconds: users do not need nanoseconds.
+/// Rounds a duration in nanoseconds up to whole milliseconds, for messages.
 fn whole_ms(ns: u64) -> u64 {
     ns.div_ceil(1_000_000).saturating_mul(1_000_000)
 }

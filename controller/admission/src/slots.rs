@@ -1,4 +1,4 @@
-//! Finds free slots for a window.
+//! Finds contiguous free aggregation slots of a switch for a job's window.
 //!
 //! The size of a window is a power of two, and a window begins at a multiple of its size from its partition's first slot on. So
 //! windows are placed as in a buddy allocator: no two overlap partially, a new window fits where one of the same size was, and
@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// The first slot of the lowest free position for a window.
+/// First slot of the lowest free position for a window of `window` slots in `partition`; `None` if the window fits nowhere.
 pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Option<u32> {
     let step = usize::try_from(window).ok().filter(|step| *step > 0)?;
     let last = partition.end.checked_sub(window)?;
@@ -15,7 +15,7 @@ pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Optio
         .find(|base| is_free(taken, &(*base..base + window)))
 }
 
-/// The largest window that fits; 0 if none does.
+/// Size of the largest window that fits between the `taken` slots of a partition; 0 if no slot is free.
 pub fn largest(partition: &Range<u32>, taken: &[Range<u32>]) -> u32 {
     let sizes = (0..32).rev().map(|power| 1_u32 << power);
     let mut fitting = sizes.filter(|window| place(partition, taken, *window).is_some());

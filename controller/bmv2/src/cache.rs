@@ -1,4 +1,4 @@
-//! Cache of p4c's output between runs: for 256 values p4c takes seconds, built without optimization minutes.
+//! Caches p4c's output between runs: to compile a sum of 256 values, p4c takes seconds, or minutes if built unoptimized.
 //!
 //! The name of a file is the SHA-256 of all inputs of its text ([`Key`]), so no file is ever wrong, only unused. A cache that
 //! cannot be read or written behaves as an empty one.
@@ -9,22 +9,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-/// Maximum number of kept files; each has some megabytes.
+/// Maximum number of JSON files that the cache keeps; a file has some megabytes.
 const KEPT: usize = 32;
 
-/// A folder of JSON files.
+/// A cache of p4c's output: a folder of JSON files, named by the hash of their inputs.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
 }
 
-/// The hash of all inputs of a p4c run.
+/// Key of a cached file: the hash of all inputs of a compilation by p4c.
 #[derive(Debug)]
 pub struct Key(Sha256);
 
 impl Key {
-    /// Begins a key with the compiler: its version text, its size, and its modification time, because builds of one version
-    /// differ.
+    /// Begins a key with p4c's version text, size and modification time: builds of one version may differ.
     #[must_use]
     pub fn of_compiler(tool: &Path) -> Key {
         let mut key = Key(Sha256::new());
@@ -43,7 +42,7 @@ impl Key {
         key
     }
 
-    /// Adds an option, a path or a text, with its length: `ab`, `c` and `a`, `bc` give different keys.
+    /// Adds an input of p4c (option, path or text) with its length to the hash: `ab`, `c` and `a`, `bc` give different keys.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_be_bytes());
         self.0.update(bytes);
@@ -70,7 +69,7 @@ impl Cache {
     }
 
     /// The user's cache: `weir/p4c` in XDG_CACHE_HOME, else in `~/.cache` (XDG Base Directory Specification, which ignores
-    /// relative paths). `None` if there is neither.
+    /// relative paths). `None` if neither variable (XDG_CACHE_HOME, HOME) gives a folder.
     #[must_use]
     pub fn of_user() -> Option<Cache> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from);
@@ -80,7 +79,7 @@ impl Cache {
         Some(Cache::in_folder(&folder.join("weir/p4c")))
     }
 
-    /// The slot for a key, whether or not its file exists.
+    /// Path of the cached JSON file for a key, whether or not the file exists.
     #[must_use]
     pub fn slot(&self, key: Key) -> Slot {
         Slot {
@@ -89,14 +88,14 @@ impl Cache {
     }
 }
 
-/// The path of a file in the cache.
+/// Path of one JSON file in the cache; the file may not exist yet.
 #[derive(Debug)]
 pub struct Slot {
     file: PathBuf,
 }
 
 impl Slot {
-    /// Copies the cached file to `json`; false if there is none.
+    /// Copies the cached file to the path `json`; returns false if the cache does not have the file.
     #[must_use]
     pub fn fetch(&self, json: &Path) -> bool {
         let copied = std::fs::copy(&self.file, json).is_ok();
@@ -107,7 +106,7 @@ impl Slot {
         copied
     }
 
-    /// Keeps a copy of `json`. A simultaneous reader sees the whole file or none.
+    /// Copies the file `json` into the cache. A simultaneous reader sees the whole file or no file.
     pub fn keep(&self, json: &Path) {
         let Some(folder) = self.file.parent() else {
             return;
@@ -123,7 +122,7 @@ impl Slot {
     }
 }
 
-/// Removes the least recently used files.
+/// Removes the least recently used files until at most [`KEPT`] are left.
 fn prune(folder: &Path) {
     let files = std::fs::read_dir(folder)
         .into_iter()

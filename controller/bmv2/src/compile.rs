@@ -11,17 +11,17 @@ use crate::cache::Key;
 use crate::mend;
 use crate::tools::{MissingTool, Tool, Tools};
 
-/// An architecture of BMv2.
+/// Architecture of a P4 program for BMv2; decides which p4c back end compiles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// v1model, for `simple_switch_grpc`.
+    /// v1model, for the BMv2 switch `simple_switch_grpc`.
     V1model,
-    /// PSA, for `psa_switch`.
+    /// PSA, for the BMv2 switch `psa_switch`.
     Psa,
 }
 
 impl Backend {
-    /// The p4c executable for the architecture.
+    /// The p4c executable that compiles this architecture.
     #[must_use]
     pub fn tool(self) -> Tool {
         match self {
@@ -30,7 +30,7 @@ impl Backend {
         }
     }
 
-    /// Macros that p4src's text needs on this target. `psa_switch` counts microseconds where PSA leaves the unit open.
+    /// Preprocessor macros for p4c that weir's P4 text needs. `psa_switch` counts microseconds where PSA leaves the unit open.
     #[must_use]
     pub fn macros(self) -> &'static [&'static str] {
         match self {
@@ -40,40 +40,40 @@ impl Backend {
     }
 }
 
-/// Why a program was not compiled.
+/// Why p4c did not compile a program.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// p4c is not installed.
     #[error(transparent)]
     Missing(#[from] MissingTool),
-    /// A file cannot be read or written.
+    /// A file of the compilation cannot be read or written.
     #[error("cannot compile for BMv2: {}: {source}", .path.display())]
     Io {
-        /// Path of the file.
+        /// Path of the file that cannot be read or written.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system call.
         source: io::Error,
     },
     /// p4c rejected the program.
     #[error("{} does not take the program ({status}):\n{said}", .tool.display())]
     Refused {
-        /// Path of p4c.
+        /// Path of the p4c executable.
         tool: PathBuf,
         /// Exit status of p4c.
         status: std::process::ExitStatus,
-        /// The end of its standard error.
+        /// Last lines of p4c's standard error.
         said: String,
     },
 }
 
-/// Maximum number of p4c's lines that are shown.
+/// Maximum number of lines of p4c's standard error that an error message shows.
 const LINES_SHOWN: usize = 40;
 
-/// Declarations that p4src's programs include.
+/// Files of architecture declarations that weir's P4 programs include.
 const INCLUDES: [&str; 3] = ["core.p4", "psa.p4", "v1model.p4"];
 
-/// Compiles the files (path and text, relative to `folder`, where they are written); returns the JSON's path. The result for
-/// a program that was compiled before comes from the tools' cache.
+/// Writes the P4 files (path and text) to `folder`, compiles them, and returns the path of the JSON for BMv2. The JSON of a
+/// program that was compiled before comes from the cache of `tools`.
 pub fn compile(
     tools: &Tools,
     backend: Backend,
@@ -124,7 +124,7 @@ pub fn compile(
     Ok(json)
 }
 
-/// Completes p4c's JSON; see [`mend`]. Invalid JSON is left to the next reader.
+/// Adds to p4c's JSON the declarations that p4c omits; see [`mend`]. Invalid JSON stays as it is, and fails when it is parsed.
 fn complete(json: &Path) -> Result<(), CompileError> {
     let io = |source| CompileError::Io {
         path: json.to_owned(),
@@ -144,7 +144,7 @@ fn includes() -> impl Iterator<Item = (&'static str, &'static str)> {
     INCLUDES.into_iter().filter_map(text)
 }
 
-/// The cache key: all inputs that [`compile`] passes to p4c.
+/// Cache key of a compilation: the hash of all inputs that [`compile`] passes to p4c.
 fn key(tool: &Path, backend: Backend, sources: &BTreeMap<String, String>, main: &str) -> Key {
     let mut key = Key::of_compiler(tool);
     for name in backend.macros().iter().chain([&main]) {

@@ -1,4 +1,4 @@
-//! A `psa_switch` with a program: performs requests by name over Thrift.
+//! Controls a `psa_switch`: translates writes and reads of P4 objects by name into Thrift calls, and sends them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,16 +11,16 @@ use crate::program::Program;
 use crate::thrift::{ActionEntry, KeyPart, Runtime, ThriftError};
 use crate::translate::{self, Call, TranslateError};
 
-/// Errors of a device.
+/// Why a request to a `psa_switch` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The switch refused the request, or did not answer.
     #[error(transparent)]
     Thrift(#[from] ThriftError),
-    /// The request cannot be translated for this switch or this program.
+    /// The request cannot be translated to Thrift calls: `psa_switch` or its program does not support it.
     #[error(transparent)]
     Translate(Box<TranslateError>),
-    /// An entry, group or session that was not written through this device.
+    /// This table entry, multicast group or clone session was not written through this device, so its handle is not known.
     #[error("nothing was written that could be changed: {0}")]
     NotWritten(String),
     /// The switch runs another program, and cannot load a new one.
@@ -43,18 +43,18 @@ impl From<TranslateError> for DeviceError {
 type Result<T> = std::result::Result<T, DeviceError>;
 type EntryId = (String, Vec<KeyPart>, Option<i32>);
 
-/// A switch with its program.
+/// A connection to a `psa_switch`, with the P4 program that runs there.
 pub struct Device {
     runtime: Runtime,
     program: Program,
-    /// Handles of the entries that this device wrote.
+    /// BMv2's handle of each table entry that was written through this device.
     entries: BTreeMap<EntryId, i32>,
-    /// Handles of groups and of their nodes.
+    /// BMv2's handle of each multicast group, with the handles of the group's nodes, by group number.
     groups: BTreeMap<u32, (i32, Vec<i32>)>,
 }
 
 impl Device {
-    /// Connects to a switch that runs `program`.
+    /// Connects to a switch that already runs `program`; `timeout` limits the wait for the switch and for each of its answers.
     pub fn connect(address: SocketAddr, timeout: Duration, program: Program) -> Result<Device> {
         Ok(Device {
             runtime: Runtime::connect(address, timeout)?,
@@ -64,20 +64,20 @@ impl Device {
         })
     }
 
-    /// Address of the switch's Thrift server.
+    /// Address of the switch's Thrift server, `host:port`.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.runtime.address()
     }
 
-    /// The program of the switch.
+    /// The P4 program that runs on the switch.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Makes sure that the switch runs this program: if it was started with another one, replaces it where the switch allows
-    /// that.
+    /// Makes sure that the switch runs this program: if it runs another one, loads `json` in its place, or fails if the switch
+    /// does not allow that.
     pub fn load(&mut self, json: &str, program: Program) -> Result<()> {
         let same = normalized(&self.runtime.config()?) == normalized(json);
         if !same {
@@ -99,7 +99,7 @@ impl Device {
         Ok(())
     }
 
-    /// Writes updates in order; returns the first error, with the position of its update.
+    /// Applies updates in order, and stops at the first error; returns the index of the failed update, from 0, with the error.
     pub fn write(
         &mut self,
         updates: &[(UpdateType, Item)],
@@ -111,7 +111,7 @@ impl Device {
         Ok(())
     }
 
-    /// The clock by which the switch stamps packets, in microseconds since its start.
+    /// Time on the clock by which the switch stamps packets, in microseconds since the switch started.
     pub fn elapsed_us(&mut self) -> Result<u64> {
         Ok(self.runtime.elapsed_us()?)
     }
@@ -208,7 +208,7 @@ impl Device {
         Ok(())
     }
 
-    /// Reads the items that match the queries.
+    /// Reads the table entries, register cells and other P4 objects that match the queries.
     pub fn read(&mut self, queries: &[Query]) -> Result<Vec<Item>> {
         let mut items = Vec::new();
         for query in queries {
@@ -298,7 +298,7 @@ impl Device {
     }
 }
 
-/// Converts an index. One beyond the protocol's range is also beyond every array, so that the switch refuses it.
+/// Converts a cell's index to Thrift's `i32`. A larger index becomes the maximum, which the switch refuses.
 fn cell(index: u64) -> i32 {
     i32::try_from(index).unwrap_or(i32::MAX)
 }
@@ -315,7 +315,7 @@ fn handle(
     entries.get(&id).copied().ok_or_else(missing)
 }
 
-/// Parses JSON for a comparison, since the switch may reformat the text.
+/// Parses a program's JSON, to compare two programs: the switch may reformat the text. `None` if it is not JSON.
 fn normalized(json: &str) -> Option<serde_json::Value> {
     serde_json::from_str(json).ok()
 }

@@ -1,4 +1,4 @@
-//! The command lines of BMv2's switches.
+//! Builds the command lines of BMv2's switches.
 //!
 //! This module only builds the command: the caller starts and ends the process. The switch writes files only to the folder that
 //! it is given.
@@ -8,32 +8,32 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Options of a switch.
+/// Options of a BMv2 switch's command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Device id for P4Runtime.
+    /// P4Runtime's device id of the switch.
     pub device_id: u64,
-    /// Number and interface of each port.
+    /// Ports of the switch: port number, and name of the network interface.
     pub ports: Vec<(u32, String)>,
-    /// Port for Thrift (BMv2 binds it on all addresses).
+    /// TCP port of the switch's Thrift server (BMv2 binds it on all addresses).
     pub thrift_port: u16,
-    /// Path of the log, if one is wanted; BMv2 appends `.txt`.
+    /// Path of the switch's log, to which BMv2 appends `.txt`; `None` for no log.
     pub log: Option<PathBuf>,
-    /// Folder for the switch's sockets; the caller removes it.
+    /// Folder for the switch's Unix sockets; the caller removes it.
     pub folder: PathBuf,
 }
 
-/// Features of a build of BMv2.
+/// Features of an installed BMv2 switch that depend on how it was built.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Whether it serves Thrift.
+    /// Whether the switch has a Thrift server.
     pub thrift: bool,
-    /// Whether it opens a socket for notifications, by default below /tmp.
+    /// Whether the switch opens a socket for notifications, by default below /tmp.
     pub notifications: bool,
 }
 
 impl Features {
-    /// Determines the features of a switch program.
+    /// Determines the features of a BMv2 executable from its `--help` text.
     pub fn of(program: &Path) -> io::Result<Features> {
         let output = Command::new(program)
             .arg("--help")
@@ -74,7 +74,7 @@ fn common(program: &Path, features: Features, options: &Options) -> Command {
     command
 }
 
-/// Command for `simple_switch_grpc` that waits for a P4Runtime client at `address`.
+/// Builds the command for a `simple_switch_grpc` that waits for a P4Runtime client at `address`.
 #[must_use]
 pub fn simple_switch_grpc(
     program: &Path,
@@ -88,7 +88,7 @@ pub fn simple_switch_grpc(
     command
 }
 
-/// Command for `psa_switch` or `simple_switch` that runs a program.
+/// Builds the command for a `psa_switch` or `simple_switch` that runs the P4 program of the file `json`.
 #[must_use]
 pub fn with_program(program: &Path, features: Features, options: &Options, json: &Path) -> Command {
     let mut command = common(program, features, options);

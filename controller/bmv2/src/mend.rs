@@ -51,7 +51,7 @@ fn stacks(program: &Map<String, Value>) -> Vec<Value> {
     found.into_iter().enumerate().map(stack).collect()
 }
 
-/// Splits `name[3]` into name and 3.
+/// Splits the name of a header stack's element, `name[3]`, into `name` and 3; `None` if it has another form.
 fn member(name: &str) -> Option<(&str, u32)> {
     let (stack, index) = name.strip_suffix(']')?.split_once('[')?;
     Some((stack, index.parse().ok()?))

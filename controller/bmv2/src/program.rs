@@ -1,70 +1,70 @@
-//! BMv2's JSON, as p4c writes it: the parts that entries need.
+//! Parses BMv2's JSON, as p4c writes it.
 //!
-//! Reads only the parts on which the run-time interface depends: order and width of keys and parameters, and sizes.
+//! Reads only what run-time calls depend on: order and width of key fields and parameters, and sizes of registers and counters.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Why a text is not a program.
+/// Why a JSON text is not a BMv2 program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// The text is not JSON, or has another form.
+    /// The text is not JSON, or its JSON does not have the form of a BMv2 program.
     #[error("this is not BMv2's JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A key's field belongs to a header that is not declared.
+    /// A table's key has a field of a header that the program does not declare.
     #[error("the JSON's table {table} matches {field}, which no header declares")]
     Field {
         /// Name of the table.
         table: String,
-        /// The field, `header.field`.
+        /// The key field, `header.field`.
         field: String,
     },
 }
 
-/// How a field is matched.
+/// How a field of a table's key is matched (P4's match kinds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchKind {
-    /// `exact`
+    /// `exact`: the field equals a value
     Exact,
-    /// `lpm`
+    /// `lpm`: the longest prefix of the field wins
     Lpm,
-    /// `ternary`
+    /// `ternary`: the field equals a value in the bits of a mask
     Ternary,
-    /// `range`
+    /// `range`: the field lies between two values
     Range,
-    /// `optional`: ternary, with all bits or none
+    /// `optional`: a ternary match whose mask has all bits set or none
     Optional,
-    /// The validity of a header.
+    /// The key is the validity of a header, not the value of a field.
     Valid,
 }
 
-/// A field of a key.
+/// A field of a table's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyField {
-    /// Name of the field in P4Info.
+    /// Name of the key field in P4Info.
     pub name: String,
-    /// Match kind of the field.
+    /// Match kind of the key field.
     pub kind: MatchKind,
-    /// Width in bits.
+    /// Width of the whole field in bits.
     pub width: u32,
-    /// The part of the field that is the key, such as `mixed[15:8]`. `p4c-bm2-psa` then writes a mask over the whole field, and
-    /// the switch requires keys of the field's width, with the part at its position.
+    /// The bits of the field that the key matches, for a slice such as `mixed[15:8]`; `None` for the whole field. For a slice,
+    /// the switch requires keys of the field's width, with the slice at its position.
     pub part: Option<Part>,
 }
 
-/// A part of a field.
+/// A slice of contiguous bits of a header field, such as `mixed[15:8]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Lowest bit of the part.
+    /// Index of the slice's lowest bit; 0 is the field's least significant bit.
     pub low: u32,
-    /// Width of the part in bits.
+    /// Width of the slice in bits.
     pub width: u32,
 }
 
 impl Part {
-    /// Parses a mask as p4c writes it, `0x0000ff00`; `None` if it is not one contiguous part, or has more than 128 bits.
+    /// Parses a field's mask in p4c's form, `0x0000ff00`; `None` if its bits are not contiguous, or it is wider than 128 bits.
     fn of_mask(mask: &str) -> Option<Part> {
         let bits = u128::from_str_radix(mask.strip_prefix("0x")?, 16).ok()?;
         let (low, width) = (bits.trailing_zeros(), bits.count_ones());
@@ -73,19 +73,19 @@ impl Part {
     }
 }
 
-/// A table.
+/// A table of a BMv2 program: its key and its actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Fields of the key, in the order in which keys are sent.
+    /// Fields of the key, in the order in which BMv2's calls expect them.
     pub key: Vec<KeyField>,
-    /// Names of the table's actions.
+    /// Names of the actions that the table's entries may use.
     pub actions: Vec<String>,
-    /// Whether entries name members or groups of an action profile.
+    /// Whether the table's entries name members or groups of an action profile, instead of actions.
     pub indirect: bool,
 }
 
 impl Table {
-    /// Whether entries need a priority.
+    /// Whether the table's entries need a priority, because several may match one packet.
     #[must_use]
     pub fn has_priority(&self) -> bool {
         let kinds = [MatchKind::Ternary, MatchKind::Range, MatchKind::Optional];
@@ -93,36 +93,36 @@ impl Table {
     }
 }
 
-/// A parameter of an action.
+/// A run-time parameter of a P4 action.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Parameter {
-    /// Name of the parameter.
+    /// Name of the action's parameter.
     pub name: String,
-    /// Width in bits.
+    /// Width of the parameter in bits.
     #[serde(rename = "bitwidth")]
     pub width: u32,
 }
 
-/// A register.
+/// A register array of a P4 program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Register {
-    /// Width of a cell in bits.
+    /// Width of a register cell in bits.
     pub width: u32,
-    /// Number of cells.
+    /// Number of cells of the register.
     pub size: u32,
 }
 
-/// A program.
+/// Objects of a BMv2 program that run-time calls name: tables, actions, registers and counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// Tables by name.
+    /// Tables of the program, by name.
     pub tables: BTreeMap<String, Table>,
-    /// Parameters of each action, by the action's name. Actions of the same name have the same parameters: p4c writes one for
-    /// each table that has it.
+    /// Parameters of each action, by the action's name. Actions of the same name have the same parameters: p4c repeats an
+    /// action for each table that uses it.
     pub actions: BTreeMap<String, Vec<Parameter>>,
-    /// Registers by name.
+    /// Registers of the program, by name.
     pub registers: BTreeMap<String, Register>,
-    /// Number of cells of each indirect counter, by name. PSA counters are among the extern instances.
+    /// Number of cells of each indirect counter, by name. PSA's counters stand among the JSON's extern instances.
     pub counters: BTreeMap<String, u32>,
 }
 
@@ -146,7 +146,7 @@ struct Json {
 #[derive(Deserialize)]
 struct HeaderType {
     name: String,
-    /// Name, width (`*` if it varies) and signedness of each field.
+    /// Each field of the header type: name, width in bits (`*` if it varies), and whether it is signed.
     fields: Vec<Vec<serde_json::Value>>,
 }
 
@@ -184,7 +184,7 @@ struct JsonKey {
     mask: Option<String>,
 }
 
-/// `["header", "field"]`; only the header to match its validity.
+/// What a key matches in BMv2's JSON: a field, as `["header", "field"]`, or only the header, whose validity it matches.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Target {
@@ -223,7 +223,7 @@ struct Attribute {
 }
 
 impl Program {
-    /// Reads a program.
+    /// Reads the tables, actions, registers and counters from BMv2's JSON.
     pub fn parse(json: &str) -> Result<Program, ProgramError> {
         let json: Json = serde_json::from_str(json)?;
         let widths = widths(&json);
@@ -309,7 +309,7 @@ fn widths(json: &Json) -> BTreeMap<String, u32> {
     widths
 }
 
-/// Value of `n_counters`: a number or a hexadecimal string.
+/// Number of cells of a PSA counter: its attribute `n_counters`, a number or a hexadecimal string; 0 if it has none.
 fn cells(attributes: &[Attribute]) -> u32 {
     let value = attributes
         .iter()

@@ -1,4 +1,4 @@
-//! Finds BMv2 and p4c on this machine: in given folders, else on the PATH.
+//! Finds the executables of BMv2 and p4c on this machine: in given folders, else on the PATH.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::Cache;
 
-/// A program of BMv2 or p4c.
+/// An executable of BMv2 or p4c.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
-    /// v1model, controlled by P4Runtime.
+    /// BMv2's switch for v1model programs, controlled by P4Runtime.
     SimpleSwitchGrpc,
-    /// PSA, controlled by Thrift.
+    /// BMv2's switch for PSA programs, controlled by Thrift.
     PsaSwitch,
-    /// v1model, controlled by Thrift; weir's switch is measured against it.
+    /// BMv2's switch for v1model programs, controlled by Thrift; benchmarks compare weir's switch with it.
     SimpleSwitch,
-    /// p4c's back end for v1model.
+    /// p4c's back end that compiles v1model programs for BMv2.
     P4cBm2Ss,
-    /// p4c's back end for PSA.
+    /// p4c's back end that compiles PSA programs for BMv2.
     P4cBm2Psa,
 }
 
 impl Tool {
-    /// All tools.
+    /// All executables of BMv2 and p4c that weir can use.
     pub const ALL: [Tool; 5] = [
         Tool::SimpleSwitchGrpc,
         Tool::PsaSwitch,
@@ -32,7 +32,7 @@ impl Tool {
         Tool::P4cBm2Psa,
     ];
 
-    /// Name of the tool's executable.
+    /// File name of the executable.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Tool {
         }
     }
 
-    /// Message text that names the package of the tool.
+    /// Part of an error message: the project that contains the executable, and its URL.
     fn origin(self) -> &'static str {
         match self {
             Tool::SimpleSwitchGrpc => {
@@ -64,14 +64,14 @@ impl fmt::Display for Tool {
     }
 }
 
-/// A tool is not installed.
+/// An executable of BMv2 or p4c was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{tool} was not found{}; {}. No package registry has it: build it from source, then put it on the PATH or name its folder with --bmv2-dir",
     searched(.folders), .tool.origin()
 )]
 pub struct MissingTool {
-    /// The missing tool.
+    /// The executable that was not found.
     pub tool: Tool,
     /// Folders that were searched before the PATH.
     pub folders: Vec<PathBuf>,
@@ -88,7 +88,7 @@ fn searched(folders: &[PathBuf]) -> String {
     format!(" in {} nor on the PATH", folders.join(", "))
 }
 
-/// The folders to search, and the cache of p4c's output.
+/// Finds the executables of BMv2 and p4c; has the folders to search, and the cache of p4c's output.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
     folders: Vec<PathBuf>,
@@ -97,7 +97,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Searches these folders and their `bin` first, then the given PATH.
+    /// Searches these folders and their `bin` subfolders first, then the given PATH.
     #[must_use]
     pub fn new(folders: &[PathBuf], path: Option<&OsStr>) -> Tools {
         Tools {
@@ -107,19 +107,19 @@ impl Tools {
         }
     }
 
-    /// Searches these folders and their `bin` first, then this process's PATH.
+    /// Searches these folders and their `bin` subfolders first, then this process's PATH.
     #[must_use]
     pub fn here(folders: &[PathBuf]) -> Tools {
         Tools::new(folders, std::env::var_os("PATH").as_deref())
     }
 
-    /// Adds a cache, so that p4c is not called twice for one program.
+    /// Adds a cache of p4c's output, so that p4c compiles a program only once; `None` for no cache.
     #[must_use]
     pub fn caching(self, cache: Option<Cache>) -> Tools {
         Tools { cache, ..self }
     }
 
-    /// Finds the path of a tool.
+    /// Finds the path of an executable, or returns an error that says where to get it.
     pub fn find(&self, tool: Tool) -> Result<PathBuf, MissingTool> {
         let named = self
             .folders

@@ -1,4 +1,4 @@
-//! Translates entries, groups, sessions and cells by name into calls to `psa_switch`.
+//! Translates writes of table entries, multicast groups, clone sessions and register cells into calls to `psa_switch`.
 //!
 //! Requests that the switch does not support are refused here, with the names that the caller used.
 
@@ -14,108 +14,108 @@ use crate::program::{MatchKind, Parameter, Program, Table};
 use crate::thrift::{ActionEntry, Counts, KeyPart, Mirror, RawEntry};
 use keys::{encode, field_match, key, priority};
 
-/// The multicast engine's ports are 0 to 511, whatever the width of PSA's `PortId_t`.
+/// Highest port of a multicast copy in BMv2: its multicast engine has 512 ports, whatever the width of PSA's `PortId_t`.
 pub const LAST_MULTICAST_PORT: u32 = 511;
-/// First multicast group for clone sessions with more than one copy; BMv2 has 4,096 groups.
+/// Number of the first multicast group that weir reserves for clone sessions with several copies; BMv2 has 4,096 groups.
 pub const FIRST_MIRROR_GROUP: u32 = 2048;
-/// Last number of a clone session, as these groups follow from the sessions' numbers.
+/// Highest number of a clone session: a session with several copies uses the multicast group `FIRST_MIRROR_GROUP` + its number.
 pub const LAST_MIRROR_SESSION: u32 = 2047;
 
-/// Why a request cannot be translated for `psa_switch`.
+/// Why a request cannot be translated to calls for `psa_switch`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TranslateError {
-    /// The program has no such object.
+    /// The program has no table, action, register or counter of the requested name.
     #[error("the program has no {kind} `{name}`")]
     Unknown {
-        /// `table`, `action` …
+        /// Kind of the requested P4 object: `table`, `action` …
         kind: &'static str,
-        /// The requested name.
+        /// Name of the requested P4 object.
         name: String,
     },
-    /// A table does not have the key field.
+    /// The request has a key field that the table does not have.
     #[error("table {table} has no key field `{field}`; it has {}", .fields.join(", "))]
     Field {
         /// Name of the table.
         table: String,
-        /// The requested field.
+        /// Name of the requested key field.
         field: String,
-        /// Fields of the table.
+        /// Names of the table's key fields.
         fields: Vec<String>,
     },
-    /// A key field has another match kind.
+    /// The request matches a key field by another kind than the table does.
     #[error("table {table}: {field} is matched {expected:?}, not by {given:?}")]
     Kind {
         /// Name of the table.
         table: String,
-        /// Name of the field.
+        /// Name of the key field.
         field: String,
-        /// Match kind in the program.
+        /// Match kind of the field in the program.
         expected: MatchKind,
-        /// The given match.
+        /// The match in the request.
         given: Match,
     },
-    /// An exact field has no value.
+    /// The request has no value for a key field with an exact match.
     #[error("table {table}: {field} is matched exactly, so an entry has to say its value")]
     Missing {
         /// Name of the table.
         table: String,
-        /// Name of the field.
+        /// Name of the key field.
         field: String,
     },
-    /// An action has other parameters.
+    /// The request gives other parameters than the action has.
     #[error("action {action} takes ({}), not ({})", .expected.join(", "), .given.join(", "))]
     Parameters {
         /// Name of the action.
         action: String,
-        /// Parameters in the program.
+        /// Names of the action's parameters in the program.
         expected: Vec<String>,
-        /// The given parameters.
+        /// Names of the parameters in the request.
         given: Vec<String>,
     },
-    /// A value is too wide for its field or parameter.
+    /// The request has a value that is too wide for its field or parameter.
     #[error("{what}: {value:#x} does not fit into {width} bits")]
     Width {
-        /// Name of the field or parameter.
+        /// Name of the key field or action parameter.
         what: String,
-        /// The given value.
+        /// The value in the request.
         value: Value,
-        /// Width in bits.
+        /// Width of the key field or action parameter in bits.
         width: u32,
     },
-    /// A multicast copy to a port outside the range of the replication engine.
+    /// The request has a multicast copy to a port above [`LAST_MULTICAST_PORT`].
     #[error("{what}: psa_switch makes multicast copies to the ports 0 to {LAST_MULTICAST_PORT} only, not to {port:#x}{}",
         if *port == RECIRCULATE { " (recirculation): duplicates need another target" } else { "" })]
     Port {
-        /// Name of the group or session.
+        /// Name of the multicast group or clone session.
         what: String,
-        /// The given port.
+        /// The port to which the copy would go.
         port: u32,
     },
-    /// The switch does not support the request.
+    /// `psa_switch` does not support the request; the text says which feature it lacks.
     #[error("psa_switch has no {0}")]
     Unsupported(String),
-    /// The switch returned an entry that contradicts the program.
+    /// The switch returned a table entry that contradicts its program.
     #[error("table {table}: the switch has an entry that the program does not explain: {what}")]
     Answer {
         /// Name of the table.
         table: String,
-        /// The contradiction.
+        /// How the entry contradicts the program.
         what: String,
     },
 }
 
 const RECIRCULATE: u32 = 0xFFFF_FFFA;
 
-/// Copies of a multicast group with the same instance.
+/// A node of a multicast group: one copy to each of its ports, all with the same instance number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Instance, as the egress pipeline sees it.
+    /// Instance number of the copies, which the egress pipeline can read.
     pub instance: u16,
-    /// Ports, each of which receives a copy.
+    /// Ports that receive a copy.
     pub ports: Vec<u32>,
 }
 
-/// A call to the switch. It names entries by their key and groups by their number; [`crate::device`] knows the handles.
+/// A Thrift call to the switch. It names table entries by key and groups by number; [`crate::device`] knows BMv2's handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)] // The fields are those of the calls in `thrift::Runtime`.
 pub enum Call {
@@ -179,7 +179,7 @@ pub enum Call {
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// The calls for one update, in order.
+/// Translates the update of one P4 object into calls to the switch; their order matters.
 pub fn calls(program: &Program, update: UpdateType, item: &Item) -> Result<Vec<Call>> {
     match item {
         Item::TableEntry(entry) => Ok(vec![table_entry(program, update, entry)?]),
@@ -444,7 +444,7 @@ pub(crate) fn find_register(program: &Program, name: &str) -> Result<crate::prog
     Ok(declared)
 }
 
-/// Translates an entry of the switch to names.
+/// Translates a table entry, as the switch returns it, to the names of its program.
 pub fn entry(program: &Program, table: &str, raw: &RawEntry) -> Result<TableEntry> {
     let declared = find_table(program, table)?;
     let odd = |what: &str| TranslateError::Answer {

@@ -1,4 +1,4 @@
-//! Links with a delay between the switches of a tree: one from each rack to the topmost switch, and one back.
+//! Simulated links between the switches of a two-level tree: from each rack's switch to the topmost switch, and back.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,29 +10,29 @@ use rand_chacha::ChaCha8Rng;
 use crate::Faults;
 use crate::network::{Link, NetworkCounters, Rate};
 
-/// Destination of a frame between switches.
+/// Destination of a frame on a link between two switches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hop {
-    /// Up to the topmost switch, whatever the frame's address; it originates from a rank.
+    /// Up to the topmost switch, whatever the frame's address.
     ToTop {
-        /// The originating rank.
+        /// Rank whose frame caused this frame.
         from: WorkerId,
-        /// Destination of the rank's frame.
+        /// Destination that the frame's address names.
         to: Destination,
     },
-    /// Down to ranks of one rack.
+    /// Down to these ranks, which are all in one rack.
     ToRanks(Vec<WorkerId>),
 }
 
-/// A frame in flight: time of arrival, sequence number of transmission, destination, bytes.
+/// A frame on a link: time of arrival in nanoseconds, sequence number of its transmission, destination, bytes.
 type UnderWay = (u64, u64, Hop, Vec<u8>);
 
-/// The links between switches, with the frames on them.
+/// Links between the topmost switch and the racks' switches, with the frames on them.
 #[derive(Debug, Clone)]
 pub struct Between {
-    /// Links by rack: up, down.
+    /// Links of each rack, by rack number: up to the topmost switch, and down from it.
     links: Vec<[Link; 2]>,
-    /// Frames by time of arrival, then by order of transmission.
+    /// Frames on the links, ordered by time of arrival, then by order of transmission.
     under_way: BinaryHeap<Reverse<UnderWay>>,
     sent: u64,
     counters: NetworkCounters,
@@ -49,7 +49,7 @@ impl Between {
         }
     }
 
-    /// Sends a frame over a rack's link.
+    /// Sends a frame over a rack's link, upwards or downwards as `hop` says.
     pub fn send(&mut self, now_ns: u64, rack: u16, hop: Hop, frame: &[u8], rng: &mut ChaCha8Rng) {
         let way = usize::from(matches!(hop, Hop::ToRanks(_)));
         let link = &mut self.links[usize::from(rack)][way];
@@ -61,12 +61,12 @@ impl Between {
         }
     }
 
-    /// Time at which the next frame arrives.
+    /// Time at which the next frame arrives at the end of its link; `None` if no frame is under way.
     pub fn next_ns(&self) -> Option<u64> {
         self.under_way.peek().map(|Reverse((at_ns, ..))| *at_ns)
     }
 
-    /// The next frame that has arrived by now.
+    /// Removes the first frame that has arrived by `now_ns`; `None` if there is none.
     pub fn take(&mut self, now_ns: u64) -> Option<(Hop, Vec<u8>)> {
         if self.next_ns()? > now_ns {
             return None;

@@ -1,4 +1,4 @@
-//! Configuration of a run.
+//! Configuration of a simulated training: job, network, timeouts, faults, and deaths of nodes.
 
 use crate::Node;
 use crate::network::{Faults, Rate};
@@ -6,74 +6,74 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobError, JobId, WorkerId};
 use aggregation::rto::Retransmission;
 use aggregation::server::{Mode, Part, PartsError};
 
-/// A node that stops forever, without notice.
+/// Death of a node: it stops forever, without notice to other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
-    /// The node.
+    /// The node that dies.
     pub node: Node,
-    /// Time of its death.
+    /// Time of the death, in virtual nanoseconds from the start of the run.
     pub at_ns: u64,
 }
 
-/// A change of the parts: first for the switches, then for the server, then for each worker.
+/// Division of the job into new parts during a run: the switches receive it first, then the server, then each worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replan {
-    /// Time at which the switches receive the new plan.
+    /// Time at which the switches receive the new division.
     pub at_ns: u64,
-    /// Time until the server receives it, counted from the switches.
+    /// Time from the switches' receipt of the new division to the server's, in nanoseconds.
     pub server_after_ns: u64,
-    /// The new parts, with job numbers that were not used before.
+    /// The new parts (workers whose updates one switch sums), with job numbers that no earlier part had.
     pub parts: Vec<Part>,
-    /// Maximum time until each worker receives it, counted from the server.
+    /// Maximum time from the server's receipt of the new division to each worker's, in nanoseconds.
     pub told_within_ns: u64,
 }
 
-/// Reason why a configuration is invalid.
+/// Reason why a simulation's configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The job's settings are invalid.
+    /// The settings of the training job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The division into parts is invalid.
+    /// The division of the job into parts is invalid.
     #[error(transparent)]
     Parts(#[from] PartsError),
 }
 
-/// Configuration of a run.
+/// Configuration of a simulated training with workers, a switch and a parameter server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Seed of every random decision.
+    /// Seed of every random decision in the run.
     pub seed: u64,
-    /// The job.
+    /// Settings of the training job: number of workers, slots, values per round.
     pub job: JobConfig,
-    /// Whether a switch or the server sums.
+    /// Whether a switch or the parameter server sums the gradients.
     pub mode: Mode,
-    /// Parts of the job, each summed by a switch for the server; needs [`Mode::Switch`].
+    /// Parts of the job: workers whose updates one switch sums for the server. Needs [`Mode::Switch`].
     pub parts: Vec<Part>,
-    /// Number of rounds, after which the job is closed.
+    /// Number of training rounds, after which the job is closed.
     pub rounds: u64,
-    /// Timeouts of workers and server.
+    /// Retransmission timeouts of workers and server.
     pub retransmission: Retransmission,
-    /// Delay of a link without faults, in each direction.
+    /// Delay of each link in each direction, in nanoseconds; faults may add to it.
     pub delay_ns: u64,
-    /// Rate of each link in each direction; `None` for unlimited.
+    /// Rate of each link in each direction; `None` for unlimited rate.
     pub rate: Option<Rate>,
     /// Whether workers ignore congestion signals.
     pub fixed_window: bool,
-    /// Maximum time that a worker computes before each round.
+    /// Maximum time that a worker computes before each round, in nanoseconds.
     pub compute_ns: u64,
-    /// Faults of every link without an entry in `links`.
+    /// Faults of every link that `links` does not list.
     pub faults: Faults,
-    /// Faults of single nodes' links, in both directions.
+    /// Faults of the links of single nodes, in both directions; they replace `faults`.
     pub links: Vec<(Node, Faults)>,
-    /// The nodes that die.
+    /// Nodes that die during the run.
     pub deaths: Vec<Death>,
-    /// Changes of the parts, in ascending order of time.
+    /// Divisions of the job into new parts during the run, in ascending order of time.
     pub replans: Vec<Replan>,
 }
 
 impl Config {
-    /// A small job on a network without faults, with timeouts that fit its delays.
+    /// A small job on a network without faults, with timeouts that fit the network's delays.
     pub fn new(seed: u64, workers: u16, mode: Mode) -> Self {
         Self {
             seed,
@@ -108,36 +108,36 @@ impl Config {
         }
     }
 
-    /// The validated job.
+    /// Validates the job's settings.
     pub fn checked_job(&self) -> Result<Job, JobError> {
         Job::under_one_switch(self.job)
     }
 
-    /// The part that sums a worker's values, and the worker's number in it.
+    /// Job number of the part that sums a worker's values, and the worker's number in the part; `None` if no part has it.
     pub(super) fn part_of(&self, rank: WorkerId) -> Option<(JobId, WorkerId)> {
         place(&self.parts, rank)
     }
 
-    /// Faults of a node's links.
+    /// Faults of a node's links: those that `links` has for the node, else `faults`.
     pub(super) fn faults_of(&self, node: Node) -> Faults {
         let own = self.links.iter().find(|(of, _)| *of == node);
         own.map_or(self.faults, |(_, faults)| *faults)
     }
 
-    /// Time of the last death.
+    /// Time of the last configured death of a node; `None` if no node dies.
     pub fn last_death_ns(&self) -> Option<u64> {
         self.deaths.iter().map(|death| death.at_ns).max()
     }
 
-    /// Time after a death by which the last survivor has given up. If the dead node had contributed twice to a slot ahead of
-    /// a survivor, that survivor exhausts two chunks' timeouts, and the third chunk never completes. With a congestion
-    /// window, a chunk that has timed out also waits behind others in the same state.
+    /// Maximum time in nanoseconds from a node's death until the last survivor has given up. If the dead node had contributed
+    /// twice to a slot ahead of a survivor, that survivor exhausts the timeouts of two chunks, and the third chunk never
+    /// completes. With a congestion window, a chunk that has timed out also waits behind others in the same state.
     pub fn mourning_ns(&self) -> u64 {
         let turns = if self.fixed_window { 1 } else { 2 };
         3 * turns * (self.retransmission.patience_ns() + self.faults.reorder_ns) + self.compute_ns
     }
 
-    /// Time after which a run counts as hung: each chunk of each round has had all its timeouts, one after another.
+    /// Virtual time in nanoseconds after which a run counts as hung: each chunk of each round had all its timeouts in turn.
     pub fn deadline_ns(&self) -> u64 {
         let chunks = self
             .job
@@ -150,7 +150,7 @@ impl Config {
     }
 }
 
-/// The part that a worker is in, and its number there.
+/// Job number of the part that a worker is in, and the worker's number in this part; `None` if no part has the worker.
 pub(super) fn place(parts: &[Part], rank: WorkerId) -> Option<(JobId, WorkerId)> {
     parts.iter().find_map(|part| {
         let child = part.workers.iter().position(|worker| *worker == rank)?;

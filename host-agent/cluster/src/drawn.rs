@@ -1,11 +1,11 @@
-//! Randomized runs that follow from their seed.
+//! Draws random configurations and inputs of simulated trainings; each follows from a seed, so that it can be repeated.
 
 use aggregation::WorkerId;
 use aggregation::job::{ChunkId, JobConfig};
 
 use crate::{Config, Death, Faults, Node};
 
-/// Mixing function (splitmix64's finalizer) for inputs and choices that follow from a seed.
+/// Mixes a seed with two numbers to a random-looking number (splitmix64's finalizer): equal arguments give equal results.
 pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
     let mut x =
         seed ^ a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.wrapping_mul(0xD1B5_4A32_D192_ED03);
@@ -14,17 +14,17 @@ pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number below `options`; `salt` separates the callers, `what` the choices of one caller.
+/// A number below `options` that follows from the seed; `salt` separates callers, `what` separates a caller's choices.
 pub fn pick(seed: u64, salt: u64, what: u64, options: u64) -> u64 {
     mix(seed, what, salt) % options
 }
 
-/// Salt of [`chaotic`].
+/// Salt that separates the choices of [`chaotic`] from those of other functions.
 const CHAOS: u64 = 0xC0FFEE;
-/// Salt of [`deadly`].
+/// Salt that separates the choices of [`deadly`] from those of other functions.
 const DEATH: u64 = 0xDEAD;
 
-/// Gives the job random rounds, first chunk and timing, and the network random faults.
+/// Gives a configuration a random number of rounds, first chunk and timing, and random network faults, from its seed.
 pub fn chaotic(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, CHAOS, what, options);
     config.rounds = 1 + pick(1, 3);
@@ -49,7 +49,7 @@ pub fn chaotic(mut config: Config) -> Config {
     config
 }
 
-/// Adds to the run the death of one random node, which stops forever.
+/// Adds to a configuration the death of one random node at a random time, from its seed.
 pub fn deadly(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, DEATH, what, options);
     config.retransmission.max_timeouts = 12;
@@ -62,7 +62,7 @@ pub fn deadly(mut config: Config) -> Config {
     config
 }
 
-/// A worker's values for a round, of many magnitudes.
+/// Returns a function that draws a worker's values for a round, from the seed; their magnitudes differ widely.
 pub fn inputs(config: &Config) -> impl Fn(u64, WorkerId) -> Vec<f32> + Copy + use<> {
     let seed = config.seed;
     let JobConfig {

@@ -1,4 +1,4 @@
-//! Time of an all-reduce relative to its lower bound: the transmission of a rank's own values over its link.
+//! Simulates all-reduces on a tree of switches; divides their duration by its lower bound, a rank's own values on its link.
 
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -11,18 +11,18 @@ const BITS_PER_S: u64 = 10_000_000_000;
 const DELAY_NS: u64 = 5_000;
 const VALUES: usize = 256;
 
-/// Ranks in racks below one switch. All links are equal, also those between switches.
+/// Size of a simulated all-reduce: ranks in racks below one topmost switch. All links have the same rate and delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Number of ranks.
+    /// Number of ranks in all racks together.
     pub ranks: u16,
-    /// Number of ranks per rack, which share a switch.
+    /// Number of ranks in each rack; the ranks of a rack share a switch.
     pub rack: u16,
-    /// Values per rank, in chunks of 256 values.
+    /// Number of chunks of values that each rank contributes; a chunk has 256 values.
     pub chunks: usize,
 }
 
-/// Time of the sum, divided by the time of a rank's values on a link without headers; `None` if some rank has no sum.
+/// Duration of the all-reduce, divided by that of sending a rank's values without headers; `None` if a rank does not finish.
 pub fn time_by_bound(size: Size) -> Result<Option<f64>, AllReduceConfigError> {
     let job = JobConfig {
         job: JobId(7),

@@ -1,10 +1,10 @@
-//! A cluster in virtual time: workers, a server, any switch, and a network with seeded faults.
+//! Simulates a cluster in virtual time: workers, a server, any model of a switch, and a network with seeded faults.
 //!
 //! Every event follows from a [`Config`] and its seed, so a failing run can be replayed. The switch is any implementation of
 //! [`SwitchModel`]: [`SlotSwitch`] runs the reference slots, [`Forwarder`] aggregates nothing, and [`Compare`] runs two
 //! switches and compares them after every packet. [`drawn`] generates configurations and inputs from a seed.
 //!
-//! Used for tests and figures only, except for [`simulation`], which predicts round times in a network of any shape for `weir
+//! This crate serves tests and measurements, except for [`simulation`], which predicts round times in any network for `weir
 //! simulate`.
 
 mod between;
@@ -31,11 +31,11 @@ pub use switch::{CellState, Compare, Forwarder, PartSwitches, SlotSwitch, Switch
 
 use aggregation::job::WorkerId;
 
-/// An endpoint of the network; the switch is between the endpoints.
+/// A node at the edge of the simulated network; the switch between the nodes is no node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
-    /// The parameter server.
+    /// The parameter server of the job.
     Server,
-    /// A worker.
+    /// The worker with this rank.
     Worker(WorkerId),
 }

@@ -1,24 +1,24 @@
-//! Links that lose, duplicate and reorder frames.
+//! Simulated links that lose, duplicate and reorder frames, with a rate and a queue, and a switch's policer.
 
 use aggregation::Mark;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::RngCore;
 
-/// Faults of a link, per direction.
+/// Random faults of a link in each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faults {
-    /// Share of frames that are lost.
+    /// Share of frames that are lost, 0 to 1.
     pub loss: f64,
-    /// Share of frames that arrive twice, each copy with its own delay.
+    /// Share of frames that arrive twice (0 to 1); each copy has its own delay.
     pub duplicate: f64,
-    /// Share of frames that are delayed by up to `reorder_ns`.
+    /// Share of frames that are delayed by up to `reorder_ns`, 0 to 1.
     pub reorder: f64,
-    /// Maximum additional delay.
+    /// Maximum additional delay of a reordered frame, in nanoseconds.
     pub reorder_ns: u64,
 }
 
 impl Faults {
-    /// A network without faults.
+    /// No faults: every frame arrives once, after the link's delay.
     pub const NONE: Self = Self {
         loss: 0.0,
         duplicate: 0.0,
@@ -27,27 +27,27 @@ impl Faults {
     };
 }
 
-/// Counters of the network.
+/// Counters of all links and policers of a simulated network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NetworkCounters {
-    /// Frames sent over a link.
+    /// Frames that nodes have sent over a link.
     pub sent: u64,
-    /// Frames lost.
+    /// Frames that a link has lost by a random fault.
     pub dropped: u64,
-    /// Frames dropped by a link's queue or a policer that was full.
+    /// Frames dropped by a full queue of a link, or by a policer whose burst was used up.
     pub overflowed: u64,
-    /// Frames marked by a queue or a policer.
+    /// Frames that a link's queue or a policer has marked as congested.
     pub marked: u64,
-    /// Frames that arrived twice.
+    /// Frames of which a link has delivered two copies.
     pub duplicated: u64,
     /// Frames that overtook an earlier frame on the same link.
     pub reordered: u64,
-    /// Frames that arrived at a dead node.
+    /// Frames that arrived at a node after its death.
     pub at_the_dead: u64,
 }
 
 impl NetworkCounters {
-    /// Adds the counters of another run.
+    /// Adds the values of `other`, the counters of another run, to these counters.
     pub fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.dropped += other.dropped;
@@ -59,14 +59,14 @@ impl NetworkCounters {
     }
 }
 
-/// Rate of a link, and the limits of its queue.
+/// Rate of a link, and the limits of the queue in front of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Rate for whole frames, from the Ethernet header to the last value.
+    /// Rate in bits per second; frames count from the Ethernet header to the last value.
     pub bits_per_s: u64,
-    /// Queue length in bytes above which an arriving frame is lost.
+    /// Queue length in bytes; a frame that arrives at a longer queue is lost.
     pub queue_bytes: u64,
-    /// Queue length in bytes above which an arriving frame is marked; `None`: no frame is marked.
+    /// Queue length in bytes above which an arriving frame is marked as congested; `None`: no frame is marked.
     pub mark_bytes: Option<u64>,
 }
 
@@ -76,18 +76,18 @@ impl Rate {
     }
 }
 
-/// Limit of a switch on all frames of a job together: a meter with two buckets (RFC 2698) before the sum.
+/// Rate limit of a switch on all frames of a job together: a meter with two token buckets (RFC 2698) before the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policer {
-    /// Rate for whole frames.
+    /// Rate of whole frames in bytes per second.
     pub bytes_per_s: u64,
-    /// Maximum burst in bytes; the excess is lost.
+    /// Maximum burst in bytes; frames beyond it are lost.
     pub burst_bytes: u64,
-    /// Maximum unmarked burst in bytes; `None`: no frame is marked.
+    /// Maximum burst in bytes without a congestion mark; `None`: no frame is marked.
     pub unmarked_bytes: Option<u64>,
 }
 
-/// Fill levels of a policer's buckets, in billionths of bytes.
+/// State of a policer: fill levels of its two token buckets, in billionths of bytes.
 #[derive(Debug, Clone)]
 pub struct Buckets {
     policer: Policer,
@@ -109,7 +109,7 @@ impl Buckets {
         [policer.burst_bytes, unmarked].map(|bytes| u128::from(bytes) * 1_000_000_000)
     }
 
-    /// The mark of a frame that passes; `None` if it is lost.
+    /// Takes a frame's bytes from the buckets. Returns whether the policer marks the frame as congested; `None` if it is lost.
     pub fn take(&mut self, now_ns: u64, bytes: u64) -> Option<Mark> {
         let passed_ns = now_ns - self.filled_ns;
         self.filled_ns = now_ns;
@@ -131,22 +131,22 @@ impl Buckets {
     }
 }
 
-/// Length of the headers before the aggregation header: Ethernet, IPv4 and UDP.
+/// Length in bytes of the Ethernet, IPv4 and UDP headers, before the aggregation header.
 pub const HEADERS: u64 = 14 + 20 + 8;
 
-/// One direction of one link.
+/// One direction of a simulated link.
 #[derive(Debug, Clone)]
 pub struct Link {
     faults: Faults,
     delay_ns: u64,
     rate: Option<Rate>,
-    /// Burst, as its transmission time at the rate.
+    /// Size of the link's token bucket, as the time in nanoseconds that so many bytes take at the link's rate.
     burst_ns: u64,
-    /// Time at which all frames so far would have left without the burst.
+    /// Time at which all frames so far would have left the link without a token bucket.
     free_ns: u64,
-    /// Time at which the last frame leaves.
+    /// Time at which the last frame so far leaves.
     left_ns: u64,
-    /// Latest arrival so far.
+    /// Latest time at which any frame so far arrives.
     latest_ns: u64,
 }
 
@@ -167,7 +167,7 @@ impl Link {
         Self { rate, ..self }
     }
 
-    /// Adds a token bucket of this size, full at first: after a pause, a burst of this size leaves at once. Call it after
+    /// Adds a token bucket of this many bytes, full at first: after a pause, a burst of this size leaves at once. Call it after
     /// [`with_rate`](Self::with_rate).
     pub fn with_burst(self, bytes: u64) -> Self {
         let burst_ns = self.rate.map_or(0, |rate| rate.takes_ns(bytes));
@@ -200,13 +200,13 @@ impl Link {
         ([Some(first), copy], mark)
     }
 
-    /// Time that the queued frames still need, from now on.
+    /// Time in nanoseconds, from `now_ns` on, until all queued frames have left.
     fn backlog_ns(&self, now_ns: u64) -> u64 {
         self.free_ns
             .saturating_sub(now_ns.saturating_add(self.burst_ns))
     }
 
-    /// The mark for a frame that enters the queue now.
+    /// Congestion mark for a frame that enters the link's queue at `now_ns`.
     fn mark(&self, now_ns: u64) -> Mark {
         let marking = |rate: Rate| Some((rate, rate.mark_bytes?));
         match self.rate.and_then(marking) {
@@ -217,9 +217,10 @@ impl Link {
         }
     }
 
-    /// Time at which a frame's last bit has left; `None` if the queue was full.
+    /// Queues a frame; returns when its last bit leaves the queue, or `None` if the queue was full.
     ///
-    /// A bucket is a rate that may run ahead of time by the bucket's size (RFC 2698's buckets as ITU-T I.371's virtual schedule).
+    /// A bucket is a rate that may run ahead of time by the bucket's size (RFC 2698's buckets as ITU-T I.371's virtual
+    /// schedule).
     pub fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
         let Some(rate) = self.rate else {
             return Some(now_ns);
@@ -233,7 +234,7 @@ impl Link {
         Some(self.left_ns)
     }
 
-    /// Time at which a frame that left at `left_ns` arrives; `None` if it is lost.
+    /// Time at which a frame that left the queue at `left_ns` arrives; `None` if a random fault loses it.
     pub fn arrives(
         &mut self,
         left_ns: u64,
@@ -265,12 +266,12 @@ impl Link {
     }
 }
 
-/// True with probability `p`; draws nothing if `p` is 0.
+/// True with probability `p` (0 to 1); draws no random number if `p` is 0.
 pub fn chance(rng: &mut ChaCha8Rng, p: f64) -> bool {
     p > 0.0 && f64::from(rng.next_u32()) < p * 2f64.powi(32)
 }
 
-/// A random number up to and including `max`.
+/// A random number from 0 to `max`, inclusive.
 pub fn below(rng: &mut ChaCha8Rng, max: u64) -> u64 {
     if max == 0 {
         0

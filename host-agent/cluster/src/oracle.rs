@@ -1,4 +1,4 @@
-//! Judges the outcome of a run, with arithmetic that is independent of the protocol's code.
+//! Judges the outcome of a simulated training: recomputes all sums with arithmetic that is independent of the protocol's code.
 
 use std::fmt;
 
@@ -6,35 +6,35 @@ use crate::{Config, Report, ServerEnd, WorkerEnd};
 use aggregation::job::WorkerId;
 use aggregation::worker::WorkerError;
 
-/// A violation of the protocol's guarantees.
+/// A violation of the aggregation protocol's guarantees in a simulated training.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Violation {
-    /// A worker completed a round with other values than the sums.
+    /// A worker completed a round with a value that is not the sum of all workers' values.
     WrongSum {
-        /// The worker.
+        /// Rank of the worker.
         worker: WorkerId,
-        /// The round.
+        /// The round, counted from 0.
         round: usize,
-        /// Index of the first wrong value.
+        /// Index of the first wrong value in the round, from 0.
         index: usize,
-        /// The correct value.
+        /// The correct sum for this value.
         expected: i32,
-        /// The worker's value.
+        /// The value that the worker received instead.
         got: i32,
     },
-    /// A worker finished without all its rounds.
+    /// This worker finished without having completed all its rounds.
     RoundsMissing(WorkerId),
-    /// A worker was still waiting at the end.
+    /// This worker was still waiting at the end of the run.
     WorkerHung(WorkerId),
-    /// The server was still waiting at the end.
+    /// The server was still waiting at the end of the run.
     ServerHung,
-    /// A worker gave up, although no node died.
+    /// This worker gave up with this error, although no node died.
     NeedlessFailure(WorkerId, WorkerError),
-    /// The server gave up, although no node died.
+    /// The server gave up, although no node died; the value says how it ended.
     NeedlessServerFailure(ServerEnd),
-    /// A worker gave up before or after the configured number of timeouts.
+    /// This worker gave up with this error before or after the configured number of timeouts.
     Timeouts(WorkerId, WorkerError),
-    /// A worker gave up later than the configured number of timeouts can last.
+    /// This worker gave up at this time (in nanoseconds), later than its configured timeouts can last.
     Late(WorkerId, u64),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The sums of one round, value by value, from every worker's input: exponents by doubling, rounding by the standard library,
+/// Correct sums of one round, from the values of every worker: common exponents by doubling, rounding by the standard library,
 /// and a plain sum of 64-bit integers.
 pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
     let limit = (i64::from(i32::MAX) / inputs.len() as i64) as f64;
@@ -70,7 +70,7 @@ pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
     sums
 }
 
-/// Checks a run whose server answers each sum with the sum itself ([`answer_with_sums`](super::answer_with_sums)).
+/// Returns all violations of a training whose server answers with the sums ([`answer_with_sums`](super::answer_with_sums)).
 pub fn check(
     config: &Config,
     inputs: impl Fn(u64, WorkerId) -> Vec<f32>,

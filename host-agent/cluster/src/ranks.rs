@@ -1,4 +1,4 @@
-//! An all-reduce in virtual time: ranks, any switch, and a network with seeded faults.
+//! Simulates all-reduces in virtual time: ranks, any implementation of the switch, and a network with seeded faults.
 
 mod config;
 
@@ -20,37 +20,37 @@ pub use crate::recovery::Recovery;
 pub use crate::tree::{Racks, RankSlotSwitch, RankSwitch};
 pub use config::{AllReduceConfig, AllReduceConfigError, Deadline, Steps};
 
-/// End of a rank.
+/// How a rank of a simulated all-reduce ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RankEnd {
-    /// All its operations have finished.
+    /// All operations of the rank have finished.
     Done,
-    /// The rank gave up.
+    /// The rank gave up with this error.
     Failed(RankError),
-    /// The rank died.
+    /// The rank died, as its configuration said.
     Died,
     /// The rank was still waiting at the end of the run.
     Hung,
 }
 
-/// Result of a run.
+/// Results of a simulated all-reduce.
 #[derive(Debug, Clone)]
 pub struct AllReduceReport {
-    /// End of each rank.
+    /// How each rank ended, in order of rank.
     pub ends: Vec<RankEnd>,
-    /// Outcome of each operation, by rank.
+    /// Outcome of each operation of each rank, in order of rank: sums, or an error for values that are not finite.
     pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
-    /// Late values that joined no operation, by rank and key.
+    /// Late values that no later operation has included, in order of rank: key of the tensor, and values.
     pub residuals: Vec<Vec<(u64, Values)>>,
-    /// Counters by rank.
+    /// Counters of each rank, in order of rank.
     pub counters: Vec<RankCounters>,
-    /// Counters of the network.
+    /// Counters of the simulated network.
     pub network: NetworkCounters,
-    /// Time at which the last rank ended.
+    /// Virtual time at which the last rank ended, in nanoseconds.
     pub ended_ns: u64,
-    /// Time at which the first rank gave up.
+    /// Virtual time at which the first rank gave up, in nanoseconds; `None` if no rank did.
     pub named_ns: Option<u64>,
-    /// Recovery after each watched time before the end.
+    /// How the ranks recovered after each time in the configuration's `watched_ns`.
     pub recoveries: Vec<Recovery>,
 }
 
@@ -66,7 +66,7 @@ enum Happens {
     AtRank(WorkerId, Mark, Vec<u8>),
     Wake(WorkerId),
     Death(WorkerId),
-    /// A frame between switches arrives.
+    /// A frame on a link between two switches arrives.
     BetweenSwitches,
     Watch,
 }
@@ -95,11 +95,11 @@ struct AllReduceRun<'a, S> {
     network: NetworkCounters,
     named_ns: Option<u64>,
     recoveries: Vec<Recovery>,
-    /// Time of the next scheduled poll of the switches.
+    /// Virtual time of the next scheduled poll of the links between switches; `None` if no poll is scheduled.
     switches_ns: Option<u64>,
 }
 
-/// Runs the ranks to their end. `inputs` returns a rank's values for an operation.
+/// Simulates all ranks until the last has ended. `inputs` returns the values of a rank for an operation (index from 0).
 pub fn run<S: RankSwitch>(
     config: &AllReduceConfig,
     switch: &mut S,
@@ -294,7 +294,7 @@ impl<S: RankSwitch> AllReduceRun<'_, S> {
         }
     }
 
-    /// Processes a frame at the switch. The frames that it causes have its headers, and so its mark.
+    /// Processes a rank's frame at the switch. The switch's frames reuse the headers of this frame, and so its congestion mark.
     fn at_switch(&mut self, from: WorkerId, to: Destination, mark: Mark, frame: &[u8]) {
         let now_ns = self.now_ns;
         let bytes = frame.len() as u64 + HEADERS;
@@ -312,7 +312,7 @@ impl<S: RankSwitch> AllReduceRun<'_, S> {
         self.send_down(mark.max(passed), out);
     }
 
-    /// Sends the switches' frames over the ranks' links, and schedules a poll of the links between switches, which do not mark.
+    /// Sends the switches' frames to the ranks, and schedules a poll of the links between switches (these links do not mark).
     fn send_down(&mut self, mark: Mark, out: Vec<(WorkerId, Vec<u8>)>) {
         let now_ns = self.now_ns;
         for (to, frame) in out {
@@ -332,7 +332,7 @@ impl<S: RankSwitch> AllReduceRun<'_, S> {
         }
     }
 
-    /// Sends a rank's frames, and processes its events.
+    /// Sends a rank's pending frames, and processes the rank's events.
     fn pump(&mut self, rank: WorkerId) {
         let now_ns = self.now_ns;
         let operations = self.operations;

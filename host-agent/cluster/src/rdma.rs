@@ -1,4 +1,4 @@
-//! A switch for ranks that use RoCEv2 (`docs/protocol.md`, "By RDMA"), around any summing switch.
+//! A simulated switch for ranks that use RoCEv2 (`docs/protocol.md`, "By RDMA"): wraps a switch that sums UDP frames.
 
 use std::convert::Infallible;
 
@@ -17,33 +17,33 @@ use crate::ranks::RankSwitch;
 const PKEY: u16 = 0xFFFF;
 const SOURCE_PORT: u16 = 0xC000;
 
-/// A frame on a rank's link.
+/// A frame on the link between a rank and the switch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkFrame {
     /// A RoCEv2 frame, from the Ethernet header on.
     Roce(Vec<u8>),
-    /// An aggregation frame over UDP, without the headers in front.
+    /// An aggregation frame over UDP, from the aggregation header on.
     Udp(Vec<u8>),
 }
 
-/// Counters of the switch.
+/// Counters of a simulated switch for RoCEv2 ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RdmaCounters {
-    /// UPDATEs received as WRITEs.
+    /// UPDATEs that ranks have sent as RDMA WRITEs.
     pub updates: u64,
-    /// SUMs sent as WRITEs.
+    /// SUMs that the switch has sent as RDMA WRITEs.
     pub sums: u64,
-    /// SUMs sent over UDP.
+    /// SUMs that the switch has sent over UDP.
     pub by_udp: u64,
-    /// Registrations accepted.
+    /// Registrations of ranks that the switch has accepted.
     pub registered: u64,
-    /// Registrations received again.
+    /// Registrations of ranks that the switch has received again.
     pub registered_again: u64,
-    /// Frames dropped: invalid, of another port's rank, or of an unknown form.
+    /// Frames that the switch has dropped: invalid, of a rank at another port, or of an unknown form.
     pub dropped: u64,
 }
 
-/// Registration of a rank.
+/// Registration of a rank's RDMA connection with the switch.
 #[derive(Debug, Clone, Copy)]
 struct Registered {
     target: Target,
@@ -51,7 +51,7 @@ struct Registered {
     next: Psn,
 }
 
-/// Link of a rank.
+/// Switch port with the link of one rank.
 #[derive(Debug, Clone, Copy)]
 struct Port {
     address: Address,
@@ -59,27 +59,27 @@ struct Port {
     registered: Option<Registered>,
 }
 
-/// A switch that translates between RoCEv2 and the frames of `inner`.
+/// A switch that translates between the ranks' RoCEv2 frames and the UDP frames of the switch `inner`.
 #[derive(Debug, Clone)]
 pub struct RdmaSwitch<S> {
-    /// The summing switch.
+    /// The wrapped switch, which sums UDP frames.
     pub inner: S,
     job: u16,
     window: u32,
     address: Address,
     ports: Vec<Port>,
-    /// Counters of the switch.
+    /// Counters of RDMA frames and registrations.
     pub counters: RdmaCounters,
-    /// Bitmap that answers to registrations announce, instead of the correct one.
+    /// Bitmap of ranks in the switch's answers to registrations, to test wrong answers; `None` for the correct bitmap.
     pub claims: Option<WorkerSet>,
-    /// Whether registrations get no answer.
+    /// Whether the switch ignores registrations, to test missing answers.
     pub is_deaf: bool,
-    /// Whether a queue behind the switch marks all its frames.
+    /// Whether the switch's outgoing frames carry a congestion mark.
     pub marks: bool,
 }
 
 impl<S: RankSwitch> RdmaSwitch<S> {
-    /// A switch for a job with this number and window; the ranks' addresses and positions among switches, by rank.
+    /// Creates a switch for a job with this number and window. `ranks` has each rank's address and position in the tree.
     pub fn new(inner: S, job: u16, window: u32, ranks: Vec<(Address, TreePosition)>) -> Self {
         let low = job as u8;
         let ports = ranks.into_iter().map(|(address, place)| Port {
@@ -103,25 +103,25 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         }
     }
 
-    /// Ethernet and IPv4 address of the switch.
+    /// Ethernet and IPv4 address to which ranks send their RoCEv2 frames for the switch.
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// Destination of a rank's SUMs, and the PSN of the next.
+    /// Where the SUMs for a rank are written, and the PSN of the next SUM; `None` if the rank has not registered.
     pub fn registered(&self, rank: WorkerId) -> Option<(Target, Psn)> {
         let registered = self.ports.get(usize::from(rank.0))?.registered?;
         Some((registered.target, registered.next))
     }
 
-    /// Forgets all registrations, as a restart would.
+    /// Forgets all registrations of ranks, as a restarted switch does.
     pub fn forget(&mut self) {
         for port in &mut self.ports {
             port.registered = None;
         }
     }
 
-    /// Processes an aggregation frame over UDP from a port.
+    /// Processes an aggregation frame that a rank sent over UDP.
     pub fn handle_udp(
         &mut self,
         now_ns: u64,
@@ -144,7 +144,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         }
     }
 
-    /// Processes a RoCEv2 frame from a port.
+    /// Processes a RoCEv2 frame from a rank's port.
     pub fn handle_roce(
         &mut self,
         now_ns: u64,
@@ -239,7 +239,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         self.write(from, &write, &answer)
     }
 
-    /// A SUM for a rank: as a WRITE if the rank has registered, otherwise over UDP.
+    /// Builds the frame of a SUM for a rank: an RDMA WRITE if the rank has registered, otherwise a UDP frame.
     fn carry(&mut self, to: WorkerId, payload: Vec<u8>) -> LinkFrame {
         let port = self.ports.get(usize::from(to.0));
         let registered = port.and_then(|port| port.registered);
@@ -266,7 +266,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         }
     }
 
-    /// Builds the frame of a WRITE, with the next PSN.
+    /// Builds the RDMA WRITE to a rank, with the connection's next PSN; `None` if the rank has not registered.
     fn write(&mut self, to: WorkerId, write: &Write, bytes: &[u8]) -> Option<LinkFrame> {
         let port = self.ports.get_mut(usize::from(to.0))?;
         let registered = port.registered.as_mut()?;
@@ -286,7 +286,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
     }
 }
 
-/// A WRITE ONLY WITH IMMEDIATE of an unreliable connection.
+/// Builds the frame of an RDMA WRITE ONLY WITH IMMEDIATE on an unreliable connection.
 pub fn roce_frame(route: &Route, write: &Write, psn: Psn, bytes: &[u8]) -> Vec<u8> {
     let opcode = Opcode::Data {
         service: Service::Unreliable,
@@ -311,7 +311,7 @@ pub fn roce_frame(route: &Route, write: &Write, psn: Psn, bytes: &[u8]) -> Vec<u
     frame
 }
 
-/// The UDP form of a frame: header and values.
+/// Builds the bytes of an aggregation frame over UDP: header and values.
 fn udp_form(header: &Repr, values: &[u8]) -> Vec<u8> {
     let mut payload = vec![0; HEADER_LEN];
     header.emit(&mut wire::Packet::new_unchecked(&mut payload[..]));

@@ -1,20 +1,20 @@
-//! Time that ranks take to recover from an event, such as the restart of a switch.
+//! Measures the time that ranks take to recover from an event, such as the restart of a switch.
 
 use aggregation::rank::Rank;
 
-/// The chunks in flight at a watched time, and the time until all of them had their sums.
+/// Recovery of the ranks after an event: the time until all chunks that were in flight then have their sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
-    /// The watched time.
+    /// Time of the event, in virtual nanoseconds.
     pub at_ns: u64,
-    /// The longest retransmission timeout of a rank at that time.
+    /// Longest retransmission timeout that a rank had at the event, in nanoseconds.
     pub timeout_ns: u64,
-    /// Time until every rank had all sums of chunks that it had sent before; `None` if that never happened.
+    /// Nanoseconds from the event until every rank had the sums of all chunks that it had sent before; `None` if never.
     pub took_ns: Option<u64>,
 }
 
 impl Recovery {
-    /// Begins at the watched time.
+    /// Begins the measurement at the event, when time is `at_ns`.
     pub fn begin<'r>(at_ns: u64, ranks: impl Iterator<Item = &'r Rank>) -> Self {
         Self {
             at_ns,
@@ -23,7 +23,7 @@ impl Recovery {
         }
     }
 
-    /// Checks the ranks after an event. A rank that has the sums of all earlier chunks may still wait for later ones.
+    /// Checks whether the ranks have recovered at `now_ns`: each has the sums of all chunks that it had sent before the event.
     pub fn look<'r>(&mut self, now_ns: u64, mut ranks: impl Iterator<Item = &'r Rank>) {
         let has_gone_on = |rank: &Rank| {
             rank.oldest_since_ns()
@@ -34,7 +34,7 @@ impl Recovery {
         }
     }
 
-    /// The recovery time in timeouts of that moment.
+    /// Recovery time divided by the longest retransmission timeout at the event; `None` if the ranks did not recover.
     pub fn in_timeouts(&self) -> Option<f64> {
         Some(self.took_ns? as f64 / self.timeout_ns as f64)
     }

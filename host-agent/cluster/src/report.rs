@@ -1,16 +1,16 @@
-//! Results of a run.
+//! Results of a simulated training: how workers and server ended, and their counters.
 
 use crate::NetworkCounters;
 use aggregation::job::WorkerId;
 use aggregation::server::{ServerCounters, ServerError};
 use aggregation::worker::{WorkerCounters, WorkerError};
 
-/// End of a worker.
+/// How a worker of a simulated training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerEnd {
-    /// All rounds are finished and the job is closed.
+    /// The worker has completed all rounds and closed the job.
     Finished,
-    /// The worker died.
+    /// The worker died, as the configuration said.
     Died,
     /// The worker gave up with this error.
     Failed(WorkerError),
@@ -18,12 +18,12 @@ pub enum WorkerEnd {
     Hung,
 }
 
-/// End of the server.
+/// How the parameter server of a simulated training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEnd {
-    /// All rounds are applied.
+    /// The server has applied the sums of all rounds.
     Finished,
-    /// The server died.
+    /// The server died, as the configuration said.
     Died,
     /// The server gave up with this error.
     Failed(ServerError),
@@ -31,43 +31,43 @@ pub enum ServerEnd {
     Hung,
 }
 
-/// Result of a worker.
+/// Result of one worker of a simulated training.
 #[derive(Debug, Clone)]
 pub struct WorkerReport {
     /// Rank of the worker.
     pub rank: WorkerId,
-    /// Answers of each completed round.
+    /// Values of the server's answers, for each completed round.
     pub rounds: Vec<Vec<u32>>,
     /// How the worker ended.
     pub end: WorkerEnd,
-    /// Time at which the worker ended.
+    /// Virtual time at which the worker ended, in nanoseconds.
     pub ended_ns: u64,
     /// Counters of the worker.
     pub counters: WorkerCounters,
 }
 
-/// Result of the server.
+/// Result of the parameter server of a simulated training.
 #[derive(Debug, Clone)]
 pub struct ServerReport {
     /// How the server ended.
     pub end: ServerEnd,
-    /// Time at which the server ended.
+    /// Virtual time at which the server ended, in nanoseconds.
     pub ended_ns: u64,
     /// Counters of the server.
     pub counters: ServerCounters,
 }
 
-/// Result of a run.
+/// Result of a simulated training.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Results of the workers, by rank.
+    /// Result of each worker, in order of rank.
     pub workers: Vec<WorkerReport>,
-    /// Result of the server.
+    /// Result of the parameter server.
     pub server: ServerReport,
-    /// Counters of the network.
+    /// Counters of the simulated network.
     pub network: NetworkCounters,
     /// Number of nodes that died before the end of the run.
     pub deaths: u64,
-    /// Time of the end of the run.
+    /// Virtual time at which the run ended, in nanoseconds.
     pub ended_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! The event loop of a run.
+//! Simulates a training in virtual time: the event loop between workers, switch and server.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,14 +17,14 @@ use aggregation::server::{self, Apply, Completed, Server};
 use aggregation::worker::{self, Worker};
 use aggregation::{Destination, Mark};
 
-/// The answer that [`check`](super::check) expects: each sum unchanged.
+/// Answer of a server that [`check`](super::check) expects: it returns each sum unchanged.
 pub fn answer_with_sums(chunk: Completed<'_>, answer: &mut [u32]) {
     for (word, sum) in answer.iter_mut().zip(chunk.sums) {
         *word = *sum as u32;
     }
 }
 
-/// Runs a cluster to its end. `inputs` returns a worker's values for a round.
+/// Simulates a training until all nodes have ended. `inputs` returns a worker's values for a round (from 0).
 pub fn run<S: SwitchModel, A: Apply>(
     config: &Config,
     switch: &mut S,
@@ -47,24 +47,24 @@ enum Event {
         frame: Vec<u8>,
     },
     Wake(Node),
-    /// A worker has finished its computation.
+    /// The worker has finished its computation before a round.
     Computed(WorkerId),
     Death(Node),
-    /// The switches receive the new plan with this index.
+    /// The switches receive the division into parts with this index in `Config::replans`.
     Replan(usize),
-    /// The server receives the new plan with this index.
+    /// The server receives the division into parts with this index in `Config::replans`.
     ReplanServer(usize),
-    /// A worker receives the new plan with this index, and the first chunk that it sums.
+    /// A worker receives the division into parts with this index, and the first chunk to which it applies.
     Move(WorkerId, usize, u32),
 }
 
-/// An event, ordered by time and then by the order of scheduling, so that runs repeat exactly.
+/// An event of the simulation: time, sequence number of its scheduling, event. Ordered so that runs repeat exactly.
 type Scheduled = Reverse<(u64, u64, Event)>;
 
 struct Member<M> {
     machine: M,
     ended_ns: Option<u64>,
-    /// Time of the next scheduled wake-up.
+    /// Time of the node's next scheduled wake-up; `None` if none is scheduled.
     wake_ns: Option<u64>,
     to_switch: Link,
     from_switch: Link,
@@ -82,7 +82,7 @@ impl<M> Member<M> {
         }
     }
 
-    /// Returns the time of a wake-up to schedule for a machine with this timeout, if there is no earlier one.
+    /// Returns the time at which the node needs another wake-up for its next timeout; `None` if an earlier one is scheduled.
     fn wants_wake(&mut self, at_ns: Option<u64>) -> Option<u64> {
         let at_ns = at_ns.filter(|at_ns| self.wake_ns.is_none_or(|wake_ns| *at_ns < wake_ns))?;
         self.wake_ns = Some(at_ns);
@@ -105,9 +105,9 @@ struct TrainingRun<'a, S, A, I> {
     server_end: ServerEnd,
     network: NetworkCounters,
     deaths: u64,
-    /// Time at which the server receives the last plan of the switches.
+    /// Time at which the server receives the division into parts that the switches received last.
     told_ns: u64,
-    /// Index of the last plan that each worker received.
+    /// Index of the division into parts that each worker received last, in order of rank.
     plans: Vec<usize>,
     buffer: Vec<u8>,
     switched: Vec<(Node, Vec<u8>)>,
@@ -194,7 +194,7 @@ impl<'a, S: SwitchModel, A: Apply, I: Fn(u64, WorkerId) -> Vec<f32>> TrainingRun
         self.scheduled += 1;
     }
 
-    /// Schedules the end of the computation before a worker's next round.
+    /// Schedules the end of a worker's computation before its next round.
     fn compute(&mut self, rank: WorkerId) {
         let takes_ns = below(&mut self.rng, self.config.compute_ns);
         self.schedule(self.now_ns + takes_ns, Event::Computed(rank));

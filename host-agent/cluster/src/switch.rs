@@ -1,4 +1,4 @@
-//! Models of the switch between workers and server.
+//! Models of the switch between workers and server: one that only forwards, one that sums, and a comparison of two models.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use aggregation::job::{CellIndex, ChunkId, Job, JobConfig, JobError, WorkerId, W
 use aggregation::server::Part;
 use aggregation::slot::{CellView, SlotTable};
 
-/// Content of a cell, in a form that any switch can provide.
+/// Content of a cell (where a switch sums one chunk), in a form that any model of a switch can provide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellState {
-    /// The chunk that owns the cell.
+    /// Number of the chunk whose contributions the cell sums.
     pub owner: ChunkId,
-    /// Contributors.
+    /// Workers whose values the sums contain.
     pub contributors: WorkerSet,
-    /// The ORed flags; a cell keeps only `NON_FINITE`.
+    /// Union of the flags of all contributions; a cell keeps only `NON_FINITE`.
     pub flags: u8,
-    /// The largest `next_scale`.
+    /// Largest `next_scale` of all contributions: the exponent that is requested for the chunk one window later.
     pub next_scale: u8,
-    /// The sums.
+    /// Sum of each value of the chunk.
     pub values: Vec<i32>,
 }
 
@@ -36,15 +36,15 @@ impl From<CellView<'_>> for CellState {
     }
 }
 
-/// A switch in the cluster.
+/// A model of the switch between the workers and the server.
 pub trait SwitchModel {
-    /// Processes a frame, from the aggregation header on, and appends outgoing frames to `out`.
+    /// Processes a frame from a node (its bytes from the aggregation header on), and appends the frames to send to `out`.
     fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>);
 
-    /// Content of a cell, counted from the job's base; `None` if there is no such cell.
+    /// Content of a cell, by its index in the job's slots; `None` if the switch has no such cell.
     fn cell(&self, cell: CellIndex) -> Option<CellState>;
 
-    /// Installs a new plan of parts; ignored by a switch that sums none.
+    /// Installs a new division of the job into parts; a switch that sums no parts ignores it.
     fn replan(&mut self, _parts: &[Part]) {}
 }
 
@@ -62,19 +62,19 @@ impl<S: SwitchModel + ?Sized> SwitchModel for Box<S> {
     }
 }
 
-/// A switch without aggregation: the server sums.
+/// A switch that only forwards frames: the server sums.
 #[derive(Debug, Clone)]
 pub struct Forwarder {
     job: Job,
 }
 
 impl Forwarder {
-    /// A switch that forwards this job's frames.
+    /// Creates a switch that forwards the frames of this job.
     pub fn new(job: Job) -> Self {
         Self { job }
     }
 
-    /// Forwards a frame to the node that its header names.
+    /// Forwards a frame to the node that its aggregation header names.
     fn forward(&self, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>) {
         let Ok(packet) = Packet::new_checked(payload) else {
             return;
@@ -108,7 +108,7 @@ impl SwitchModel for Forwarder {
     }
 }
 
-/// A switch with the reference slots.
+/// A switch that sums with the reference implementation of slots.
 #[derive(Debug, Clone)]
 pub struct SlotSwitch {
     forwarder: Forwarder,
@@ -116,7 +116,7 @@ pub struct SlotSwitch {
 }
 
 impl SlotSwitch {
-    /// Admits a job.
+    /// Creates a switch that sums the updates of this job.
     pub fn new(job: Job) -> Self {
         Self {
             forwarder: Forwarder::new(job),
@@ -156,18 +156,18 @@ impl SwitchModel for SlotSwitch {
     }
 }
 
-/// Switches that sum a part of a job each ([`Part`]), with the reference slots.
+/// Switches that each sum a part of a job ([`Part`]), with the reference implementation of slots.
 #[derive(Debug, Clone)]
 pub struct PartSwitches {
     job: JobConfig,
     forwarder: Forwarder,
     parts: Vec<(Part, SlotTable)>,
-    /// Parts of switches that no longer receive plans, but continue to sum.
+    /// Parts whose switches no longer receive new divisions, but continue to sum, with their slots.
     cut_off: Vec<(Part, SlotTable)>,
 }
 
 impl PartSwitches {
-    /// Admits the parts of a job, each with its own number and slots.
+    /// Creates one switch for each part of the job; parts have their own numbers and slots.
     pub fn new(job: JobConfig, parts: &[Part]) -> Result<Self, JobError> {
         let slots = |part: &Part| Ok((part.clone(), SlotTable::new(job_of(job, part)?)));
         Ok(Self {
@@ -179,7 +179,7 @@ impl PartSwitches {
     }
 }
 
-/// The job that the switch of a part knows.
+/// The job as the switch of a part sees it: only the part's workers.
 fn job_of(job: JobConfig, part: &Part) -> Result<Job, JobError> {
     Job::under_one_switch(JobConfig {
         job: part.number,
@@ -214,8 +214,8 @@ impl SwitchModel for PartSwitches {
         None
     }
 
-    /// The first part's switch is unreachable and continues with its old part. The new parts take over the other parts' cells
-    /// with their content.
+    /// Installs a new division, except at the first part's switch, which is unreachable and continues with its old part. The
+    /// new parts take over the cells of the other old parts with their content.
     fn replan(&mut self, parts: &[Part]) {
         let mut before = std::mem::take(&mut self.parts).into_iter();
         self.cut_off.extend(before.next());
@@ -232,31 +232,31 @@ impl SwitchModel for PartSwitches {
     }
 }
 
-/// Two switches that process the same frames. The first switch's frames are sent; a difference of the second, in frames or in
-/// the frame's cell, is a mismatch.
+/// Gives the same frames to two models of a switch, and sends the first model's frames. A difference between the models, in
+/// frames or in the cell of a frame, is a mismatch.
 #[derive(Debug, Clone)]
 pub struct Compare<A, B> {
     job: Job,
-    /// The switch whose frames are sent.
+    /// The model whose frames are sent.
     pub first: A,
-    /// The switch that is compared.
+    /// The model that is compared with the first.
     pub second: B,
-    /// Number of packets compared.
+    /// Number of received frames for which both models were compared.
     pub compared: u64,
-    /// The first mismatches, at most [`Self::MAX_MISMATCHES`].
+    /// The first mismatches of the models, at most [`Self::MAX_MISMATCHES`].
     pub mismatches: Vec<Mismatch>,
 }
 
-/// A difference between two switches.
+/// A difference between two models of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Time of the difference.
+    /// Virtual time of the difference, in nanoseconds.
     pub now_ns: u64,
-    /// Sender of the frame that revealed it.
+    /// Node that sent the frame that revealed the difference.
     pub from: Node,
-    /// The frame.
+    /// The frame that revealed the difference, from the aggregation header on.
     pub payload: Vec<u8>,
-    /// Description of the difference.
+    /// Text that describes the difference.
     pub what: String,
 }
 
@@ -271,10 +271,10 @@ impl fmt::Display for Mismatch {
 }
 
 impl<A, B> Compare<A, B> {
-    /// Maximum number of mismatches that are kept.
+    /// Maximum number of mismatches that a comparison keeps.
     pub const MAX_MISMATCHES: usize = 16;
 
-    /// Compares `second` with `first`.
+    /// Creates a comparison of the model `second` with `first`.
     pub fn new(job: Job, first: A, second: B) -> Self {
         Self {
             job,

@@ -1,4 +1,4 @@
-//! Switches between ranks, with the reference slots: one switch, or racks of them under a spine.
+//! Models of the switches of an all-reduce, with the reference slots: one switch, or one per rack and one above.
 
 use aggregation::Destination;
 use aggregation::job::{CellIndex, Job, TreePosition, WorkerId};
@@ -11,9 +11,9 @@ use crate::between::{Between, Hop};
 use crate::network::chance;
 use crate::{Faults, Rate};
 
-/// One or several switches between ranks.
+/// Model of one or several switches between the ranks of an all-reduce.
 pub trait RankSwitch {
-    /// Processes a frame, from the aggregation header on, and appends outgoing frames with their ranks to `out`.
+    /// Processes a rank's frame (from the aggregation header on), and appends outgoing frames with their ranks to `out`.
     fn handle(
         &mut self,
         now_ns: u64,
@@ -23,34 +23,34 @@ pub trait RankSwitch {
         out: &mut Vec<(WorkerId, Vec<u8>)>,
     );
 
-    /// Time at which the next frame between switches arrives.
+    /// Time at which the next frame arrives on a link between switches; `None` if no frame is under way.
     fn next_ns(&self) -> Option<u64> {
         None
     }
 
-    /// Processes frames that have arrived from other switches by now.
+    /// Processes all frames that have arrived on links between switches by `_now_ns`; appends outgoing frames to `_out`.
     fn arrive(&mut self, _now_ns: u64, _out: &mut Vec<(WorkerId, Vec<u8>)>) {}
 }
 
-/// Division of the ranks into racks.
+/// Division of an all-reduce's ranks into racks of equal size; each rack has a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Racks {
-    /// Number of ranks per switch; the last rack may have fewer.
+    /// Number of ranks per rack; the last rack may have fewer.
     pub size: u16,
 }
 
 impl Racks {
-    /// Number of racks.
+    /// Number of racks for the job's ranks.
     pub fn count(self, job: &Job) -> u16 {
         job.workers().div_ceil(self.size)
     }
 
-    /// Number of ranks in a rack.
+    /// Number of ranks in the rack with the index `rack`, from 0.
     fn ranks(self, job: &Job, rack: u16) -> u16 {
         self.size.min(job.workers() - rack * self.size)
     }
 
-    /// Position of a rank.
+    /// Position of a rank in the tree of switches.
     pub fn place(self, job: &Job, rank: WorkerId) -> TreePosition {
         TreePosition {
             child: WorkerId(rank.0 % self.size),
@@ -60,32 +60,32 @@ impl Racks {
     }
 }
 
-/// Switches with the reference slots; a restart clears their cells.
+/// Model of one or several switches with the reference implementation of slots; a restart of a switch clears its cells.
 #[derive(Debug, Clone)]
 pub struct RankSlotSwitch {
     job: Job,
     racks: Option<Racks>,
     has_deadlines: bool,
-    /// Slots of the topmost switch, then those of the racks.
+    /// Slots of each switch: of the topmost switch, then of the racks' switches.
     slots: Vec<SlotTable>,
-    /// Restarts as time and switch, the earliest first.
+    /// Planned restarts, the earliest first: time in nanoseconds, and index of the switch in `slots`.
     restarts: Vec<(u64, usize)>,
-    /// Periods in which UPDATEs of a rank, or of all ranks, are lost.
+    /// Periods in which UPDATEs are lost: time in nanoseconds, and the rank whose UPDATEs are lost (`None`: all ranks').
     outages: Vec<(std::ops::Range<u64>, Option<WorkerId>)>,
-    /// Faults between switches.
+    /// Faults of the links between switches.
     faults: Faults,
     rng: ChaCha8Rng,
-    /// Links between switches, if they have a delay.
+    /// Links between switches; `None` if frames cross them without delay.
     between: Option<Between>,
 }
 
 impl RankSlotSwitch {
-    /// A single switch that sums all ranks.
+    /// Creates a single switch that sums the values of all ranks.
     pub fn new(job: Job) -> Self {
         Self::with(job, None, vec![SlotTable::new(job)])
     }
 
-    /// One switch per rack, and one above.
+    /// Creates a tree of switches: one per rack, and one topmost switch above them.
     pub fn tree(job: Job, racks: Racks) -> Self {
         let count = racks.count(&job);
         let of_rack = |rack| SlotTable::with_children(job, racks.ranks(&job, rack) as u8);
@@ -108,7 +108,7 @@ impl RankSlotSwitch {
         }
     }
 
-    /// Enables deadlines, with all cells opened.
+    /// Enables deadlines after which a chunk is closed without all contributions; all cells start opened for it.
     #[must_use]
     pub fn with_deadlines(self) -> Self {
         let mut switch = self.with_deadlines_unopened();
@@ -117,7 +117,7 @@ impl RankSlotSwitch {
         switch
     }
 
-    /// Enables deadlines; chunks may be closed once their cells are opened.
+    /// Enables deadlines after which a chunk is closed without all contributions, once its cell has been opened.
     #[must_use]
     pub fn with_deadlines_unopened(mut self) -> Self {
         self.has_deadlines = true;
@@ -126,12 +126,12 @@ impl RankSlotSwitch {
         self
     }
 
-    /// Content of a cell of the topmost switch.
+    /// Content of a cell of the topmost switch; `None` if it has no such cell.
     pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
         self.slots[0].cell(cell)
     }
 
-    /// Adds faults between switches: frames are lost and duplicated, by seed.
+    /// Adds faults to the links between switches: frames are lost or duplicated at random, by `seed`.
     #[must_use]
     pub fn with_faults(mut self, seed: u64, faults: Faults) -> Self {
         self.faults = faults;
@@ -139,8 +139,8 @@ impl RankSlotSwitch {
         self
     }
 
-    /// Adds a rate and a delay to each rack's link to the topmost switch, in each direction; without them, frames arrive at
-    /// once. Call it after [`with_faults`](Self::with_faults).
+    /// Gives the links between switches a rate and a delay in each direction; without this, frames cross them at once. Call it
+    /// after [`with_faults`](Self::with_faults).
     #[must_use]
     pub fn with_rate(mut self, rate: Rate, delay_ns: u64) -> Self {
         let racks = self.racks.map_or(0, |racks| racks.count(&self.job));
@@ -148,7 +148,7 @@ impl RankSlotSwitch {
         self
     }
 
-    /// Adds a restart of a switch at this time: 0 is the topmost, followed by those of the racks.
+    /// Adds a restart of a switch at this time. `switch` is 0 for the topmost switch; the racks' switches follow from 1 on.
     #[must_use]
     pub fn restarting(mut self, at_ns: u64, switch: usize) -> Self {
         self.restarts.push((at_ns, switch));
@@ -156,14 +156,14 @@ impl RankSlotSwitch {
         self
     }
 
-    /// Adds a period in which updates of a rank (`None`: of every rank) are lost. Other frames pass.
+    /// Adds a period in which UPDATEs of a rank are lost (`None`: of every rank). Other frames pass.
     #[must_use]
     pub fn silent(mut self, when_ns: std::ops::Range<u64>, rank: Option<WorkerId>) -> Self {
         self.outages.push((when_ns, rank));
         self
     }
 
-    /// Number of restarts still to come.
+    /// Number of planned restarts that have not happened yet.
     pub fn restarts_left(&self) -> usize {
         self.restarts.len()
     }
@@ -186,7 +186,7 @@ impl RankSlotSwitch {
         }
     }
 
-    /// Number of copies of a frame that arrive over a link between two switches.
+    /// Draws how many copies of a frame arrive over a link between two switches: 0, 1 or 2.
     fn copies(&mut self) -> usize {
         match chance(&mut self.rng, self.faults.loss) {
             true => 0,
@@ -194,7 +194,7 @@ impl RankSlotSwitch {
         }
     }
 
-    /// Sends a frame of the topmost switch to all ranks, or through a rack's switch to one.
+    /// Sends a frame of the topmost switch through the racks' switches, to all ranks or to one rank.
     fn send(
         &mut self,
         now_ns: u64,
@@ -229,7 +229,7 @@ impl RankSlotSwitch {
         }
     }
 
-    /// Processes a frame at the topmost switch.
+    /// Processes a frame at the topmost switch: sums it, and sends the resulting SUM.
     fn at_top(
         &mut self,
         now_ns: u64,

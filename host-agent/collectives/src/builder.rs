@@ -1,4 +1,4 @@
-//! Construction of schedules: an algorithm lists transfers and reductions in one possible order, and the builder derives the
+//! Builds schedules: an algorithm lists transfers and reductions in one possible order, and the builder derives the
 //! dependencies of the steps from their ranges.
 //!
 //! Ranges are cut into tiles. A step that needs a tile waits for that tile, not for the whole range.
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use crate::schedule::{Action, Buffer, Program, ReduceOp, Schedule, Signal, Span, Step};
 use hazards::Hazards;
 
-/// Maximum number of steps over all ranks.
+/// Maximum number of steps of a schedule, over all ranks.
 pub const MAX_STEPS: usize = 1 << 20;
 
-/// Builder of a schedule.
+/// Builder of a schedule: takes transfers and reductions of ranges, and derives the dependencies of the steps.
 #[derive(Debug)]
 pub struct Builder {
     schedule: Schedule,
@@ -28,17 +28,17 @@ pub struct Builder {
 #[error("the schedule has more than {MAX_STEPS} steps")]
 pub struct TooManySteps;
 
-/// Steps that one [`Builder::send`] generated: a put and a wait per tile.
+/// Steps that one [`Builder::send`] generated: for each tile a put of the sender and a wait of the receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Puts of the sender, as step numbers.
+    /// Indices of the puts in the sender's program.
     pub puts: Vec<usize>,
-    /// Waits of the receiver, as step numbers.
+    /// Indices of the waits in the receiver's program.
     pub waits: Vec<usize>,
 }
 
 impl Builder {
-    /// A builder for ranks with these input and output lengths in elements. `tile`: maximum elements per step; `None`: no limit.
+    /// A builder for ranks with these lengths of (input, output) in elements. `tile`: maximum elements per step, if limited.
     pub fn new(
         lens: &[(usize, usize)],
         element_bytes: usize,
@@ -62,7 +62,7 @@ impl Builder {
         }
     }
 
-    /// Returns the schedule.
+    /// Returns the finished schedule.
     ///
     /// # Errors
     /// If the schedule has too many steps; the builder then has not kept all of them.
@@ -73,7 +73,7 @@ impl Builder {
         Ok(self.schedule)
     }
 
-    /// Allocates `len` more elements of scratch at a rank.
+    /// Allocates `len` more elements in a rank's scratch buffer, and returns their range.
     pub fn scratch(&mut self, rank: usize, len: usize) -> Span {
         let has = &mut self.schedule.programs[rank].lens[Buffer::Scratch.index()];
         let span = Buffer::Scratch.span(*has, len);
@@ -81,7 +81,7 @@ impl Builder {
         span
     }
 
-    /// Puts a range of one rank into an equally long range of another rank, which waits for it. An empty range generates nothing.
+    /// Adds the transfer of a range of rank `from` to an equally long range of rank `to`: puts and waits. Skips an empty range.
     ///
     /// Earlier accesses to the target are not considered: they belong to the other rank, and messages must order them.
     /// [`crate::verify()`] checks that they do.
@@ -89,7 +89,7 @@ impl Builder {
         self.send_after(from, source, to, target, &[])
     }
 
-    /// Like [`Builder::send`], but also after these steps of the sender.
+    /// Adds a transfer as [`Builder::send`] does; its puts also wait for the sender's steps `after`.
     pub fn send_after(
         &mut self,
         from: usize,
@@ -110,14 +110,14 @@ impl Builder {
         sent
     }
 
-    /// Sends several ranges; ranges that are adjacent at both ends are merged.
+    /// Adds transfers of (source, target) ranges between two ranks; merges ranges that are adjacent at both ranks.
     pub fn send_all(&mut self, from: usize, to: usize, pairs: impl IntoIterator<Item = Pair>) {
         for (source, target) in merged(pairs) {
             self.send(from, source, to, target);
         }
     }
 
-    /// Sends a signal without elements, after these steps of the sender; returns the put and the peer's wait.
+    /// Adds a put without elements, after the sender's steps `after`; returns the indices of the put and of the peer's wait.
     pub fn signal(&mut self, from: usize, to: usize, after: &[usize]) -> (usize, usize) {
         if !self.has_room(1, 2) {
             return (0, 0);
@@ -126,7 +126,7 @@ impl Builder {
         self.put(from, nothing, to, nothing, after)
     }
 
-    /// Combines the source into the target at one rank.
+    /// Adds a step of a rank that combines each element of the source into the target, by the schedule's operation.
     pub fn reduce(&mut self, rank: usize, source: Span, target: Span) {
         if !self.has_room(source.len.div_ceil(self.tile), 1) {
             return;
@@ -136,14 +136,14 @@ impl Builder {
         }
     }
 
-    /// Combines several ranges at one rank.
+    /// Adds steps of a rank that combine several source ranges into their targets.
     pub fn reduce_all(&mut self, rank: usize, pairs: impl IntoIterator<Item = Pair>) {
         for (source, target) in merged(pairs) {
             self.reduce(rank, source, target);
         }
     }
 
-    /// Copies the source to the target at one rank, unless both are the same range.
+    /// Adds a step of a rank that copies the source to the target; adds nothing if both are the same range.
     pub fn copy(&mut self, rank: usize, source: Span, target: Span) {
         if source == target || !self.has_room(source.len.div_ceil(self.tile), 1) {
             return;
@@ -197,7 +197,7 @@ impl Builder {
             .push(Step { action, after });
     }
 
-    /// Counts `tiles` tiles of `steps` steps each. If they exceed the limit, nothing is kept from then on.
+    /// Counts `tiles` tiles of `steps` steps each; returns false once the limit is exceeded: then no more steps are kept.
     fn has_room(&mut self, tiles: usize, steps: usize) -> bool {
         let steps = tiles.saturating_mul(steps);
         self.steps = self.steps.saturating_add(steps);
@@ -209,7 +209,7 @@ impl Builder {
     }
 }
 
-/// A source and a target of equal length.
+/// A source range and a target range of equal length.
 pub type Pair = (Span, Span);
 
 fn tiles(source: Span, target: Span, tile: usize) -> impl Iterator<Item = Pair> {

@@ -1,56 +1,56 @@
-//! Specification of a collective: the contribution and the result of each rank.
+//! Specification of collectives: which values each rank contributes, and which result each rank gets.
 
 /// A collective and its sizes in elements. Sizes may be 0, and may differ between ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collective {
     /// Every rank gets the shards of all ranks, in rank order.
     AllGather {
-        /// Length of each rank's shard.
+        /// Length of each rank's shard in elements, in rank order.
         shards: Vec<usize>,
     },
-    /// Every rank sends a different part to every rank; inputs and outputs are in rank order.
+    /// Every rank sends different elements to every rank; inputs and outputs are in rank order.
     AllToAll {
-        /// `counts[from][to]`: elements from one rank to another; a square matrix.
+        /// `counts[from][to]`: number of elements that rank `from` sends to rank `to`; a square matrix.
         counts: Vec<Vec<usize>>,
     },
-    /// Each rank gets its shard of the sum.
+    /// Each rank gets its shard of the sum of all inputs.
     ReduceScatter {
-        /// Length of each rank's shard.
+        /// Length of each rank's shard in elements, in rank order.
         shards: Vec<usize>,
     },
-    /// Every rank gets the sum.
+    /// Every rank gets the sum of all inputs.
     AllReduce {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
-        /// Elements per rank.
+        /// Number of elements that each rank contributes.
         len: usize,
     },
     /// Every rank gets the root's values.
     Broadcast {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
-        /// Rank that has the values.
+        /// Rank that has the values at the beginning.
         root: usize,
-        /// Number of elements.
+        /// Number of elements that the root sends.
         len: usize,
     },
-    /// The root gets the sum.
+    /// The root gets the sum of all inputs.
     Reduce {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
         /// Rank that gets the sum.
         root: usize,
-        /// Elements per rank.
+        /// Number of elements that each rank contributes.
         len: usize,
     },
     /// No rank proceeds before all ranks have arrived.
     Barrier {
-        /// Number of ranks.
+        /// Number of ranks that take part.
         ranks: usize,
     },
 }
 
-/// Source of an element of a result: a rank, and an index in its input. A result contains each contribution once.
+/// A contribution to an element of a result: a rank, and the index of an element in its input.
 pub type Contribution = (usize, usize);
 
 impl Collective {
@@ -61,14 +61,14 @@ impl Collective {
         }
     }
 
-    /// All-to-all with equal parts, as MPI_Alltoall; each rank keeps its own part.
+    /// All-to-all with `len` elements for each pair of ranks, as MPI_Alltoall; each rank also keeps `len` elements of its own.
     pub fn all_to_all(ranks: usize, len: usize) -> Self {
         Self::AllToAll {
             counts: vec![vec![len; ranks]; ranks],
         }
     }
 
-    /// Reduce-scatter of a vector in shards whose lengths differ by at most one element.
+    /// Reduce-scatter of a vector of `len` elements, in shards whose lengths differ by at most one element.
     pub fn reduce_scatter(ranks: usize, len: usize) -> Self {
         Self::ReduceScatter {
             shards: even(len, ranks),
@@ -88,7 +88,7 @@ impl Collective {
         }
     }
 
-    /// Number of ranks.
+    /// Number of ranks that take part.
     pub fn ranks(&self) -> usize {
         match self {
             Self::AllGather { shards } | Self::ReduceScatter { shards } => shards.len(),
@@ -100,7 +100,7 @@ impl Collective {
         }
     }
 
-    /// Whether the collective combines inputs.
+    /// Whether the collective combines the inputs of several ranks, such as by a sum.
     pub fn reduces(&self) -> bool {
         matches!(
             self,
@@ -132,7 +132,7 @@ impl Collective {
         }
     }
 
-    /// The contributions in each element of a rank's output, ascending.
+    /// For each element of a rank's output, the contributions that it combines, in ascending order.
     pub fn expected(&self, rank: usize) -> Vec<Vec<Contribution>> {
         let all = |element: usize| (0..self.ranks()).map(|from| (from, element)).collect();
         let alone = |from: usize, first: usize, len: usize| {

@@ -14,64 +14,64 @@ use crate::collective::{Collective, Contribution};
 use crate::graph::{At, FormError, Graph};
 use crate::schedule::{Action, Buffer, Schedule, Span};
 
-/// The symbolic value of an element; `None` if the element is undefined.
+/// Symbolic value of an element in a buffer; `None` if no step has written the element.
 pub type Value = Option<Rc<Symbol>>;
 
-/// The combination of contributions in an element.
+/// Symbolic value of an element: which contributions were combined, and in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Multiplicity of each contribution.
+    /// How often each contribution was combined into the element.
     pub contributions: BTreeMap<Contribution, u32>,
-    /// Hash of the expression tree: equal hashes mean equal order of combination, so floating-point sums have equal bits.
+    /// Hash of the expression: equal hashes mean an equal order of combination, so floating-point sums have equal bits.
     pub expression: u64,
 }
 
-/// Reason why a run failed.
+/// Reason why the symbolic execution of a schedule failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    /// The schedule is not well formed.
+    /// The schedule is not well-formed, so it cannot be executed.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// A step reads an element that no step has written.
+    /// A step reads an element that no earlier step has written.
     #[error("step {} of rank {} reads element {element} of its {buffer:?}, which is undefined", at.step, at.rank)]
     Undefined {
-        /// The step.
+        /// Rank and index of the step that reads.
         at: At,
-        /// The buffer.
+        /// Buffer that contains the undefined element.
         buffer: Buffer,
-        /// The element.
+        /// Index of the undefined element in the buffer.
         element: usize,
     },
-    /// No event is possible, but some ranks have not finished.
+    /// No event is possible any more, but some ranks have not finished.
     #[error("deadlock: ranks {ranks:?} wait")]
     Deadlock {
-        /// The ranks that have not finished.
+        /// The ranks that have not finished their programs.
         ranks: Vec<usize>,
     },
-    /// A result differs from the collective's specification.
+    /// The output of a rank differs from the collective's specification.
     #[error("element {element} of rank {rank}'s output is {got:?}, not each of {wanted:?} once")]
     Wrong {
         /// The rank with the wrong output.
         rank: usize,
-        /// Index of the wrong element.
+        /// Index of the wrong element in the output.
         element: usize,
-        /// Its contributions with their multiplicity.
+        /// Contributions that the element combines, and how often each.
         got: Vec<(Contribution, u32)>,
-        /// The contributions that it should have.
+        /// Contributions that the element should combine, once each.
         wanted: Vec<Contribution>,
     },
 }
 
-/// State at the end of a run.
+/// Contents of all buffers at the end of a symbolic execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// Values by rank, then by [`Buffer::index`].
+    /// Symbolic values by rank, then by buffer ([`Buffer::index`]), then by element.
     pub memory: Vec<[Vec<Value>; 3]>,
     /// For each rank, whether it has finished all its steps.
     pub finished: Vec<bool>,
 }
 
-/// Runs a schedule to its end.
+/// Executes a schedule to its end, in a random order that `seed` determines.
 pub fn execute(schedule: &Schedule, seed: u64) -> Result<Contents, ExecutionError> {
     let mut run = Execution::new(schedule, seed, None)?;
     while run.advance()? {}
@@ -86,7 +86,7 @@ pub fn execute(schedule: &Schedule, seed: u64) -> Result<Contents, ExecutionErro
     }
 }
 
-/// Runs a schedule as far as possible while the rank `absent` does nothing.
+/// Executes a schedule as far as possible while the rank `absent` executes no step.
 pub fn execute_without(
     schedule: &Schedule,
     seed: u64,
@@ -118,16 +118,16 @@ pub fn check(collective: &Collective, contents: &Contents) -> Result<(), Executi
     Ok(())
 }
 
-/// A possible next event.
+/// An event that may happen next in the symbolic execution; steps are given as nodes of the graph.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// A step begins; steps other than puts also finish.
     Step(usize),
-    /// A piece of a put moves: the put's node, the piece's first element and its length.
+    /// Elements of a put are copied: node of the put, first element and number of elements.
     Piece(usize, usize, usize),
-    /// The put's completion reaches the sender.
+    /// The completion of this put reaches the sender.
     Complete(usize),
-    /// The put's signal reaches the receiver.
+    /// The signal of this put reaches the receiver.
     Deliver(usize),
 }
 
@@ -137,10 +137,10 @@ struct Execution<'s> {
     random: ChaCha8Rng,
     memory: Vec<[Vec<Value>; 3]>,
     possible: Vec<Event>,
-    /// Number of unfinished predecessors of each node.
+    /// Number of unfinished predecessors of each node (step).
     missing: Vec<usize>,
     behind: Vec<Vec<usize>>,
-    /// Number of pieces of each put that have not moved.
+    /// For each put, number of pieces of its elements that were not copied yet.
     pieces: Vec<usize>,
     done: Vec<bool>,
     absent: Option<usize>,
@@ -239,7 +239,7 @@ impl<'s> Execution<'s> {
         Ok(())
     }
 
-    /// Finishes a step, and enables the steps of the same rank that follow it.
+    /// Finishes a step, and enables the steps that waited only for it.
     fn finish(&mut self, node: usize) {
         self.done[node] = true;
         let wait = match self.action(node) {
@@ -282,7 +282,7 @@ impl<'s> Execution<'s> {
         &mut self.memory[rank][span.buffer.index()][span.start..span.end()]
     }
 
-    /// A random number below `bound`.
+    /// A random number from 0 to `bound` − 1.
     fn draw(&mut self, bound: usize) -> usize {
         (self.random.next_u64() % bound as u64) as usize
     }
@@ -311,7 +311,7 @@ fn memory(schedule: &Schedule, rank: usize) -> [Vec<Value>; 3] {
     })
 }
 
-/// Combines the source's symbol into the target's.
+/// Combines the symbolic value of the source into that of the target.
 fn sum(source: &Value, target: &Value) -> Value {
     let (source, target) = (source.as_ref()?, target.as_ref()?);
     let mut contributions = target.contributions.clone();
@@ -326,7 +326,7 @@ fn sum(source: &Value, target: &Value) -> Value {
     }))
 }
 
-/// SplitMix64's mixer, applied to two numbers.
+/// Mixes two numbers to a hash (SplitMix64's finalizer).
 fn mix(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(b);
     for multiplier in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {

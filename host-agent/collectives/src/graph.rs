@@ -1,103 +1,103 @@
-//! The steps of a schedule as one graph: well-formedness, matching of puts and waits, and order.
+//! The steps of a schedule as one graph: checks well-formedness, matches puts and waits, and computes an order.
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{Action, Buffer, Schedule, Signal, Span, Step};
 
-/// Position of a step.
+/// Position of a step in a schedule: rank, and index in the rank's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct At {
-    /// Rank of the step.
+    /// Rank whose program has the step.
     pub rank: usize,
-    /// Index in the rank's program.
+    /// Index of the step in the rank's program, from 0.
     pub step: usize,
 }
 
 /// Reason why a schedule is not well-formed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
-    /// A range extends beyond its buffer.
+    /// A step's range extends beyond its buffer.
     #[error("step {} of rank {}: {span:?} exceeds the buffer, which has {has} elements", at.step, at.rank)]
     Outside {
-        /// The step.
+        /// Position of the step in the schedule.
         at: At,
-        /// The range.
+        /// The range of elements that the step uses.
         span: Span,
-        /// Length of the buffer in elements.
+        /// Length of the range's buffer in elements.
         has: usize,
     },
-    /// Source and target differ in length.
+    /// Source and target of a step differ in length.
     #[error("step {} of rank {}: source and target differ in length", at.step, at.rank)]
     Lengths {
-        /// The step.
+        /// Position of the step in the schedule.
         at: At,
     },
     /// Source and target of a step overlap.
     #[error("step {} of rank {}: source and target overlap", at.step, at.rank)]
     Overlap {
-        /// The step.
+        /// Position of the step in the schedule.
         at: At,
     },
-    /// A step writes the input.
+    /// A step writes to the input buffer, which is read-only.
     #[error("step {} of rank {} writes an input", at.step, at.rank)]
     WritesInput {
-        /// The step.
+        /// Position of the step in the schedule.
         at: At,
     },
-    /// The peer is not a rank of the schedule, or is the rank itself.
+    /// The peer of a put or wait is not a rank of the schedule, or is the rank itself.
     #[error("step {} of rank {}: rank {peer} is not a peer", at.step, at.rank)]
     Peer {
-        /// The step.
+        /// Position of the put or wait in the schedule.
         at: At,
-        /// The invalid peer.
+        /// The rank that the step names as its peer.
         peer: usize,
     },
-    /// A step follows a step that is not earlier in the program.
+    /// A step's `after` names a step that is not earlier in the program.
     #[error("step {} of rank {} depends on step {after}, which does not precede it", at.step, at.rank)]
     After {
-        /// The step.
+        /// Position of the step in the schedule.
         at: At,
-        /// The invalid predecessor.
+        /// Index of the step that is not earlier.
         after: usize,
     },
-    /// Two puts to one peer use the same signal, or two waits use the same signal.
+    /// Two puts to one peer have the same signal, or two waits for one peer have the same signal.
     #[error("step {} of rank {} reuses the signal of step {first}", at.step, at.rank)]
     SignalTwice {
-        /// The second step.
+        /// Position of the second put or wait in the schedule.
         at: At,
-        /// The first step, of the same rank.
+        /// Index of the first put or wait in the same program.
         first: usize,
     },
-    /// A wait has no matching put.
+    /// A wait has no put with its signal.
     #[error("step {} of rank {} waits for a put that no rank makes", at.step, at.rank)]
     NoPut {
-        /// The wait.
+        /// Position of the wait in the schedule.
         at: At,
     },
-    /// A put has no matching wait.
+    /// A put has no wait for its signal.
     #[error("no step waits for the put of step {} of rank {}", at.step, at.rank)]
     NoWait {
-        /// The put.
+        /// Position of the put in the schedule.
         at: At,
     },
-    /// Steps wait for each other in a cycle.
+    /// Steps wait for each other in a cycle, so some ranks never finish.
     #[error("deadlock: ranks {ranks:?} wait for each other")]
     Deadlock {
-        /// The ranks that cannot finish.
+        /// The ranks that cannot finish their programs.
         ranks: Vec<usize>,
     },
 }
 
-/// All steps of all ranks as nodes, numbered rank by rank.
+/// Graph of a schedule: all steps of all ranks are nodes, numbered rank by rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     starts: Vec<usize>,
-    /// Partners by node: the wait that matches a put, or the put that matches a wait.
+    /// For each node, the wait that matches a put, or the put that matches a wait; `None` for other steps.
     partner: Vec<Option<usize>>,
 }
 
 impl Graph {
-    /// Builds the graph, and checks everything except deadlocks and races.
+    /// Builds the graph of a schedule, and checks its form; does not look for deadlocks and races.
     pub fn new(schedule: &Schedule) -> Result<Self, FormError> {
         let mut starts = vec![0];
         for program in &schedule.programs {
@@ -143,22 +143,22 @@ impl Graph {
         lonely.map_or(Ok(()), |at| Err(FormError::NoWait { at: *at }))
     }
 
-    /// Number of nodes.
+    /// Number of nodes, which is the number of steps of all ranks.
     pub fn len(&self) -> usize {
         self.partner.len()
     }
 
-    /// Whether the schedule has no steps.
+    /// Whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.partner.is_empty()
     }
 
-    /// Node number of a step.
+    /// Number of the graph's node for a step.
     pub fn node(&self, at: At) -> usize {
         self.starts[at.rank] + at.step
     }
 
-    /// Step with a node number.
+    /// Position of the step with this node number.
     pub fn at(&self, node: usize) -> At {
         // A rank without steps begins where the next rank does: the last one that begins here has the step.
         let rank = self.starts.partition_point(|start| *start <= node) - 1;
@@ -168,12 +168,12 @@ impl Graph {
         }
     }
 
-    /// The wait that matches a put, or the put that matches a wait.
+    /// Node of the wait that matches a put, or of the put that matches a wait; `None` for other steps.
     pub fn partner(&self, node: usize) -> Option<usize> {
         self.partner[node]
     }
 
-    /// Predecessors of a step; those of a wait include its put.
+    /// Nodes that must finish before a step; for a wait, they include its put.
     pub fn before<'s>(
         &'s self,
         schedule: &'s Schedule,
@@ -190,10 +190,10 @@ impl Graph {
         own.chain(put)
     }
 
-    /// All nodes in topological order.
+    /// All nodes in a topological order.
     ///
     /// # Errors
-    /// [`FormError::Deadlock`], if there is no such order.
+    /// [`FormError::Deadlock`], if the graph has a cycle.
     pub fn order(&self, schedule: &Schedule) -> Result<Vec<usize>, FormError> {
         let mut missing = vec![0_usize; self.len()];
         let mut behind = vec![Vec::new(); self.len()];
@@ -223,7 +223,7 @@ impl Graph {
         Err(FormError::Deadlock { ranks })
     }
 
-    /// Length of the longest chain of messages: the number of steps in the textbooks' count.
+    /// Number of messages in the longest chain of messages that wait for each other: the number of steps in textbooks.
     ///
     /// # Errors
     /// As [`Graph::order`].
@@ -231,7 +231,7 @@ impl Graph {
         Ok(self.depths(schedule)?.into_iter().max().unwrap_or(0))
     }
 
-    /// Length of the longest chain of messages that ends at each node, including its own message.
+    /// For each node, number of messages in the longest chain that ends there, including its own message.
     ///
     /// # Errors
     /// As [`Graph::order`].
@@ -250,7 +250,7 @@ impl Graph {
     }
 }
 
-/// All steps, rank by rank.
+/// All steps of a schedule with their positions, rank by rank.
 pub fn steps(schedule: &Schedule) -> impl Iterator<Item = (At, &Step)> {
     let ranks = schedule.programs.iter().enumerate();
     ranks.flat_map(|(rank, program)| {

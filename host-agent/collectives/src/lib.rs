@@ -1,8 +1,8 @@
 //! Collective communication as schedules of one-sided puts (`docs/rdma.md`, "Collectives").
 //!
 //! ```text
-//!  Collective, sizes ─▶ algorithms ─▶ Schedule ─┬─▶ verify    can it go wrong?
-//!                           ▲                   ├─▶ execute   what comes of it, symbol by symbol
+//!  Collective, sizes ─▶ algorithms ─▶ Schedule ─┬─▶ verify    can it fail?
+//!                           ▲                   ├─▶ execute   what does it compute, symbol by symbol?
 //!                           │                   └─▶ cost      how long does it take?
 //!                      cost::choose
 //! ```

@@ -14,61 +14,61 @@
 use crate::algorithms::Hierarchy;
 use crate::cost::{EdgeId, Model, ModelError};
 
-/// Interconnect of the GPUs in a node.
+/// How the GPUs of a node are connected to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inside {
-    /// A switch with one port per GPU, of this rate in each direction.
+    /// An NVLink switch with one port per GPU.
     NvLink {
-        /// Rate of a port in bits per second.
+        /// Rate of a GPU's port in each direction, in bits per second.
         port_bps: u64,
     },
-    /// PCIe only.
+    /// GPUs are connected by PCIe only.
     Pcie,
     /// The ranks are processes of one host, connected by its memory with a shared copy rate.
     Memory {
-        /// Total copy rate in bits per second.
+        /// Copy rate that all ranks share, in bits per second.
         copy_bps: u64,
     },
 }
 
-/// A node.
+/// Hardware of one node: its GPUs, NICs and PCIe switches, and the rates of their links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Number of GPUs, at least 1.
+    /// Number of GPUs of a node, at least 1.
     pub gpus: usize,
-    /// Number of NICs, at least 1.
+    /// Number of NICs of a node, at least 1.
     pub nics: usize,
-    /// Number of PCIe switches, at least 1.
+    /// Number of PCIe switches of a node, at least 1.
     pub switches: usize,
-    /// Rate of a NIC's port in each direction.
+    /// Rate of a NIC's network port in each direction, in bits per second.
     pub nic_bps: u64,
-    /// Rate of each GPU's slot.
+    /// Rate of each GPU's PCIe slot in each direction, in bits per second.
     pub gpu_slot_bps: u64,
-    /// Rate of each NIC's slot.
+    /// Rate of each NIC's PCIe slot in each direction, in bits per second.
     pub nic_slot_bps: u64,
-    /// Rate of each PCIe switch's uplink to the others.
+    /// Rate of each PCIe switch's uplink to the other switches, in each direction, in bits per second.
     pub uplink_bps: u64,
-    /// Interconnect of the GPUs.
+    /// How the GPUs of the node are connected to each other.
     pub inside: Inside,
-    /// Rate of the fabric per node; `None` if the fabric never blocks.
+    /// Rate of the network fabric per node in bits per second; `None` if the fabric never blocks.
     pub fabric_bps: Option<u64>,
-    /// α between GPUs of one node.
+    /// Delay α of a message between GPUs of one node, in nanoseconds.
     pub inside_ns: u64,
-    /// α between GPUs of different nodes.
+    /// Delay α of a message between GPUs of different nodes, in nanoseconds.
     pub across_ns: u64,
 }
 
 const GIGA: u64 = 1_000_000_000;
-/// 16 lanes of 32 GT/s, 128b/130b (PCI Express base specification 5.0): 504.1 Gb/s in each direction.
+/// Rate of a PCIe 5.0 x16 slot: 16 lanes of 32 GT/s, 128b/130b (PCI Express base specification 5.0), 504.1 Gb/s per direction.
 pub const PCIE5_X16_BPS: u64 = 32 * GIGA * 16 * 128 / 130;
-/// 16 lanes of 16 GT/s (PCI Express base specification 4.0): 252.1 Gb/s.
+/// Rate of a PCIe 4.0 x16 slot: 16 lanes of 16 GT/s (PCI Express base specification 4.0), 252.1 Gb/s per direction.
 pub const PCIE4_X16_BPS: u64 = 16 * GIGA * 16 * 128 / 130;
-/// Fourth-generation NVLink of an H100 in one direction; 900 GB/s in both together (NVIDIA H100 data sheet).
+/// Rate of an H100's fourth-generation NVLink in one direction; 900 GB/s in both together (NVIDIA H100 data sheet).
 pub const NVLINK4_BPS: u64 = 450 * 8 * GIGA;
 
 impl Machine {
-    /// Eight GPUs on NVSwitch, four PCIe 5.0 switches, NICs of 400 Gb/s: NVIDIA's HGX H100 8-GPU with ConnectX-7 (data sheets
-    /// of both). α is assumed: 1 µs inside the node, 5 µs across nodes.
+    /// A node with eight GPUs on NVSwitch, four PCIe 5.0 switches, NICs of 400 Gb/s: NVIDIA's HGX H100 8-GPU with ConnectX-7
+    /// (data sheets of both). α is assumed: 1 µs inside the node, 5 µs across nodes.
     pub fn nvlink(nics: usize) -> Self {
         Self {
             gpus: 8,
@@ -87,8 +87,8 @@ impl Machine {
         }
     }
 
-    /// Eight GPUs without NVLink in PCIe 4.0 slots, as L40S (NVIDIA L40S data sheet: PCIe Gen4 x16), four switches, NICs of
-    /// 200 Gb/s (ConnectX-6 data sheet). α as in [`Machine::nvlink`].
+    /// A node with eight GPUs without NVLink in PCIe 4.0 slots, as L40S (NVIDIA L40S data sheet: PCIe Gen4 x16), four switches,
+    /// NICs of 200 Gb/s (ConnectX-6 data sheet). α as in [`Machine::nvlink`].
     pub fn pcie(nics: usize) -> Self {
         Self {
             nic_bps: 200 * GIGA,
@@ -100,17 +100,17 @@ impl Machine {
         }
     }
 
-    /// Index of a GPU's PCIe switch.
+    /// Index of the PCIe switch that a GPU is at, from 0.
     pub fn switch_of_gpu(&self, gpu: usize) -> usize {
         gpu * self.switches / self.gpus
     }
 
-    /// Index of a NIC's PCIe switch.
+    /// Index of the PCIe switch that a NIC is at, from 0.
     pub fn switch_of_nic(&self, nic: usize) -> usize {
         nic * self.switches / self.nics
     }
 
-    /// Index of the NIC that a GPU's queue pairs are bound to.
+    /// Index of the NIC that a GPU's queue pairs are bound to, from 0.
     pub fn nic_of(&self, gpu: usize) -> usize {
         let switch = self.switch_of_gpu(gpu);
         let near: Vec<usize> = (0..self.nics)
@@ -126,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// GPUs with a NIC at their own switch.
+    /// Indices of the GPUs that have a NIC at their own PCIe switch.
     pub fn near_gpus(&self) -> Vec<usize> {
         let is_near =
             |gpu: &usize| self.switch_of_nic(self.nic_of(*gpu)) == self.switch_of_gpu(*gpu);
@@ -136,7 +136,7 @@ impl Machine {
     /// Checks that every count is at least 1, and every rate above 0.
     ///
     /// # Errors
-    /// The first count or rate that is 0.
+    /// Names the first count or rate that is 0.
     pub fn check(&self) -> Result<(), ModelError> {
         let counts = [
             ("GPU", self.gpus),
@@ -165,7 +165,7 @@ impl Machine {
         }
     }
 
-    /// A model of `nodes` such nodes, with a rank per GPU; rails are the GPUs that have a NIC at their own switch.
+    /// Builds a model of `nodes` such nodes with a rank per GPU; rails are the GPUs that have a NIC at their own switch.
     ///
     /// # Errors
     /// As [`Machine::check`].
@@ -184,8 +184,8 @@ impl Machine {
         Ok(model)
     }
 
-    /// Adds the insides of `nodes` such nodes to a model with one rank per GPU. `across` returns the edges from a NIC to a
-    /// NIC of another node, each given as node and NIC; these edges carry the α of the route.
+    /// Adds the hardware of `nodes` nodes of this kind to a model with one rank per GPU. `across` returns the edges from a NIC
+    /// to a NIC of another node, each given as node and NIC; these edges carry the α of the route.
     ///
     /// # Errors
     /// As [`Machine::check`]; or the model has another number of ranks.
@@ -242,12 +242,12 @@ impl Machine {
     }
 }
 
-/// The edges of both directions of a link.
+/// Edges of a link: one for each direction.
 type Duplex = [EdgeId; 2];
 const OUT: usize = 0;
 const INTO: usize = 1;
 
-/// Adds `count` edges to a node, each in both directions.
+/// Adds `count` links to a node of the model; each link is two edges, one per direction.
 fn edges(
     model: &mut Model,
     node: usize,
@@ -264,7 +264,7 @@ fn edges(
     Ok(all)
 }
 
-/// Ports of a node at a fabric that blocks at most at the node.
+/// Ports of a node's NICs, and of the node at a fabric that blocks at most there.
 struct Ports {
     nics: Vec<Duplex>,
     fabric: Option<Duplex>,
@@ -282,7 +282,7 @@ impl Ports {
         })
     }
 
-    /// Edges between a NIC and the fabric in one direction, the NIC's first.
+    /// Edges that a message passes between a NIC and the fabric in one direction: the NIC's edge, then the fabric's, if any.
     fn way(&self, nic: usize, direction: usize) -> Vec<EdgeId> {
         let mut way = vec![self.nics[nic][direction]];
         way.extend(self.fabric.map(|fabric| fabric[direction]));
@@ -291,13 +291,13 @@ impl Ports {
 }
 
 struct Node {
-    /// NVLink ports by GPU, if there are any.
+    /// Edges of each GPU's NVLink port; empty without NVLink.
     ports: Vec<Duplex>,
     slots: Vec<Duplex>,
     uplinks: Vec<Duplex>,
     nic_slots: Vec<Duplex>,
     memory: Option<EdgeId>,
-    /// Edge with α and no limit of load.
+    /// Edge of unlimited rate that only adds the delay α.
     wire: EdgeId,
 }
 
@@ -330,7 +330,7 @@ impl Node {
         Ok(Self { memory, ..built })
     }
 
-    /// Route from one GPU to another in the node.
+    /// Edges that a message passes from one GPU of the node to another.
     fn inside(&self, machine: &Machine, from: usize, to: usize) -> Vec<EdgeId> {
         match (machine.inside, self.memory) {
             (Inside::NvLink { .. }, _) => vec![self.ports[from][OUT], self.ports[to][INTO]],
@@ -345,7 +345,7 @@ impl Node {
         }
     }
 
-    /// Route from a GPU to its NIC.
+    /// Edges that a message passes from a GPU to its NIC.
     fn out(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
         let nic = machine.nic_of(gpu);
         let mut route = Vec::new();
@@ -358,7 +358,7 @@ impl Node {
         route
     }
 
-    /// Route from a GPU's NIC to the GPU.
+    /// Edges that a message passes from a GPU's NIC to the GPU.
     fn into(&self, machine: &Machine, gpu: usize) -> Vec<EdgeId> {
         let nic = machine.nic_of(gpu);
         let mut route = Vec::new();
@@ -371,7 +371,7 @@ impl Node {
         route
     }
 
-    /// Route from one PCIe switch to another.
+    /// Edges that a message passes from one PCIe switch to another.
     fn between(&self, [from, to]: [usize; 2]) -> Vec<EdgeId> {
         if from == to {
             return Vec::new();

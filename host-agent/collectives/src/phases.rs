@@ -1,11 +1,11 @@
-//! Phases of a rank's puts: the peers that it serves at the same time.
+//! Divides the puts of a rank's program into phases: the peers of one phase may be served at the same time.
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{Action, Program};
 
-/// The phase, from 0, in which the rank puts to each peer. All puts of a phase finish before a put of the next phase begins;
-/// peers of one phase may be served in parallel.
+/// For each peer to which the rank puts, the number of the phase, from 0. All puts of a phase finish before a put of the next
+/// phase begins; peers of one phase may be served in parallel.
 pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
     let mut of_peer: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, step) in program.steps.iter().enumerate() {
@@ -41,11 +41,11 @@ pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
 
 struct Phase {
     peers: Vec<usize>,
-    /// Step numbers of all its puts, ascending.
+    /// Indices of the puts of this phase in the program, ascending.
     puts: Vec<usize>,
 }
 
-/// Whether `those` contains all of `these`; both ascend.
+/// Whether the list `those` contains every number of the list `these`; both lists are ascending.
 fn has_all(those: &[usize], these: &[usize]) -> bool {
     let mut rest = those.iter();
     these.len() <= those.len() && these.iter().all(|this| rest.any(|that| that == this))

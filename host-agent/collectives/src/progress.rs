@@ -12,55 +12,55 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::schedule::{Action, Program, Signal};
 
-/// Progress of one rank.
+/// Progress of one rank in its program of a schedule.
 #[derive(Debug, Clone)]
 pub struct Progress<'p> {
     program: &'p Program,
-    /// Number of unfinished predecessors of each step. A wait counts its signal as one.
+    /// For each step, number of predecessors that have not finished. The signal of a wait counts as a predecessor.
     missing: Vec<usize>,
     behind: Vec<Vec<usize>>,
-    /// Steps other than waits that can begin.
+    /// Indices of steps (puts, reductions, copies) that can begin now.
     ready: VecDeque<usize>,
     states: Vec<State>,
     left: usize,
-    /// The wait for each peer and signal.
+    /// Index of the wait for each peer and signal.
     waits: BTreeMap<(usize, Signal), usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Before,
-    /// [`Progress::next_step`] has returned the step.
+    /// [`Progress::next_step`] has returned the step, and [`Progress::done`] has not reported its end.
     UnderWay,
     Done,
 }
 
-/// Report of a peer or driver that contradicts the program.
+/// A signal or a finished step that contradicts the rank's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProgressError {
-    /// No step waits for this signal: it belongs to another schedule, or is invalid.
+    /// The rank waits for no such signal: it belongs to another schedule, or is invalid.
     #[error("rank {from} sent signal {}, for which no step waits", signal.0)]
     Unknown {
-        /// The peer.
+        /// Rank of the peer that sent the signal.
         from: usize,
-        /// Its signal.
+        /// The signal that arrived.
         signal: Signal,
     },
-    /// A signal arrived twice.
+    /// A peer's signal arrived a second time.
     #[error("rank {from} sent signal {} twice", signal.0)]
     Twice {
-        /// The peer.
+        /// Rank of the peer that sent the signal.
         from: usize,
-        /// Its signal.
+        /// The signal that arrived.
         signal: Signal,
     },
-    /// A step was reported as finished that is not in progress.
+    /// The step with this index was reported as finished, but is not in progress.
     #[error("step {0} is not in progress")]
     NotUnderWay(usize),
 }
 
 impl<'p> Progress<'p> {
-    /// The beginning of a rank's program, in a schedule that passes [`crate::verify()`].
+    /// Progress at the beginning of a rank's program; the schedule must pass [`crate::verify()`].
     pub fn new(program: &'p Program) -> Self {
         let count = program.steps.len();
         let mut progress = Self {
@@ -88,14 +88,14 @@ impl<'p> Progress<'p> {
         progress
     }
 
-    /// The next step to begin: a put to post, or a reduction or copy to perform. Report its end by [`Progress::done`].
+    /// Index and action of the next step that can begin; `None` if none can now. Report the step's end by [`Progress::done`].
     pub fn next_step(&mut self) -> Option<(usize, Action)> {
         let step = self.ready.pop_front()?;
         self.states[step] = State::UnderWay;
         Some((step, self.program.steps[step].action))
     }
 
-    /// Records that a put has completed locally, or that a reduction or copy has been performed.
+    /// Records that a put has completed at the sender, or that a reduction or copy has been performed.
     ///
     /// # Errors
     /// [`ProgressError::NotUnderWay`].
@@ -107,7 +107,7 @@ impl<'p> Progress<'p> {
         Ok(())
     }
 
-    /// Records the arrival of a peer's put.
+    /// Records that a peer's put with this signal has arrived.
     ///
     /// # Errors
     /// [`ProgressError::Unknown`], [`ProgressError::Twice`].
@@ -123,12 +123,12 @@ impl<'p> Progress<'p> {
         Ok(())
     }
 
-    /// Whether all steps have finished.
+    /// Whether all steps of the rank have finished.
     pub fn is_finished(&self) -> bool {
         self.left == 0
     }
 
-    /// Signals that have not arrived, by peer; for a watchdog's report.
+    /// Peer and signal of each put that has not arrived; for a watchdog's report.
     pub fn waiting_for(&self) -> impl Iterator<Item = (usize, Signal)> + '_ {
         let open = |step: usize| self.states[step] == State::Before;
         self.waits
@@ -136,7 +136,7 @@ impl<'p> Progress<'p> {
             .filter_map(move |(what, step)| open(*step).then_some(*what))
     }
 
-    /// Puts, reductions and copies in progress.
+    /// Index and action of each put, reduction and copy in progress.
     pub fn under_way(&self) -> impl Iterator<Item = (usize, Action)> + '_ {
         let steps = self.program.steps.iter().enumerate();
         let steps = steps.map(|(step, what)| (step, what.action));

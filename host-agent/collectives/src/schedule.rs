@@ -17,27 +17,27 @@
 
 use std::collections::BTreeMap;
 
-/// Memory of a rank. A put addresses the peer's buffer by position, independent of the sender.
+/// A memory buffer of a rank. A put addresses the peer's buffer by position, independent of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
-    /// The rank's contribution; no step writes it.
+    /// The rank's contribution to the collective; no step writes it.
     Input,
-    /// The rank's result.
+    /// The rank's result of the collective.
     Output,
-    /// Intermediate data, undefined at the beginning.
+    /// Intermediate data; undefined at the beginning.
     Scratch,
 }
 
 impl Buffer {
-    /// All buffers, in the order of [`Buffer::index`].
+    /// All buffers of a rank, in the order of [`Buffer::index`].
     pub const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Scratch];
 
-    /// The buffer's array index.
+    /// Index of the buffer in arrays such as [`Program::lens`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The range of `len` elements that begins at `start`.
+    /// The range of `len` elements of this buffer that begins at element `start`.
     pub fn span(self, start: usize, len: usize) -> Span {
         Span {
             buffer: self,
@@ -47,19 +47,19 @@ impl Buffer {
     }
 }
 
-/// A range of elements of a buffer.
+/// A contiguous range of elements in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// Buffer of the range.
+    /// Buffer that contains the range.
     pub buffer: Buffer,
-    /// Index of its first element.
+    /// Index of the range's first element in the buffer.
     pub start: usize,
-    /// Number of elements.
+    /// Number of elements of the range.
     pub len: usize,
 }
 
 impl Span {
-    /// Index after its last element.
+    /// Index after the range's last element.
     pub fn end(self) -> usize {
         self.start + self.len
     }
@@ -73,104 +73,104 @@ impl Span {
         self.buffer.span(self.start + start, len)
     }
 
-    /// Whether both ranges have a common element.
+    /// Whether this range and `other` have a common element.
     pub fn meets(self, other: Self) -> bool {
         let is_apart = self.end() <= other.start || other.end() <= self.start;
         self.buffer == other.buffer && self.len > 0 && other.len > 0 && !is_apart
     }
 }
 
-/// Number that distinguishes the puts from one rank to another.
+/// Number that distinguishes the puts from one rank to another, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signal(pub u32);
 
-/// Action of a step.
+/// Action of a step in a rank's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Writes into a peer's buffer, then signals. Without elements, it only signals.
+    /// Writes the source to a peer's buffer, then signals the peer. Without elements, it only signals.
     Put {
-        /// The peer.
+        /// Rank of the peer whose buffer is written.
         to: usize,
-        /// Range of this rank.
+        /// Range of this rank that is read.
         source: Span,
-        /// Range of the peer.
+        /// Range of the peer's buffer that is written.
         target: Span,
-        /// Signal that the peer waits for.
+        /// Signal for the peer's wait.
         signal: Signal,
     },
-    /// Finishes when a peer's put has arrived completely.
+    /// Finishes when a peer's put has arrived completely, with its signal.
     Wait {
-        /// Rank of the peer.
+        /// Rank of the peer that puts.
         from: usize,
-        /// Signal of its put.
+        /// Signal of the peer's put.
         signal: Signal,
     },
-    /// Combines each element of the source into that of the target, by the schedule's operation.
+    /// Combines each element of the source into the target's element, by the schedule's operation.
     Reduce {
-        /// Read.
+        /// Range that is read.
         source: Span,
-        /// Read and written.
+        /// Range that is read and written.
         target: Span,
     },
-    /// Copies the source to the target.
+    /// Copies the source range to the target range at this rank.
     Copy {
-        /// Read.
+        /// Range that is read.
         source: Span,
-        /// Written.
+        /// Range that is written.
         target: Span,
     },
 }
 
-/// A step of a rank.
+/// A step in a rank's program: an action, and the earlier steps that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Action of the step.
+    /// What the step does: put, wait, reduce or copy.
     pub action: Action,
     /// Indices of earlier steps of the same rank that must finish first, ascending.
     pub after: Vec<usize>,
 }
 
-/// Program of one rank. Any order that respects `after` and waits is correct, in particular the order of the list.
+/// Program of one rank. The order of its steps is correct, as is any other order that respects `after` and waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
-    /// Length of each buffer in elements, by [`Buffer::index`].
+    /// Length of each buffer of the rank in elements, by [`Buffer::index`].
     pub lens: [usize; 3],
-    /// Steps of the rank.
+    /// Steps of the rank; their indices are used by `after`.
     pub steps: Vec<Step>,
 }
 
-/// Operation that combines elements. All are commutative and, up to rounding, associative, so an algorithm may combine in any
-/// order.
+/// Operation that combines elements. All operations are commutative and, up to rounding, associative, so an algorithm may
+/// combine in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
-    /// a + b
+    /// Sum of the two elements
     Sum,
-    /// a · b
+    /// Product of the two elements
     Product,
-    /// The smaller value.
+    /// The smaller one of the two elements.
     Min,
-    /// The larger value.
+    /// The larger one of the two elements.
     Max,
 }
 
-/// Programs of all ranks.
+/// A collective as programs: the steps of all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// Length of an element in bytes.
+    /// Length of an element of every buffer, in bytes.
     pub element_bytes: usize,
-    /// Operation of [`Action::Reduce`].
+    /// Operation with which [`Action::Reduce`] combines elements.
     pub op: ReduceOp,
-    /// Programs by rank.
+    /// Program of each rank, in rank order.
     pub programs: Vec<Program>,
 }
 
 impl Schedule {
-    /// Number of ranks.
+    /// Number of ranks that the schedule has programs for.
     pub fn ranks(&self) -> usize {
         self.programs.len()
     }
 
-    /// All puts as sender, receiver, number of elements.
+    /// All puts of the schedule: sending rank, receiving rank, number of elements.
     pub fn puts(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let ranks = self.programs.iter().enumerate();
         ranks.flat_map(|(from, program)| {
@@ -183,7 +183,7 @@ impl Schedule {
         })
     }
 
-    /// Bytes that each rank sends.
+    /// Number of bytes that each rank sends, in rank order.
     pub fn sent_bytes(&self) -> Vec<u64> {
         let mut sent = vec![0; self.ranks()];
         for (from, _, len) in self.puts() {
@@ -192,7 +192,7 @@ impl Schedule {
         sent
     }
 
-    /// Number of puts of each rank.
+    /// Number of puts of each rank, in rank order.
     pub fn messages(&self) -> Vec<usize> {
         let mut messages = vec![0; self.ranks()];
         for (from, ..) in self.puts() {
@@ -201,7 +201,7 @@ impl Schedule {
         messages
     }
 
-    /// Bytes that leave each group of ranks. Ranks in no group form an additional one.
+    /// Number of bytes that each group of ranks sends to ranks outside of it. Ranks in no group count as outside.
     pub fn crossing_bytes(&self, groups: &[Vec<usize>]) -> Vec<u64> {
         let mut group_of = vec![groups.len(); self.ranks()];
         for (group, members) in groups.iter().enumerate() {
@@ -219,7 +219,7 @@ impl Schedule {
         crossing
     }
 
-    /// Number of signals from one rank to another: the largest plus one.
+    /// Number of signals from one rank to another, by (sender, receiver): the largest signal plus one.
     pub fn signals(&self) -> BTreeMap<(usize, usize), u32> {
         let mut signals = BTreeMap::new();
         for (from, program) in self.programs.iter().enumerate() {
@@ -233,7 +233,7 @@ impl Schedule {
         signals
     }
 
-    /// Number of steps of all ranks.
+    /// Number of steps of all ranks together.
     pub fn len(&self) -> usize {
         self.programs
             .iter()
@@ -241,7 +241,7 @@ impl Schedule {
             .sum()
     }
 
-    /// Whether no rank has a step.
+    /// Whether no rank of the schedule has a step.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

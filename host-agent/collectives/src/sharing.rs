@@ -1,4 +1,4 @@
-//! Few NICs for many GPUs: the binding of queue pairs to NICs, the GPU where their data enters the node, and the resulting
+//! Binds queue pairs to the few NICs of a node with many GPUs: a NIC, and a GPU at which data enters, for each; computes the
 //! time of the most loaded edge.
 //!
 //! The problem: minimize θ, such that the paths of each demand carry its size, and no edge e carries more than θ·Bₑ. A queue
@@ -14,22 +14,22 @@
 use crate::cost::ModelError;
 use crate::machine::{Inside, Machine};
 
-/// Traffic pattern.
+/// Traffic pattern of the GPUs of all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
-    /// All-gather of equal shards.
+    /// All-gather with equal shards.
     AllGather {
-        /// Bytes per GPU.
+        /// Bytes that each GPU contributes.
         bytes: u64,
     },
-    /// All-to-all of equal parts.
+    /// All-to-all with equally many bytes for each pair of GPUs.
     AllToAll {
-        /// Bytes per pair of GPUs.
+        /// Bytes that each GPU sends to each other GPU.
         bytes: u64,
     },
 }
 
-/// Distribution of received data to all GPUs of the node.
+/// How received data is distributed to all GPUs of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FanOut {
     /// The GPU that received the data sends it to each other GPU.
@@ -39,41 +39,41 @@ pub enum FanOut {
     Balanced,
 }
 
-/// Kind of an edge.
+/// Kind of an edge (link, port or memory) whose load limits the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdgeKind {
-    /// A NIC's port.
+    /// Network port of a NIC.
     Nic,
-    /// The fabric between nodes.
+    /// Network fabric between nodes.
     Fabric,
-    /// The slot of a NIC.
+    /// PCIe slot of a NIC.
     NicSlot,
-    /// The slot of a GPU.
+    /// PCIe slot of a GPU.
     GpuSlot,
-    /// The uplink of a PCIe switch.
+    /// Uplink of a PCIe switch.
     Uplink,
-    /// A GPU's NVLink port.
+    /// NVLink port of a GPU.
     NvLink,
-    /// Copies by the host.
+    /// Memory of the host, by which ranks copy.
     Memory,
 }
 
 /// A binding of queue pairs to NICs and GPUs, with its predicted time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binding {
-    /// Number of queue pairs: `queue_pairs[nic][gpu]`.
+    /// Number of queue pairs that are bound to a NIC and a GPU: `queue_pairs[nic][gpu]`.
     pub queue_pairs: Vec<Vec<usize>>,
-    /// θ: time of the most loaded edge, in seconds.
+    /// θ: time that the most loaded edge needs for its bytes, in seconds.
     pub time_s: f64,
     /// Kind of the most loaded edge; the first one in [`EdgeKind`]'s order if several are equal.
     pub fullest: EdgeKind,
     /// Time of the most loaded edge of each kind, in seconds.
     pub by_kind: Vec<(EdgeKind, f64)>,
-    /// Share of the rate of all NICs that is used in this time.
+    /// Share of the rate of all NICs that is used in the time θ, 0 to 1.
     pub utilisation: f64,
 }
 
-/// The best binding of `queue_pairs` queue pairs (at least 1) per node, for `nodes` equal nodes.
+/// Finds the binding of `queue_pairs` queue pairs per node (at least 1) with the shortest time, for `nodes` equal nodes.
 ///
 /// # Errors
 /// As [`Machine::check`].
@@ -105,8 +105,8 @@ pub fn bind(
     best.ok_or(ModelError::Without("GPU"))
 }
 
-/// Distributes queue pairs evenly over NICs; each NIC gives `far` of them to GPUs without a near NIC, the others to `near` of
-/// its own.
+/// Distributes queue pairs evenly over NICs; each NIC gives `far` of its queue pairs to GPUs without a near NIC, the others to
+/// `near` GPUs close to it. `None` if the machine has too few such GPUs.
 fn spread(
     machine: &Machine,
     queue_pairs: usize,
@@ -140,7 +140,7 @@ fn spread(
     Some(bound)
 }
 
-/// GPUs that a NIC's queue pairs reach without an uplink; if there are none, the GPU in proportion to the NIC's number.
+/// GPUs that a NIC's queue pairs reach without a PCIe uplink; if none exist, the one GPU in proportion to the NIC's number.
 fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
     let at_switch = |gpu: &usize| machine.switch_of_gpu(*gpu) == machine.switch_of_nic(nic);
     let there: Vec<usize> = (0..machine.gpus).filter(at_switch).collect();
@@ -156,7 +156,7 @@ fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
     }
 }
 
-/// Time and load of a binding, on a machine that passes [`Machine::check`].
+/// Computes time and loads of a binding, on a machine that passes [`Machine::check`].
 pub fn evaluate(
     machine: &Machine,
     nodes: usize,
@@ -237,17 +237,17 @@ fn largest(loads: &[f64]) -> f64 {
     loads.iter().copied().fold(0.0, f64::max)
 }
 
-/// Bytes on a node's edges, in the direction with the higher load.
+/// Bytes that pass the edges of one node, in the direction with the higher load.
 struct Loads<'m> {
     machine: &'m Machine,
     traffic: Traffic,
-    /// Bytes that enter the node.
+    /// Bytes that enter the node from other nodes.
     enters: f64,
-    /// Bytes by NIC.
+    /// Bytes that enter the node through each NIC.
     nics: Vec<f64>,
-    /// Bytes that enter the node at each GPU.
+    /// Bytes that enter the node and reach each GPU first.
     lands: Vec<f64>,
-    /// Bytes between NICs and GPUs that pass the uplink of each PCIe switch.
+    /// For each PCIe switch, bytes between NICs and GPUs that pass its uplink.
     detours: Vec<f64>,
 }
 
@@ -285,13 +285,13 @@ impl<'m> Loads<'m> {
         loads
     }
 
-    /// Load of each GPU's NVLink port, if there were one.
+    /// Bytes that pass each GPU's NVLink port, for a node that has such ports.
     fn ports(&self, fan_out: FanOut) -> Vec<f64> {
         let of = |gpu: usize| self.sends(gpu, fan_out).max(self.gets(gpu));
         (0..self.machine.gpus).map(of).collect()
     }
 
-    /// Bytes that a GPU receives from the others of its node.
+    /// Bytes that a GPU receives from the other GPUs of its node.
     fn gets(&self, gpu: usize) -> f64 {
         let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
         match self.traffic {
@@ -300,7 +300,7 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// Bytes that a GPU sends to the others of its node.
+    /// Bytes that a GPU sends to the other GPUs of its node.
     fn sends(&self, gpu: usize, fan_out: FanOut) -> f64 {
         let (gpus, lands) = (self.machine.gpus as f64, self.lands[gpu]);
         match (self.traffic, fan_out) {
@@ -314,8 +314,8 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// All-to-all: a GPU sends received data for other GPUs, its own data for other nodes to the GPU where that leaves, and
-    /// its own data for GPUs of its node. It receives equally much.
+    /// Bytes that a GPU sends to GPUs of its node in an all-to-all: received data for other GPUs, its own data for other nodes
+    /// that leaves at another GPU, and its own data for GPUs of its node. It receives equally much.
     fn relays(&self, gpu: usize) -> f64 {
         let Traffic::AllToAll { bytes } = self.traffic else {
             return 0.0;
@@ -326,7 +326,7 @@ impl<'m> Loads<'m> {
         others + own + (gpus - 1.0) * bytes as f64
     }
 
-    /// Load of each GPU's slot, to and from NICs, and without NVLink also to and from other GPUs.
+    /// Bytes that pass each GPU's PCIe slot: to and from NICs, and without NVLink also to and from other GPUs.
     fn gpu_slots(&self, fan_out: FanOut) -> Vec<f64> {
         if self.machine.inside != Inside::Pcie {
             return self.lands.clone();
@@ -346,7 +346,7 @@ impl<'m> Loads<'m> {
         (0..gpus).map(slot).collect()
     }
 
-    /// All-gather: bytes that a GPU is the first of its node to have, and must send to the others at least once.
+    /// In an all-gather, bytes that a GPU is the first of its node to have, and must send to the others at least once.
     fn once(&self, gpu: usize) -> f64 {
         match self.traffic {
             Traffic::AllGather { bytes } if self.machine.gpus > 1 => self.lands[gpu] + bytes as f64,
@@ -365,7 +365,7 @@ impl<'m> Loads<'m> {
         (0..switches).map(of).collect()
     }
 
-    /// Load of a PCIe switch's uplink by traffic between GPUs: up, down.
+    /// Bytes between GPUs that pass a PCIe switch's uplink: upwards, and downwards.
     fn crosses(&self, switch: usize, fan_out: FanOut) -> [f64; 2] {
         let machine = self.machine;
         let (gpus, switches) = (machine.gpus as f64, machine.switches as f64);
@@ -396,7 +396,7 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// Bytes that the host copies.
+    /// Bytes that the host copies between its ranks.
     fn copied(&self) -> f64 {
         (0..self.machine.gpus).map(|gpu| self.gets(gpu)).sum()
     }

@@ -7,34 +7,34 @@
 use crate::graph::{At, FormError, Graph, steps};
 use crate::schedule::{Action, Buffer, Schedule, Span};
 
-/// Maximum number of steps for which the order is computed: it takes the square of this in bits, 128 MiB.
+/// Maximum number of steps for which the order is computed. The order takes this number squared in bits, 128 MiB.
 pub const MAX_VERIFIED_STEPS: usize = 1 << 15;
 
-/// Reason why a schedule can fail.
+/// Reason why some execution of a schedule can fail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     /// The schedule is not well-formed, or deadlocks.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// Two conflicting accesses are not ordered.
+    /// Two steps access the same memory, one of them writes, and nothing orders them.
     #[error(
         "step {} of rank {} and step {} of rank {} both access {span:?} of rank {rank}, one writes, and no dependency orders them",
         steps[0].step, steps[0].rank, steps[1].step, steps[1].rank
     )]
     Race {
-        /// The steps.
+        /// Positions of the two steps.
         steps: [At; 2],
-        /// Rank whose memory both access.
+        /// Rank whose memory the two steps access.
         rank: usize,
-        /// Range that both access.
+        /// Range that the two steps access.
         span: Span,
     },
-    /// The schedule is too large to verify.
+    /// The schedule has this many steps, too many to verify.
     #[error("the schedule has {0} steps; at most {MAX_VERIFIED_STEPS} are verified")]
     TooManySteps(usize),
 }
 
-/// Verifies a schedule, and returns its graph.
+/// Checks that no execution of a schedule can deadlock or race; returns the graph of its steps.
 pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
     let graph = Graph::new(schedule)?;
     let order = Order::new(schedule, &graph)?;
@@ -50,15 +50,15 @@ pub fn verify(schedule: &Schedule) -> Result<Graph, VerifyError> {
     Ok(graph)
 }
 
-/// The happens-before relation of a schedule.
+/// The happens-before relation between the steps of a schedule.
 #[derive(Debug)]
 pub struct Order {
-    /// For each node, a bit for each node that precedes it.
+    /// For each node, a bitmap of the nodes that happen before it.
     before: Vec<Vec<u64>>,
 }
 
 impl Order {
-    /// Computes the relation of a whole schedule.
+    /// Computes the happens-before relation of a whole schedule.
     pub fn new(schedule: &Schedule, graph: &Graph) -> Result<Self, VerifyError> {
         if graph.len() > MAX_VERIFIED_STEPS {
             return Err(VerifyError::TooManySteps(graph.len()));
@@ -78,7 +78,7 @@ impl Order {
         Ok(Self { before })
     }
 
-    /// Whether step `first` finishes before step `second` begins, in every run.
+    /// Whether node `first` finishes before node `second` begins, in every execution.
     pub fn is_before(&self, first: usize, second: usize) -> bool {
         self.before[second][first / 64] >> (first % 64) & 1 == 1
     }
@@ -92,7 +92,7 @@ struct Access {
     writes: bool,
 }
 
-/// Accesses to a rank's buffer, by first element.
+/// All accesses of steps to a rank's buffer, in the order of the first element.
 fn accesses(schedule: &Schedule, graph: &Graph, rank: usize, buffer: Buffer) -> Vec<Access> {
     let mut accesses = Vec::new();
     let mut add = |whose: usize, begin, end, span: Span, writes| {

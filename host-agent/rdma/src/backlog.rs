@@ -3,41 +3,41 @@
 
 use std::time::Duration;
 
-/// Bytes that may wait for the link: 5 ms at 200 Mbit/s, which covers the pauses of a busy processor.
+/// Maximum number of bytes in the network card's queue: 5 ms at 200 Mbit/s, which covers the pauses of a busy processor.
 const BYTES: usize = 128 << 10;
 
-/// Bounds of the interval between two polls for space: a link of 100 Gbit/s sends three frames in the shortest, one of 200
-/// Mbit/s in the longest.
+/// Bounds of the interval between two polls for space in the card's queue: a 100 Gbit/s link sends three frames in the
+/// shortest, one of 200 Mbit/s in the longest.
 const SHORTEST: Duration = Duration::from_micros(1);
 const LONGEST: Duration = Duration::from_micros(500);
 
-/// Schedules polls for space in the queue. A poll that comes too early doubles the interval; a poll that finds the queue
+/// Schedules polls for space in the card's queue. A poll that comes too early doubles the interval; a poll that finds the queue
 /// nearly empty halves it.
 #[derive(Debug)]
 pub struct Backlog {
-    /// Maximum number of frames in the queue.
+    /// Maximum number of frames in the network card's queue.
     pub frames: usize,
     pause: Duration,
     is_full: bool,
-    /// Time of the last transmission, or of the last increase of the interval.
+    /// Time of the last transmission, or of the last increase of the interval, in nanoseconds.
     since_ns: u64,
 }
 
-/// Result of a poll of the queue.
+/// Result of a poll for space in the network card's queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// Time of the poll.
+    /// Time of the poll in nanoseconds.
     pub now_ns: u64,
     /// Whether the queue was nearly empty before this poll sent anything.
     pub was_nearly_empty: bool,
-    /// Number of frames sent.
+    /// Number of frames that this poll sent.
     pub sent: usize,
-    /// Whether the queue is full, so that further frames may be waiting.
+    /// Whether the queue is full, so that queue pairs may have further frames to send.
     pub is_full: bool,
 }
 
 impl Backlog {
-    /// An empty queue for frames of at most `frame_len` bytes.
+    /// Creates the schedule for an empty queue and frames of at most `frame_len` bytes.
     pub fn new(frame_len: usize) -> Self {
         Self {
             frames: BYTES / frame_len,
@@ -47,7 +47,7 @@ impl Backlog {
         }
     }
 
-    /// Records a poll. A poll before the end of the interval says nothing about the queue's length.
+    /// Records the result of a poll. A poll before the end of the interval says nothing about the queue's length.
     pub fn looked(&mut self, look: Look) {
         let is_over = look.now_ns.saturating_sub(self.since_ns) >= self.pause.as_nanos() as u64;
         if self.is_full && look.was_nearly_empty {
@@ -62,7 +62,7 @@ impl Backlog {
         self.is_full = look.is_full;
     }
 
-    /// Time to wait for space, if frames may be waiting for it.
+    /// Time until the next poll for space; `None` if the queue is not full, so that no frame waits for space.
     pub fn pause(&self) -> Option<Duration> {
         self.is_full.then_some(self.pause)
     }

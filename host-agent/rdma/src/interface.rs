@@ -1,4 +1,4 @@
-//! Addresses and MTU of a network interface.
+//! Finds a network interface of the host, with its addresses and its MTU.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,46 +7,46 @@ use frames::Link;
 use pnet::datalink;
 use roce::packet::{Address, Mtu};
 
-/// An interface with an IPv4 address.
+/// A network interface with an Ethernet and an IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Name of the interface.
+    /// Name of the network interface.
     pub name: String,
-    /// Index of the interface.
+    /// The kernel's index of the interface.
     pub index: u32,
     /// Ethernet and IPv4 address of the interface.
     pub address: Address,
-    /// MTU of the link in bytes, from the IP header on.
+    /// MTU of the interface in bytes, from the IP header on.
     pub link_mtu: u32,
 }
 
-/// Reason why an interface cannot be used.
+/// Reason why a network interface cannot be used for RDMA.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// There is no such interface.
+    /// No network interface has this name.
     #[error("no interface is named {0}")]
     Missing(String),
-    /// No name was given, and no interface is up with an IPv4 address.
+    /// No name was given, and no interface that is up has an IPv4 address.
     #[error("no interface has an IPv4 address and is up; name one with --interface")]
     None,
-    /// No name was given, and several interfaces are possible.
+    /// No name was given, and several interfaces are possible; the text names them.
     #[error("several interfaces have an IPv4 address ({0}); name one with --interface")]
     Several(String),
-    /// The interface has no Ethernet address.
+    /// The interface with this name has no Ethernet address.
     #[error("the interface {0} has no Ethernet address")]
     NoEthernet(String),
-    /// The interface has no IPv4 address.
+    /// The interface with this name has no IPv4 address.
     #[error("the interface {0} has no IPv4 address: weir supports RoCEv2 over IPv4 only")]
     NoAddress(String),
-    /// The link's MTU is too small for the smallest path MTU.
+    /// The interface's MTU is too small for the smallest path MTU of RDMA.
     #[error("the interface {name} has an MTU of {link_mtu} bytes: RoCEv2 needs at least 336")]
     Short {
-        /// Name of the interface.
+        /// Name of the network interface.
         name: String,
-        /// MTU of the link in bytes.
+        /// MTU of the interface in bytes.
         link_mtu: u32,
     },
-    /// A system call failed.
+    /// A system call about the interface failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -87,7 +87,7 @@ impl Interface {
         })
     }
 
-    /// All IPv4 addresses of this namespace's interfaces, each with its interface's index.
+    /// All IPv4 addresses of the interfaces in this network namespace, each with the kernel's index of its interface.
     pub fn addresses() -> Vec<(Ipv4Addr, u32)> {
         let all = datalink::interfaces();
         let addresses = all.iter().flat_map(|interface| {
@@ -100,10 +100,10 @@ impl Interface {
         addresses.collect()
     }
 
-    /// The largest path MTU that the link carries.
+    /// The largest RDMA path MTU whose packets fit the interface's MTU.
     ///
     /// # Errors
-    /// [`InterfaceError::Short`], if it carries none.
+    /// [`InterfaceError::Short`], if none fits.
     pub fn mtu(&self) -> Result<Mtu, InterfaceError> {
         Mtu::for_link(self.link_mtu as usize).ok_or_else(|| InterfaceError::Short {
             name: self.name.clone(),

@@ -1,4 +1,4 @@
-//! RDMA in the terms of verbs, independent of the provider.
+//! RDMA through one interface in the terms of verbs, whether a device or a state machine in user space carries it out.
 //!
 //! | module | contents |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`interface`] | addresses and MTU of an interface |
 //! | [`neighbour`] | the Ethernet address of an IP address |
 //! | [`open`](mod@open) | choice of the provider, with its reason |
-//! | [`talk`] | the TCP connection of two programs beside their queue pairs |
+//! | [`talk`] | the TCP connection over which two programs exchange messages about their queue pairs |
 //! | [`rendezvous`] | exchange of queue pairs in ibv_rc_pingpong's protocol |
 //! | [`group`] | ranks that execute collectives |
 //! | [`perftest`] | bandwidth and latency, measured as perftest does |

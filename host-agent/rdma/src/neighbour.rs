@@ -1,45 +1,45 @@
-//! The Ethernet address of an IP address, from the kernel's ARP table (RFC 826).
+//! Resolves an IP address to the Ethernet address of the next hop, with the kernel's ARP table (RFC 826).
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-/// The kernel's tables for the network namespace of the calling thread.
+/// The kernel's ARP table, for the network namespace of the calling thread.
 const ARP: &str = "/proc/thread-self/net/arp";
 const ROUTES: &str = "/proc/thread-self/net/route";
-/// `NTF_COM` of linux/if_arp.h: the entry is complete.
+/// `NTF_COM` of linux/if_arp.h: flag of an ARP table entry that has an Ethernet address.
 const COMPLETE: u32 = 0x2;
-/// The discard port (RFC 863).
+/// The discard port (RFC 863), to which a datagram is sent so that the kernel sends an ARP request.
 const DISCARD: u16 = 9;
-/// Number of polls, and their interval: the kernel itself sends three requests in three seconds.
+/// Number of polls of the ARP table, and their interval: the kernel itself sends three requests in three seconds.
 const LOOKS: u32 = 60;
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Reason why the address is unknown.
+/// Reason why an IP address cannot be resolved to an Ethernet address.
 #[derive(Debug, thiserror::Error)]
 pub enum NeighbourError {
-    /// No host has answered.
+    /// No host has answered the ARP request.
     #[error("no host on the interface {interface} answers ARP for {ip}")]
     Silent {
         /// Address in the ARP request: the peer, or the router on the path to it.
         ip: Ipv4Addr,
-        /// The interface.
+        /// Name of the interface on which the request was sent.
         interface: String,
     },
     /// No route leads to the peer through this interface.
     #[error("no route leads to {ip} through the interface {interface}")]
     Unreachable {
-        /// The peer.
+        /// IP address of the peer.
         ip: Ipv4Addr,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// A system call failed.
+    /// A system call, or the reading of the ARP table, failed.
     #[error("cannot resolve the Ethernet address of a peer: {0}")]
     Io(#[from] io::Error),
 }
 
-/// The Ethernet address for frames to a peer. If the kernel does not know it, this call makes the kernel send an ARP request.
+/// Ethernet address to which frames for a peer are sent. If the kernel does not know it, it sends an ARP request.
 ///
 /// # Errors
 /// [`NeighbourError`], if the address is not known within three seconds.
@@ -68,7 +68,7 @@ pub fn resolve(interface: &str, peer: Ipv4Addr) -> Result<[u8; 6], NeighbourErro
     })
 }
 
-/// Finds the entry in /proc/net/arp: address, type, flags, Ethernet address, mask, device.
+/// Finds the Ethernet address of an IP address in /proc/net/arp: address, type, flags, Ethernet address, mask, device.
 fn in_table(table: &str, interface: &str, ip: Ipv4Addr) -> Option<[u8; 6]> {
     table.lines().skip(1).find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -84,8 +84,8 @@ fn in_table(table: &str, interface: &str, ip: Ipv4Addr) -> Option<[u8; 6]> {
     })
 }
 
-/// Next hop by /proc/net/route (device, destination, gateway, …, mask, all little-endian): the peer itself or the router, by
-/// the longest mask.
+/// Next hop to a peer by /proc/net/route (device, destination, gateway, …, mask, all little-endian): the peer itself or a
+/// router, by the longest mask.
 fn next_hop(routes: &str, interface: &str, peer: Ipv4Addr) -> Option<Ipv4Addr> {
     let routes = routes.lines().skip(1).filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Choice of the provider, with its reason.
+//! Opens an RDMA provider: a device, or RoCEv2 in user space; chooses the best one, and says why.
 
 use std::io;
 
@@ -12,17 +12,17 @@ use crate::software::{Software, SoftwareOptions};
 use crate::udp::{UdpFrames, made_up_mac};
 use crate::verbs::{At, Installed, Verbs, VerbsError, Wanted};
 
-/// Transport of packets.
+/// How RDMA packets are sent and received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// A device, if there is one; else rings, or pnet, or, without the capability for either, a UDP socket.
+    /// A device, if the host has one; else rings, else pnet; a UDP socket, if the process lacks the capability for raw frames.
     #[default]
     Auto,
-    /// A device, or the kernel's rxe, by libibverbs.
+    /// An RDMA device or the kernel's rxe, by libibverbs.
     Verbs,
     /// RoCEv2 in user space over rings shared with the kernel.
     Rings,
-    /// RoCEv2 in user space over pnet's datalink channel.
+    /// RoCEv2 in user space over the datalink channel of the crate pnet.
     Pnet,
     /// RoCEv2 in user space over a UDP socket, which only other weir programs understand.
     Udp,
@@ -45,37 +45,37 @@ impl std::str::FromStr for Way {
     }
 }
 
-/// Reason why no provider can be opened.
+/// Reason why no RDMA provider can be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The interface cannot be used.
+    /// The network interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The device cannot be used.
+    /// The RDMA device cannot be used.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
-    /// Raw frames are refused.
+    /// The process may not send raw frames on the interface.
     #[error(
         "cannot send raw frames through {interface}: {source} (this needs CAP_NET_RAW; `udp` does not, but its peers must be weir's)"
     )]
     Raw {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
     /// RoCEv2's UDP port cannot be bound.
     #[error("cannot bind UDP port 4791 of {ip}: {source} (`ss -lunp` shows its owner)")]
     Port {
-        /// Local address of the port.
+        /// Local IP address of the port.
         ip: std::net::Ipv4Addr,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
-/// Opens an interface, or the only one that there is; with verbs, also a device by its name. `seed`: seed of queue pair
-/// numbers, PSNs and keys.
+/// Opens the provider at the interface `name`, or at the only one; for verbs, `name` may be a device. `seed` determines queue
+/// pair numbers, PSNs and keys.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -120,7 +120,7 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
     }
 }
 
-/// The error to report if no interface has this name, and verbs could not open a device with it.
+/// Chooses the error to report if no interface has this name, and verbs could not open a device with this name either.
 fn refusal(name: String, why: OpenError) -> OpenError {
     match why {
         OpenError::Verbs(VerbsError::Library(_) | VerbsError::NoDevice) => {
@@ -130,7 +130,7 @@ fn refusal(name: String, why: OpenError) -> OpenError {
     }
 }
 
-/// RoCEv2 in user space over raw frames of an interface, compatible with all RoCEv2 devices and with switches.
+/// Opens RoCEv2 in user space over raw frames of an interface, compatible with all RoCEv2 devices and with switches.
 ///
 /// # Errors
 /// [`OpenError`]: there is no fallback.
@@ -175,7 +175,7 @@ fn raw_because(
     Ok(Software::new(frames, options))
 }
 
-/// Opens the device with this name, the device of the interface with this name, or the only device.
+/// Opens the RDMA device with this name, the device of the interface with this name, or the only device for `None`.
 fn verbs(name: Option<&str>, because: &str, seed: u64) -> Result<Verbs, OpenError> {
     let installed = Installed::open()?;
     let wanted = match name {

@@ -1,6 +1,6 @@
-//! Messages back and forth over a reliable connection, compatible with libibverbs' ibv_rc_pingpong.
+//! Ping-pong test: messages back and forth over a reliable RDMA connection, compatible with libibverbs' ibv_rc_pingpong.
 //!
-//! The client sends first. A side sends its next message when it has received the other's message and its own was
+//! The client sends first. A side sends its next message when the other side's message has arrived and its own was
 //! acknowledged, until both have sent and received all messages.
 
 use std::time::{Duration, Instant};
@@ -13,20 +13,20 @@ use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, ling
 use crate::rendezvous::{self, Destination, RendezvousError};
 use crate::talk::{PORT, Talk};
 
-/// Options of the test. The defaults are those of ibv_rc_pingpong.
+/// Options of the ping-pong test. The defaults are those of ibv_rc_pingpong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PingpongOptions {
     /// TCP port of the server.
     pub port: u16,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u32,
     /// Number of messages in each direction.
     pub iterations: u64,
     /// Path MTU; both sides must use the same.
     pub mtu: Mtu,
-    /// Number of receives posted at once.
+    /// Number of receives that a side posts at once.
     pub receives: usize,
-    /// Maximum time without progress of the peer.
+    /// Maximum time without progress of the peer, after which the test fails.
     pub patience: Duration,
 }
 
@@ -43,50 +43,50 @@ impl Default for PingpongOptions {
     }
 }
 
-/// Result of the test.
+/// Result of the ping-pong test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PingpongOutcome {
-    /// Queue pair of this side.
+    /// Description of this side's queue pair.
     pub own: Destination,
-    /// Queue pair of the peer.
+    /// Description of the peer's queue pair.
     pub peer: Destination,
-    /// Bytes in both directions together.
+    /// Bytes of all messages in both directions together.
     pub bytes: u64,
-    /// Time from the first message to the last.
+    /// Time from the first message of the test to the last.
     pub took: Duration,
-    /// Number of messages with other bytes than the peer sends.
+    /// Number of received messages whose bytes differ from those that the peer sends.
     pub wrong: u64,
-    /// Counters of the queue pair, if the provider has any.
+    /// Counters of this side's queue pair; `None` if the provider does not count.
     pub counters: Option<Counters>,
 }
 
-/// Reason why the test failed.
+/// Reason why the ping-pong test failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PingpongError {
-    /// The provider failed.
+    /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The two programs did not connect.
+    /// The two programs could not exchange their queue pairs.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
     /// A message was not sent or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
     Failed {
-        /// Status of its completion.
+        /// Status of the failed work request's completion.
         status: Status,
-        /// Reason why the queue pair is in the state ERROR.
+        /// Reason why the queue pair is in the state ERROR; `None` if it is not known.
         fault: Option<Fault>,
     },
-    /// Nothing arrived for the allowed time.
+    /// No message arrived for the maximum time without progress.
     #[error(
         "nothing received for {patience:?}: {sent} messages sent, {received} received; check that the peer has the same --mtu, --size and --iterations"
     )]
     Silent {
-        /// The allowed time.
+        /// The maximum time without progress.
         patience: Duration,
-        /// Messages sent.
+        /// Number of messages that this side had sent.
         sent: u64,
-        /// Messages received.
+        /// Number of messages that this side had received.
         received: u64,
     },
 }
@@ -95,12 +95,12 @@ fn because(fault: Option<&Fault>) -> String {
     fault.map_or(String::new(), |fault| format!(" ({fault})"))
 }
 
-/// The byte that ibv_rc_pingpong fills its buffer with.
+/// Byte with which ibv_rc_pingpong fills its messages.
 const FILL: u8 = 0x7b;
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 
-/// Runs the test with the server at `host`, or waits for a client if there is no host.
+/// Runs the ping-pong test with the server at `host`, or waits for a client if `host` is `None`.
 ///
 /// # Errors
 /// [`PingpongError`].
@@ -162,11 +162,11 @@ struct Game<'a> {
     target: &'a Region,
     options: &'a PingpongOptions,
     qpn: Qpn,
-    /// Number of posted receives.
+    /// Number of receives that are posted now.
     posted: usize,
     sent: u64,
     received: u64,
-    /// Completions required before the next message is sent: the bits RECEIVE and SEND.
+    /// Completions that must arrive before the next message is sent: a combination of the bits RECEIVE and SEND.
     awaits: u64,
     wrong: u64,
 }

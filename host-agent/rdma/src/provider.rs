@@ -1,4 +1,4 @@
-//! The interface of all providers, in the terms of verbs.
+//! The interface of all RDMA providers, in the terms of verbs: regions, queue pairs, work requests, completions.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ use roce::{
 use crate::neighbour::NeighbourError;
 use crate::verbs_error::VerbsError;
 
-/// Global identifier of a port; for RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
+/// Global identifier (GID) of an RDMA port; for RoCEv2 over IPv4 `::ffff:a.b.c.d` (IBA annex A17.4.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {
-    /// The IPv4 address that the GID maps, if any.
+    /// The IPv4 address that the GID maps; `None` if the GID has another form.
     pub fn ipv4(self) -> Option<Ipv4Addr> {
         std::net::Ipv6Addr::from(self.0).to_ipv4_mapped()
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Gid {
     }
 }
 
-/// The string is not a GID.
+/// The string does not consist of the 32 hexadecimal digits of a GID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a GID is 32 hexadecimal digits")]
 pub struct GidError;
@@ -48,7 +48,7 @@ pub struct GidError;
 impl FromStr for Gid {
     type Err = GidError;
 
-    /// Reads 32 hexadecimal digits, the form in which programs exchange GIDs.
+    /// Parses 32 hexadecimal digits, the form in which programs exchange GIDs.
     fn from_str(text: &str) -> Result<Self, GidError> {
         let is_plain = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let bits = u128::from_str_radix(text, 16).ok().filter(|_| is_plain);
@@ -56,25 +56,25 @@ impl FromStr for Gid {
     }
 }
 
-/// Registered memory. The provider owns the bytes: a peer may write them at any time.
+/// A registered memory region. The provider owns the bytes: a peer may write them at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// Key for work requests of this side.
+    /// Key that names the region in work requests of this side.
     pub lkey: Key,
-    /// Key for work requests of the peer.
+    /// Key that names the region in work requests of the peer.
     pub rkey: u32,
-    /// Virtual address of the first byte.
+    /// Virtual address of the region's first byte.
     pub address: u64,
-    /// Length in bytes.
+    /// Length of the region in bytes.
     pub len: usize,
 }
 
 /// Parameters of a queue pair's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// GID of the peer's port.
+    /// GID of the port that the peer's queue pair uses.
     pub peer: Gid,
-    /// Ethernet address of the peer. `None`: the provider resolves the peer's IP address. A provider that always resolves it
+    /// Ethernet address of the peer; `None`: the provider resolves the peer's IP address. A provider that always resolves it
     /// rejects a given address ([`ProviderError::PeerMac`]).
     pub peer_mac: Option<[u8; 6]>,
     /// Number of the peer's queue pair.
@@ -83,28 +83,28 @@ pub struct Connection {
     pub peer_psn: Psn,
     /// PSN of this side's first packet.
     pub psn: Psn,
-    /// Path MTU, the same on both sides.
+    /// Path MTU; both sides must use the same.
     pub mtu: Mtu,
-    /// Code of the transport timer: T = 4.096 µs · 2^timeout.
+    /// Five-bit code of the ACK timer: T = 4.096 µs · 2^timeout.
     pub timeout: u8,
-    /// Maximum number of unacknowledged packets.
+    /// Maximum number of unacknowledged packets in flight.
     pub window: u32,
     /// Number of retransmissions of a packet before its work request fails, at most 7.
     pub retry_count: u8,
-    /// Number of retries after RNR NAKs; 7 means unlimited.
+    /// Number of retries after RNR NAKs before the work request fails; 7 means unlimited.
     pub rnr_retry: u8,
-    /// Maximum number of outstanding READs to the peer.
+    /// Maximum number of outstanding READs from this side to the peer.
     pub max_reads: u8,
-    /// Maximum number of outstanding READs of the peer.
+    /// Maximum number of outstanding READs from the peer to this side.
     pub max_peer_reads: u8,
     /// Five-bit code of the time that the peer waits after an RNR NAK.
     pub rnr_timer: u8,
-    /// Differentiated services code point, six bits.
+    /// Differentiated services code point of the sent packets, six bits.
     pub dscp: u8,
 }
 
 impl Connection {
-    /// A connection with the timeouts and retries of ibv_rc_pingpong and perftest.
+    /// Parameters of a connection, with the timeouts and retries of ibv_rc_pingpong and perftest.
     pub fn new(peer: Gid, peer_qpn: Qpn, peer_psn: Psn, psn: Psn, mtu: Mtu) -> Self {
         Self {
             peer,
@@ -128,17 +128,17 @@ impl Connection {
 /// A connection about to be established: both queue pairs, and the PSNs of their first packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenedConnection {
-    /// Address of this end.
+    /// IPv4 address of this end.
     pub local: Ipv4Addr,
-    /// Address of the peer.
+    /// IPv4 address of the peer.
     pub peer: Ipv4Addr,
-    /// Queue pair of this end.
+    /// Number of this end's queue pair.
     pub qpn: Qpn,
-    /// Queue pair of the peer.
+    /// Number of the peer's queue pair.
     pub peer_qpn: Qpn,
-    /// PSN of the first packet from this end.
+    /// PSN of the first packet that this end sends.
     pub psn: Psn,
-    /// PSN of the first packet from the peer.
+    /// PSN of the first packet that the peer sends.
     pub peer_psn: Psn,
 }
 
@@ -155,24 +155,24 @@ impl OpenedConnection {
     }
 }
 
-/// Callback for each connection, before its queue pair sends or receives anything.
+/// Callback that a provider calls for each new connection, before the queue pair sends or receives anything.
 pub type Announce = Box<dyn FnMut(&OpenedConnection) + Send>;
 
-/// Reason why a provider refused an operation.
+/// Reason why an RDMA provider refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// Memory cannot be registered.
+    /// Memory cannot be registered as a region.
     #[error("cannot register {len} bytes: {source}")]
     Register {
-        /// Length in bytes.
+        /// Length of the memory that was to be registered, in bytes.
         len: usize,
-        /// Reason.
+        /// Reason why the memory cannot be registered.
         source: RegisterError,
     },
     /// A queue pair cannot be created.
     #[error("cannot create a queue pair: {0}")]
     Create(#[from] CreateError),
-    /// A queue pair's state cannot be changed.
+    /// A queue pair cannot perform a state transition.
     #[error("cannot connect a queue pair: {0}")]
     Modify(#[from] ModifyError),
     /// A work request cannot be posted.
@@ -184,7 +184,7 @@ pub enum ProviderError {
     /// The peer's Ethernet address cannot be resolved.
     #[error(transparent)]
     Neighbour(#[from] NeighbourError),
-    /// The provider resolves the peer's Ethernet address itself, so that it cannot be chosen.
+    /// A peer's Ethernet address was given, but this provider always resolves it itself.
     #[error(
         "this transport resolves the peer's Ethernet address itself: use rings or pnet to set it"
     )]
@@ -192,12 +192,12 @@ pub enum ProviderError {
     /// The requested path MTU exceeds that of the interface.
     #[error("path MTU {asked} exceeds that of the interface, {largest}")]
     Mtu {
-        /// Requested path MTU in bytes.
+        /// The requested path MTU in bytes.
         asked: usize,
-        /// Largest path MTU in bytes.
+        /// The largest path MTU that the interface supports, in bytes.
         largest: usize,
     },
-    /// The device failed.
+    /// The RDMA device failed.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
     /// Transmission or reception of frames failed.
@@ -205,44 +205,44 @@ pub enum ProviderError {
     Io(#[from] io::Error),
 }
 
-/// An RDMA provider: regions, queue pairs, work requests, completions.
+/// An RDMA provider: a device, or RoCEv2 in user space.
 ///
 /// Without a device, nothing happens between calls: [`poll`](Self::poll) does all reception and transmission.
 pub trait Provider {
-    /// One line for the user: the transport and the address.
+    /// One line for the user that names the provider's transport and address.
     fn describe(&self) -> String;
 
-    /// GID of this side's port.
+    /// GID of the port that this provider uses.
     fn gid(&self) -> Gid;
 
-    /// The largest path MTU.
+    /// Largest path MTU that the provider's port supports.
     fn max_mtu(&self) -> Mtu;
 
-    /// Registers `len` bytes, all 0.
+    /// Registers a memory region of `len` bytes, which are all 0.
     fn register(&mut self, len: usize, access: Access) -> Result<Region, ProviderError>;
 
-    /// Deregisters a region. Work requests that use it fail.
+    /// Deregisters a memory region. Work requests that use it fail.
     fn deregister(&mut self, region: &Region);
 
-    /// Copies bytes into a region at an offset.
+    /// Copies bytes into a region, from `offset` on.
     ///
     /// # Panics
     /// If they do not fit, or the region is deregistered.
     fn put(&mut self, region: &Region, offset: usize, bytes: &[u8]);
 
-    /// Copies bytes out of a region at an offset.
+    /// Copies bytes out of a region, from `offset` on.
     ///
     /// # Panics
     /// If the range exceeds the region, or the region is deregistered.
     fn copy_out(&self, region: &Region, offset: usize, into: &mut [u8]);
 
-    /// A range of a region, if the provider can lend it: `None` if it cannot, or if the range exceeds the region.
+    /// Borrows `len` bytes of a region from `offset` on; `None` if the provider cannot lend them, or they exceed the region.
     fn bytes(&self, region: &Region, offset: usize, len: usize) -> Option<&[u8]> {
         let _ = (region, offset, len);
         None
     }
 
-    /// Copies `len` bytes between two positions, each given by a region and an offset.
+    /// Copies `len` bytes between two positions, each given by a region and an offset in it.
     ///
     /// # Panics
     /// If a range exceeds its region, or a region is deregistered.
@@ -252,16 +252,16 @@ pub trait Provider {
         self.put(to.0, to.1, &bytes);
     }
 
-    /// Creates a queue pair in the state INIT, in which receives can be posted. `access`: operations allowed to the peer.
+    /// Creates a queue pair in the state INIT, in which receives can be posted. `access` are the peer's access rights.
     fn create(&mut self, config: QpConfig, access: Access) -> Result<Qpn, ProviderError>;
 
-    /// Sets the callback for new connections, which is called before they are established.
+    /// Sets the callback that the provider calls for each new connection before establishing it.
     fn announce(&mut self, announce: Announce);
 
-    /// Draws an initial PSN.
+    /// Draws a random PSN for the first packet of a connection.
     fn draw_psn(&mut self) -> Psn;
 
-    /// Connects a queue pair: changes its state to RTR, then to RTS.
+    /// Connects a queue pair to a peer: brings it from INIT through RTR to RTS.
     fn connect(&mut self, qpn: Qpn, to: &Connection) -> Result<(), ProviderError>;
 
     /// Sets the maximum number of unacknowledged packets of a connected queue pair. Devices have no such limit, and ignore it.
@@ -279,63 +279,62 @@ pub trait Provider {
     /// Posts a receive buffer to a queue pair.
     fn post_receive(&mut self, qpn: Qpn, request: ReceiveRequest) -> Result<(), ProviderError>;
 
-    /// Processes received packets, sends pending ones, and returns the next completion.
+    /// Processes received packets, sends pending packets, and returns the next completion; `None` if there is none yet.
     fn poll(&mut self) -> Result<Option<Completion>, ProviderError>;
 
     /// Waits for at most `timeout` until a packet arrives or a timer is due.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError>;
 
-    /// Sends pending packets that may be sent now. A device does so by itself.
+    /// Sends pending packets that may be sent now. An RDMA device does so by itself, so nothing happens.
     fn flush(&mut self) -> Result<(), ProviderError> {
         Ok(())
     }
 
-    /// Descriptor that becomes readable when packets arrive, for event loops; `None`: only [`wait`](Self::wait) can wait.
+    /// File descriptor that becomes readable when packets arrive, for event loops; `None`: only [`wait`](Self::wait) can wait.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Time until the next timer is due; `None` if there is none.
+    /// Time until the provider's next timer is due; `None` if no timer runs.
     fn due(&self) -> Option<Duration> {
         None
     }
 
-    /// Number of packets that were dropped because the receive queue was full, since the last call; `None` if the system
-    /// keeps no count.
+    /// Number of packets dropped since the last call because the receive queue was full; `None` if the system does not count.
     fn overflow(&mut self) -> Option<u64> {
         None
     }
 
-    /// Number of packets so far that were not sent because the link was full.
+    /// Number of packets so far that the provider could not send because the link was full.
     fn unsent(&self) -> u64 {
         0
     }
 
-    /// Descriptors that keep the provider open, so that a forked process can close them.
+    /// File descriptors that keep the provider open, so that a forked process can close them.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
 
-    /// Reason why a queue pair is in the state ERROR.
+    /// Reason why a queue pair is in the state ERROR; `None` in other states, or if the provider does not know it.
     fn fault(&self, qpn: Qpn) -> Option<Fault>;
 
-    /// The oldest unacknowledged PSN of a queue pair, if the provider knows it.
+    /// Oldest unacknowledged PSN of a queue pair; `None` if there is none, or if the provider does not know it.
     fn unanswered(&self, qpn: Qpn) -> Option<Psn>;
 
-    /// Counters of a queue pair, if the provider has any.
+    /// Counters of a queue pair; `None` if the provider does not count.
     fn counters(&self, qpn: Qpn) -> Option<Counters>;
 
-    /// A number that grows while the peer of a queue pair sends, if the provider has one; it may count other packets, too.
+    /// A number that grows while the peer of a queue pair sends (it may count other packets, too); `None` if unknown.
     fn arrivals(&self, qpn: Qpn) -> Option<u64> {
         self.counters(qpn).map(|counters| counters.rcvd_pkts)
     }
 }
 
-/// Time for which a finished program continues to answer its peer.
+/// Time for which a program that has finished continues to answer its peer.
 pub const GOODBYE: Duration = Duration::from_millis(200);
 
-/// Runs the provider for this time: the peer's last packets may need another acknowledgement or a refusal. A device gives
-/// them even after its program has ended.
+/// Runs the provider for `time`: the peer's last packets may need another acknowledgement or a refusal. A device sends these
+/// even after its program has ended.
 ///
 /// # Errors
 /// As [`Provider::wait`].

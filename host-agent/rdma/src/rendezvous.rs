@@ -11,29 +11,29 @@ use crate::talk::{Talk, TalkError};
 const LEN: usize = 52;
 const DONE: &[u8] = b"done\0";
 
-/// A queue pair, as the message describes it.
+/// Description of a queue pair in a message of this protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Destination {
-    /// LID of InfiniBand; 0 on Ethernet.
+    /// InfiniBand's local identifier (LID) of the port; 0 on Ethernet.
     pub lid: u16,
-    /// Queue pair number.
+    /// Number of the queue pair.
     pub qpn: Qpn,
-    /// The PSN of its first packet.
+    /// PSN of the first packet that the queue pair sends.
     pub psn: Psn,
-    /// GID of its port.
+    /// GID of the queue pair's port.
     pub gid: Gid,
 }
 
-/// Reason why two programs do not connect.
+/// Reason why two programs could not exchange their queue pairs.
 #[derive(Debug, thiserror::Error)]
 pub enum RendezvousError {
-    /// The TCP connection failed.
+    /// The TCP connection between the programs failed.
     #[error(transparent)]
     Talk(#[from] TalkError),
     /// The other program sent an unexpected message, or closed the connection.
     #[error("the peer's message is not `lid:qpn:psn:gid`: check that it is ibv_rc_pingpong")]
     Message,
-    /// The other program sent no GID.
+    /// The other program's message has no GID of its port.
     #[error(
         "the peer sent no GID: start it with `-g 1` (the index of a GID ::ffff:a.b.c.d; see `ibv_devinfo -v`)"
     )]
@@ -84,7 +84,7 @@ impl Destination {
     }
 }
 
-/// Exchanges the messages. `connect` connects this side's queue pair; a server connects before the client may begin.
+/// Exchanges the queue pairs' descriptions. `connect` connects this side's; a server connects before the client may send.
 ///
 /// # Errors
 /// [`RendezvousError`], or the error of `connect`.

@@ -1,7 +1,7 @@
-//! RoCEv2 in user space: the state machines of crate `roce`, over frames.
+//! RDMA provider with RoCEv2 in user space: runs the state machines of crate `roce` over any transport of frames.
 //!
-//! All work happens in the calling thread, in [`poll`](Provider::poll): it receives up to a batch of frames, runs timers,
-//! sends pending packets, and returns completions.
+//! All work happens in the calling thread, in [`poll`](Provider::poll): it receives up to a batch of frames, runs timers, sends
+//! pending packets, and returns completions.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -21,19 +21,19 @@ use crate::provider::{
     Announce, Connection, Gid, OpenedConnection, Provider, ProviderError, Region,
 };
 
-/// Maximum number of frames that are received, or sent, before other work gets its turn.
+/// Maximum number of frames that are received, or sent, in a row before other work.
 const BATCH: usize = 64;
 const REGIONS: usize = 4096;
-/// Regions begin at multiples of this address distance, so that an access beyond the end of a region meets no other region.
+/// Distance between the start addresses of two regions, so that an access beyond the end of a region meets no other region.
 const SPACING: u64 = 1 << 32;
-/// Maximum time of a wait before timers are checked.
+/// Maximum time of a wait, after which timers are checked.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Resolves a peer's IP address to its Ethernet address.
+/// Function that resolves a peer's IP address to an Ethernet address.
 pub type Resolve =
     Box<dyn Fn(std::net::Ipv4Addr) -> Result<[u8; 6], crate::neighbour::NeighbourError> + Send>;
 
-/// RoCEv2 in user space, over any transport of frames.
+/// RDMA provider with RoCEv2 in user space, over the transport of frames `F`.
 pub struct Software<F> {
     name: String,
     frames: F,
@@ -45,30 +45,30 @@ pub struct Software<F> {
     max_mtu: Mtu,
     origin: Instant,
     buffer: Vec<u8>,
-    /// Whether the last batch was full, so that more frames may wait.
+    /// Whether the last batch of frames was full, so that more received frames may be waiting.
     may_have_more: bool,
     ip: Ipv4Addr,
     announce: Option<Announce>,
 }
 
-/// Options beside the frames.
+/// Options of a RoCEv2 provider in user space, besides its transport of frames.
 pub struct SoftwareOptions {
-    /// Name of the transport, for the user.
+    /// Name of the transport, which is shown to the user.
     pub name: String,
-    /// Ethernet and IPv4 address of this side.
+    /// Ethernet and IPv4 address of the provider's interface.
     pub address: Address,
-    /// The largest path MTU.
+    /// Largest path MTU of the provider's queue pairs.
     pub max_mtu: Mtu,
-    /// Seed of queue pair numbers, PSNs and keys.
+    /// Seed of the random queue pair numbers, PSNs and keys.
     pub seed: u64,
-    /// UDP source port of all queue pairs; `None`: each has a hashed one.
+    /// UDP source port of all queue pairs; `None`: each queue pair uses a hash of the two queue pair numbers.
     pub source_port: Option<u16>,
-    /// Resolver for Ethernet addresses of peers.
+    /// Function that resolves a peer's IP address to an Ethernet address.
     pub resolve: Resolve,
 }
 
 impl<F: Frames> Software<F> {
-    /// A provider without queue pairs.
+    /// Creates a provider without queue pairs.
     pub fn new(frames: F, options: SoftwareOptions) -> Self {
         let config = EndpointConfig {
             max_mtu: options.max_mtu,
@@ -92,7 +92,7 @@ impl<F: Frames> Software<F> {
         }
     }
 
-    /// Sum of the counters of all queue pairs, and of frames that belong to none.
+    /// Sum of the counters of all queue pairs, and of frames that belong to no queue pair.
     pub fn all_counters(&self) -> Counters {
         self.endpoint.counters()
     }
@@ -113,7 +113,7 @@ impl<F: Frames> Software<F> {
     }
 
     /// Sends up to a batch of frames, as far as the link's queue has space; returns whether the batch was full, so that more
-    /// may wait.
+    /// frames may be waiting.
     fn send(&mut self) -> io::Result<bool> {
         let now_ns = self.now_ns();
         if self
@@ -150,7 +150,7 @@ impl<F: Frames> Software<F> {
         Ok(self.may_have_more)
     }
 
-    /// Sends one frame; returns whether there was one.
+    /// Sends one frame; returns false if no frame may be sent now.
     fn send_one(&mut self, now_ns: u64) -> io::Result<bool> {
         let longest = packet::frame_len(self.max_mtu);
         let (endpoint, memory) = (&mut self.endpoint, &self.memory);

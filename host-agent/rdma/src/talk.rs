@@ -1,4 +1,4 @@
-//! The TCP connection of two programs beside their queue pairs.
+//! TCP connection of two RDMA programs, over which they exchange messages about their queue pairs.
 //!
 //! A device continues to work while its program waits for a message. So does this side: while it waits, the provider runs.
 
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Interval between attempts to reach the server.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Reason why the connection failed.
+/// Reason why the TCP connection of two RDMA programs failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TalkError {
     /// The server cannot be reached.
@@ -26,44 +26,44 @@ pub enum TalkError {
     Connect {
         /// Name or address of the server.
         host: String,
-        /// The port.
+        /// TCP port of the server.
         port: u16,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The port cannot be bound.
+    /// The server's TCP port cannot be bound.
     #[error("cannot listen on port {port}: {source}")]
     Listen {
-        /// The port.
+        /// The TCP port that cannot be bound.
         port: u16,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// No client has connected.
+    /// No client has connected within this time.
     #[error("no client within {0:?}")]
     Nobody(Duration),
-    /// The other program sent no message.
+    /// The other program has sent no message for this time.
     #[error("the peer sent nothing for {0:?}: check that it runs the same test")]
     Silent(Duration),
     /// The other program has closed the connection.
     #[error("the connection to the peer failed: {0}")]
     Gone(#[from] io::Error),
-    /// The provider failed.
+    /// The RDMA provider failed, which runs while this side waits.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// TCP connection to the other program.
+/// TCP connection to the other RDMA program.
 pub struct Talk {
     stream: TcpStream,
     is_client: bool,
     patience: Duration,
-    /// Queue pair whose incoming packets show that the other program is alive.
+    /// Queue pair whose incoming packets show that the other program is alive; `None` for no queue pair.
     watched: Option<Qpn>,
 }
 
 impl Talk {
-    /// Connects as the client: retries for at most `patience`.
+    /// Connects to the server as the client; retries for at most `patience`.
     pub fn connect(host: &str, port: u16, patience: Duration) -> Result<Self, TalkError> {
         let deadline = Instant::now() + patience;
         loop {
@@ -81,7 +81,7 @@ impl Talk {
         }
     }
 
-    /// Accepts a connection as the server: waits for a client for at most `patience`.
+    /// Waits as the server until a client connects, for at most `patience`.
     pub fn accept(port: u16, patience: Duration) -> Result<Self, TalkError> {
         let listen = |source| TalkError::Listen { port, source };
         let listener = TcpListener::bind(("0.0.0.0", port)).map_err(listen)?;
@@ -111,7 +111,7 @@ impl Talk {
         })
     }
 
-    /// Counts packets to this queue pair as activity of the other program.
+    /// From now on, counts packets to this queue pair as a sign that the other program is alive.
     pub fn watch(&mut self, qpn: Qpn) {
         self.watched = Some(qpn);
     }
@@ -136,7 +136,7 @@ impl Talk {
         Ok(theirs)
     }
 
-    /// Sends a message.
+    /// Sends a message to the other program.
     pub fn send(&mut self, mut bytes: &[u8]) -> Result<(), TalkError> {
         let deadline = Instant::now() + self.patience;
         while !bytes.is_empty() {
@@ -152,7 +152,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Whether a message, or the end of the connection, waits to be read.
+    /// Whether a message of the other program, or the end of the connection, can be read without waiting.
     pub fn has_word(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(_) => true,
@@ -160,7 +160,7 @@ impl Talk {
         }
     }
 
-    /// Receives a message of `N` bytes.
+    /// Receives a message of `N` bytes from the other program; runs the provider meanwhile.
     pub fn receive<const N: usize>(
         &mut self,
         provider: &mut dyn Provider,

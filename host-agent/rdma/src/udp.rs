@@ -21,10 +21,10 @@ use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
 
 use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, write_network_headers};
 
-/// Requested kernel buffer in each direction in bytes: several windows.
+/// Size in bytes of the socket's kernel buffer that is requested in each direction: several windows of packets.
 const BUFFER: usize = 4 << 20;
 
-/// Frames with derived Ethernet addresses, over a socket at RoCEv2's port.
+/// Transport of frames over a UDP socket at RoCEv2's port; Ethernet addresses are derived from IP addresses.
 pub struct UdpFrames {
     socket: OwnedFd,
     own: Ipv4Addr,
@@ -33,14 +33,14 @@ pub struct UdpFrames {
     unsent: u64,
 }
 
-/// The Ethernet address that this transport assigns to an IP address.
+/// The Ethernet address that this transport derives from an IP address.
 pub fn made_up_mac(ip: Ipv4Addr) -> [u8; 6] {
     let [a, b, c, d] = ip.octets();
     [0x02, 0, a, b, c, d]
 }
 
 impl UdpFrames {
-    /// Binds RoCEv2's port at this address.
+    /// Binds RoCEv2's UDP port at this local address.
     ///
     /// # Errors
     /// If the address is not local, or the port is in use there.
@@ -69,7 +69,7 @@ impl UdpFrames {
         })
     }
 
-    /// Receives a datagram, and writes its headers in front of it; returns the frame's length.
+    /// Receives a datagram, and writes the rebuilt headers in front of it; returns the frame's length, or `None` if none came.
     fn take(&mut self) -> io::Result<Option<usize>> {
         let (_, payload) = self.buffer.split_at_mut(NETWORK_LEN);
         let mut parts = [io::IoSliceMut::new(payload)];

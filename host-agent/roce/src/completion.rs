@@ -1,4 +1,4 @@
-//! Completions of work requests, in the terms of verbs, and their queue.
+//! Completions of RDMA work requests, with the status codes of verbs, and the queue from which the caller polls completions.
 
 use std::collections::VecDeque;
 
@@ -7,82 +7,82 @@ use crate::Qpn;
 /// Status of a completed work request: `IBV_WC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Status {
-    /// `IBV_WC_SUCCESS`.
+    /// `IBV_WC_SUCCESS`: the work request was executed.
     #[error("success")]
     Success,
-    /// `IBV_WC_LOC_LEN_ERR`: a message is longer than the receive that was posted for it.
+    /// `IBV_WC_LOC_LEN_ERR`: a received message is longer than the buffer that was posted for it.
     #[error("local length error")]
     LocalLength,
-    /// `IBV_WC_LOC_QP_OP_ERR`: the device cannot execute the request as posted.
+    /// `IBV_WC_LOC_QP_OP_ERR`: the device cannot execute the work request as it was posted.
     #[error("local operation error")]
     LocalOperation,
-    /// `IBV_WC_LOC_PROT_ERR`: the local key or address is wrong, or the access is not allowed.
+    /// `IBV_WC_LOC_PROT_ERR`: the work request has a wrong local key or address, or the local region does not allow the access.
     #[error("local protection error")]
     LocalProtection,
     /// `IBV_WC_WR_FLUSH_ERR`: the queue pair entered the state ERROR before the request completed.
     #[error("flushed")]
     Flushed,
-    /// `IBV_WC_BAD_RESP_ERR`: the peer's response is invalid.
+    /// `IBV_WC_BAD_RESP_ERR`: the peer's response to the request is invalid.
     #[error("bad response")]
     BadResponse,
     /// `IBV_WC_REM_INV_REQ_ERR`: the peer rejected the request as invalid.
     #[error("remote invalid request")]
     RemoteInvalidRequest,
-    /// `IBV_WC_REM_ACCESS_ERR`: the peer's region does not allow the access.
+    /// `IBV_WC_REM_ACCESS_ERR`: the peer's memory region does not allow the access.
     #[error("remote access error")]
     RemoteAccess,
-    /// `IBV_WC_REM_OP_ERR`: the peer failed.
+    /// `IBV_WC_REM_OP_ERR`: the peer failed while it executed the request.
     #[error("remote operation error")]
     RemoteOperation,
-    /// `IBV_WC_RETRY_EXC_ERR`: no response after all retries.
+    /// `IBV_WC_RETRY_EXC_ERR`: the peer did not respond to the last retransmission either.
     #[error("transport retry counter exceeded")]
     RetryExceeded,
-    /// `IBV_WC_RNR_RETRY_EXC_ERR`: the peer had no receive posted after all retries.
+    /// `IBV_WC_RNR_RETRY_EXC_ERR`: the peer had no receive posted at the last retry either.
     #[error("RNR retry counter exceeded")]
     RnrRetryExceeded,
-    /// `IBV_WC_GENERAL_ERR`, and all other codes of devices.
+    /// `IBV_WC_GENERAL_ERR`, and every status of a device that this enum does not name.
     #[error("general error")]
     General,
 }
 
-/// Kind of a completed work request: `IBV_WC_*`.
+/// Operation of a completed work request: `IBV_WC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkKind {
-    /// `IBV_WC_SEND`.
+    /// `IBV_WC_SEND`: a SEND of this side.
     Send,
-    /// `IBV_WC_RDMA_WRITE`.
+    /// `IBV_WC_RDMA_WRITE`: an RDMA WRITE of this side.
     Write,
-    /// `IBV_WC_RDMA_READ`.
+    /// `IBV_WC_RDMA_READ`: an RDMA READ of this side.
     Read,
-    /// `IBV_WC_RECV`.
+    /// `IBV_WC_RECV`: a SEND of the peer has consumed a posted receive.
     Receive,
-    /// `IBV_WC_RECV_RDMA_WITH_IMM`: a WRITE with immediate has consumed a receive.
+    /// `IBV_WC_RECV_RDMA_WITH_IMM`: the peer's WRITE with immediate data has consumed a posted receive.
     ReceiveWriteImmediate,
 }
 
-/// A completion.
+/// Completion of a work request, which the caller polls from the completion queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The caller's identifier of the work request.
+    /// The caller's identifier of the completed work request.
     pub wr_id: u64,
-    /// The queue pair.
+    /// Queue pair to which the work request was posted.
     pub qpn: Qpn,
-    /// Status. After a failure only the two fields above are valid besides it.
+    /// Success, or the kind of failure. After a failure, only `wr_id`, `qpn` and this status are valid.
     pub status: Status,
-    /// Kind of the work request.
+    /// Operation of the completed work request.
     pub kind: WorkKind,
-    /// Bytes received, written or read.
+    /// Number of bytes that were received, written or read.
     pub byte_len: u32,
-    /// Immediate data of the sender, in network byte order.
+    /// Immediate data that the sender gave with its message, in network byte order; `None` if there are none.
     pub immediate: Option<[u8; 4]>,
 }
 
-/// Completions that wait to be polled. The queue never overflows, since posting reserves capacity.
+/// Completions that the caller has not polled yet. The queue never overflows, since posting reserves capacity.
 #[derive(Debug)]
 pub struct CompletionQueue {
     queue: VecDeque<Completion>,
     depth: usize,
-    /// Number of posted work requests, each of which completes at most once.
+    /// Number of posted work requests that may still complete; each has reserved capacity for one completion.
     reserved: usize,
 }
 
@@ -95,14 +95,14 @@ impl CompletionQueue {
         }
     }
 
-    /// Reserves capacity for one completion; returns `false` if there is none.
+    /// Reserves capacity for one completion; returns `false` if the queue has none left.
     pub(crate) fn reserve(&mut self) -> bool {
         let room = self.queue.len() + self.reserved < self.depth;
         self.reserved += usize::from(room);
         room
     }
 
-    /// Releases reservations of work requests that will not complete: unsignaled ones, or those of a destroyed queue pair.
+    /// Releases the capacity reserved for `count` work requests that will not complete (unsignaled, or queue pair destroyed).
     pub(crate) fn release(&mut self, count: usize) {
         debug_assert!(self.reserved >= count);
         self.reserved = self.reserved.saturating_sub(count);

@@ -1,4 +1,4 @@
-//! An endpoint: many queue pairs behind one address, with one completion queue.
+//! A RoCEv2 endpoint without I/O: many queue pairs behind one address, with one completion queue.
 //!
 //! Its driver passes it frames and the time, and takes frames, completions and the time of the next timeout from it.
 
@@ -19,29 +19,29 @@ use crate::qp::{
     RtrAttributes, RtsAttributes, SendRequest, Shared, State,
 };
 
-/// Configuration of an endpoint.
+/// Configuration of a RoCEv2 endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndpointConfig {
-    /// Ethernet and IPv4 address of the endpoint, which ignores frames for other addresses.
+    /// Ethernet and IPv4 address of the endpoint; it ignores frames for other addresses.
     pub address: Address,
-    /// Seed of the queue pair numbers.
+    /// Seed of the random generator that draws queue pair numbers and initial PSNs.
     pub seed: u64,
-    /// Largest path MTU of its queue pairs: frames fit buffers of [`frame_len`](packet::frame_len) of it.
+    /// Largest path MTU of the queue pairs; a frame buffer needs [`frame_len`](packet::frame_len) bytes for this MTU.
     pub max_mtu: Mtu,
-    /// Maximum number of queue pairs.
+    /// Maximum number of queue pairs that may exist at once.
     pub max_qps: usize,
-    /// Capacity of the completion queue, including reservations for posted work requests.
+    /// Capacity of the completion queue in completions, including those reserved for posted work requests.
     pub completions: usize,
-    /// UDP source port of all queue pairs; `None`: each has a hashed one.
+    /// UDP source port of all queue pairs; `None`: each queue pair uses a hash of the two queue pair numbers.
     pub source_port: Option<u16>,
-    /// Whether packets are ECN-capable, so that queues on the path may mark instead of dropping them.
+    /// Whether sent packets are ECN-capable, so that congested switches may mark packets instead of dropping them.
     pub ecn: bool,
-    /// Reaction of queue pairs to CNPs; `None`: CNPs have no effect.
+    /// DCQCN parameters for the reaction to congestion notification packets (CNPs); `None`: CNPs have no effect.
     pub dcqcn: Option<DcqcnConfig>,
 }
 
 impl EndpointConfig {
-    /// Limits for a host, and DCQCN for 100 Gb/s.
+    /// A configuration with limits for a host (1,024 queue pairs, 65,536 completions), and DCQCN for 100 Gb/s.
     pub fn new(address: Address, seed: u64) -> Self {
         Self {
             address,
@@ -59,18 +59,18 @@ impl EndpointConfig {
 /// Reason why a queue pair cannot be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
-    /// The maximum number of queue pairs exists.
+    /// The endpoint already has its maximum number of queue pairs, which is given.
     #[error("{0} queue pairs exist, which is the maximum")]
     Full(usize),
 }
 
-/// Reason why a frame did not reach a queue pair. Refusals by a queue pair itself are only counted.
+/// Reason why a received frame did not reach a queue pair. Packets that a queue pair itself refuses are only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Discarded {
     /// The frame is not a valid RoCEv2 packet.
     #[error(transparent)]
     Packet(#[from] packet::Error),
-    /// The frame is for another address.
+    /// The frame's destination is not the endpoint's address.
     #[error("for another address")]
     NotForUs,
     /// No queue pair has this number; it may have been destroyed.
@@ -79,15 +79,15 @@ pub enum Discarded {
     /// The queue pair is not connected.
     #[error("queue pair {0} is not connected")]
     NotConnected(Qpn),
-    /// The source address is not that of the queue pair's peer.
+    /// The packet's source address is not that of the queue pair's peer.
     #[error("not from the peer of queue pair {0}")]
     Stranger(Qpn),
-    /// The packet belongs to another partition.
+    /// The packet belongs to another partition, whose key is given.
     #[error("partition {0:#06x} is not the queue pair's")]
     Partition(u16),
 }
 
-/// An endpoint; a separate `Memory` holds its regions.
+/// A RoCEv2 endpoint: queue pairs behind one address. Its memory regions are in a separate `Memory`.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Shared,
@@ -95,10 +95,10 @@ pub struct Endpoint {
     numbers: ChaCha8Rng,
     qps: Vec<Option<Slot>>,
     by_number: BTreeMap<Qpn, usize>,
-    /// Slots that may have something to send, each at most once, in turn.
+    /// Indices in `qps` of queue pairs that may have a packet to send, each at most once, in the order of their turns.
     ready: VecDeque<usize>,
     completions: CompletionQueue,
-    /// Counters of frames without a queue pair, and of destroyed queue pairs.
+    /// Counters of frames that reached no queue pair, and sums of the counters of destroyed queue pairs.
     counters: Counters,
 }
 
@@ -109,7 +109,7 @@ struct Slot {
 }
 
 impl Endpoint {
-    /// An endpoint without queue pairs.
+    /// Creates an endpoint without queue pairs.
     pub fn new(config: EndpointConfig) -> Self {
         Self {
             shared: Shared {
@@ -166,7 +166,7 @@ impl Endpoint {
         Psn::new(self.numbers.next_u32())
     }
 
-    /// Destroys a queue pair. Its posted work requests are discarded; waiting completions remain.
+    /// Destroys a queue pair. Its posted work requests are discarded; completions that were not polled yet remain.
     pub fn destroy(&mut self, qpn: Qpn) -> Result<(), ModifyError> {
         let index = self.by_number.remove(&qpn);
         let index = index.ok_or(ModifyError::UnknownQp(qpn))?;
@@ -179,7 +179,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Changes a queue pair's state.
+    /// Performs a state transition of a queue pair, such as RESET to INIT.
     pub fn modify(&mut self, qpn: Qpn, to: Modify) -> Result<(), ModifyError> {
         let index = self.index(qpn).ok_or(ModifyError::UnknownQp(qpn))?;
         if let Some(slot) = &mut self.qps[index] {
@@ -199,8 +199,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Enters INIT, RTR and RTS at once. A caller that needs receives before the peer's first packet posts them in between,
-    /// by [`modify`](Self::modify).
+    /// Brings a queue pair from RESET through INIT and RTR to RTS. A caller that needs receives before the peer's first packet
+    /// uses [`modify`](Self::modify) instead, and posts them in INIT.
     pub fn connect(
         &mut self,
         qpn: Qpn,
@@ -228,7 +228,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Posts a receive buffer to a queue pair.
+    /// Posts a buffer for one received message to a queue pair.
     pub fn post_receive<B: Buffer>(
         &mut self,
         qpn: Qpn,
@@ -242,7 +242,7 @@ impl Endpoint {
         }
     }
 
-    /// Processes a frame from the network.
+    /// Processes a frame from the network, or returns why it reached no queue pair.
     pub fn handle_frame<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -283,7 +283,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Runs timers that are due. To be called at the time of [`poll_timeout`](Self::poll_timeout), or at any other time.
+    /// Runs the timers that are due at `now_ns`; called at the time of [`poll_timeout`](Self::poll_timeout), or at any other.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         for index in 0..self.qps.len() {
             let Some(slot) = &mut self.qps[index] else {
@@ -296,14 +296,14 @@ impl Endpoint {
         }
     }
 
-    /// Latest time at which [`handle_timeout`](Self::handle_timeout) has work to do, or a paced packet may be sent. The time
-    /// may have passed already; a driver without capacity for a frame waits for capacity instead.
+    /// Time by which the driver calls [`handle_timeout`](Self::handle_timeout) and tries to send; `None` if nothing is pending.
+    /// It may have passed already; a driver that has no capacity for a frame waits for capacity instead.
     pub fn poll_timeout(&self) -> Option<u64> {
         let slots = self.qps.iter().flatten();
         slots.filter_map(|slot| slot.qp.deadline_ns()).min()
     }
 
-    /// Writes the next frame that may be sent now, and returns its length. Queue pairs take turns.
+    /// Writes the next frame that may be sent now; returns its length, or `None` if there is no frame. Queue pairs take turns.
     ///
     /// # Panics
     /// If the buffer is shorter than the longest frame of the endpoint's largest MTU ([`packet::frame_len`]).
@@ -330,32 +330,32 @@ impl Endpoint {
         None
     }
 
-    /// The next completion.
+    /// Removes the oldest completion from the completion queue; `None` if it is empty.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop()
     }
 
-    /// A queue pair's state.
+    /// State of a queue pair; `None` if it does not exist.
     pub fn state(&self, qpn: Qpn) -> Option<State> {
         Some(self.qp(qpn)?.state())
     }
 
-    /// Reason why a queue pair is in the state ERROR.
+    /// Reason why a queue pair is in the state ERROR; `None` in other states.
     pub fn fault(&self, qpn: Qpn) -> Option<Fault> {
         self.qp(qpn)?.fault()
     }
 
-    /// The oldest unacknowledged PSN of a queue pair.
+    /// Oldest PSN that the peer has not acknowledged to a queue pair; `None` if all are acknowledged.
     pub fn unanswered(&self, qpn: Qpn) -> Option<Psn> {
         self.qp(qpn)?.unanswered()
     }
 
-    /// Rate of a queue pair in bits per second, while congestion limits it; `None` otherwise.
+    /// Rate of a queue pair in bits per second while DCQCN limits it; `None` without a limit.
     pub fn rate_bps(&self, qpn: Qpn) -> Option<u64> {
         self.qp(qpn)?.rate_bps()
     }
 
-    /// Counters of a queue pair.
+    /// Counters of a queue pair; `None` if it does not exist.
     pub fn qp_counters(&self, qpn: Qpn) -> Option<&Counters> {
         Some(self.qp(qpn)?.counters())
     }
@@ -388,7 +388,7 @@ impl Endpoint {
     }
 }
 
-/// Whether the low 15 bits are equal, and at least one side is a full member (IBA 10.9.3).
+/// Whether two partition keys allow communication: low 15 bits equal, and at least one is of a full member (IBA 10.9.3).
 fn partitions_meet(ours: u16, theirs: u16) -> bool {
     const FULL: u16 = 0x8000;
     ours & !FULL == theirs & !FULL && (ours | theirs) & FULL != 0

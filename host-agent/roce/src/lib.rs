@@ -42,17 +42,17 @@ pub use qp::{
     RtrAttributes, RtsAttributes, SendRequest, State, Work,
 };
 
-/// Number of a queue pair, 24 bits.
+/// Number of a queue pair on its host, 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Qpn(u32);
 
 impl Qpn {
-    /// The number with these low 24 bits.
+    /// The queue pair number that consists of the low 24 bits of `bits`.
     pub fn new(bits: u32) -> Self {
         Self(bits & 0xFF_FFFF)
     }
 
-    /// The 24 bits.
+    /// The number as an integer; its high 8 bits are 0.
     pub fn bits(self) -> u32 {
         self.0
     }

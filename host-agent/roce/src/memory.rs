@@ -9,9 +9,9 @@ use std::fmt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Bytes of a region, owned by the driver. This crate keeps no reference to them between calls, so they may lie in shared memory.
+/// Bytes of a memory region, owned by the driver. They may lie in shared memory: this crate keeps no reference between calls.
 pub trait Buffer {
-    /// Length in bytes.
+    /// Length of the buffer in bytes.
     fn len(&self) -> usize;
 
     /// Whether the buffer has no bytes.
@@ -19,10 +19,10 @@ pub trait Buffer {
         self.len() == 0
     }
 
-    /// Copies bytes out. `offset + into.len()` is at most [`len`](Self::len).
+    /// Copies bytes from `offset` on out of the buffer. `offset + into.len()` is at most [`len`](Self::len).
     fn read(&self, offset: usize, into: &mut [u8]);
 
-    /// Copies bytes in. `offset + from.len()` is at most [`len`](Self::len).
+    /// Copies bytes into the buffer from `offset` on. `offset + from.len()` is at most [`len`](Self::len).
     fn write(&mut self, offset: usize, from: &[u8]);
 }
 
@@ -68,23 +68,23 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
     }
 }
 
-/// Access rights of a region, or of the peer through a queue pair. Local reads are always allowed.
+/// Access rights to a memory region, or of the peer through a queue pair. Local reads are always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Access(u8);
 
 impl Access {
-    /// No access but local reads.
+    /// Only local reads are allowed: SENDs and WRITEs of this side may read the region.
     pub const LOCAL_READ: Self = Self(0);
-    /// Receives and READ responses may be written.
+    /// Received messages and READ responses may be written to the region.
     pub const LOCAL_WRITE: Self = Self(1);
-    /// The peer may WRITE.
+    /// The peer may write to the region with RDMA WRITE.
     pub const REMOTE_WRITE: Self = Self(2);
-    /// The peer may READ.
+    /// The peer may read the region with RDMA READ.
     pub const REMOTE_READ: Self = Self(4);
-    /// All rights.
+    /// All access rights: local writes, and the peer's WRITEs and READs.
     pub const ALL: Self = Self(7);
 
-    /// The union of both rights.
+    /// Union of these rights and `other`.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -96,7 +96,7 @@ impl Access {
     }
 }
 
-/// A region's lkey and rkey.
+/// Key of a memory region, used as lkey and as rkey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub u32);
 
@@ -120,39 +120,39 @@ impl fmt::Display for Key {
     }
 }
 
-/// Reason why a region cannot be registered.
+/// Reason why a memory region cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// The maximum number of regions is registered.
+    /// The maximum number of regions, which is given, is already registered.
     #[error("{0} regions are registered, which is the maximum")]
     Full(usize),
-    /// The region would extend beyond address 2⁶⁴.
+    /// The memory region would extend beyond address 2⁶⁴.
     #[error("{len} bytes at {address:#x} end beyond 2^64")]
     Address {
-        /// Address of the first byte.
+        /// Address of the region's first byte.
         address: u64,
-        /// Length in bytes.
+        /// Length of the region in bytes.
         len: usize,
     },
 }
 
-/// Reason why bytes of a region are not accessible.
+/// Reason why bytes of a memory region are not accessible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// No region has this key; it may have been deregistered.
+    /// No region has this key; the region may have been deregistered.
     #[error("no region has key {0}")]
     Key(Key),
-    /// Some of the bytes lie outside of the region.
+    /// Some of the requested bytes lie outside of the region.
     #[error("{len} bytes at {address:#x} are not in the region of key {key}")]
     Range {
-        /// The region's key.
+        /// Key of the memory region.
         key: Key,
-        /// Address of the first byte.
+        /// Address of the first requested byte.
         address: u64,
-        /// Number of bytes.
+        /// Number of requested bytes.
         len: u64,
     },
-    /// The region does not allow this access.
+    /// The region with this key does not allow the access.
     #[error("the region of key {0} does not allow this access")]
     Right(Key),
 }
@@ -166,12 +166,12 @@ struct Region<B> {
 
 #[derive(Debug)]
 struct Slot<B> {
-    /// Tag of the region, or of the last one in this slot.
+    /// Tag in the key of the slot's region; in a free slot, of the last region that was there.
     tag: u16,
     region: Option<Region<B>>,
 }
 
-/// The regions of an endpoint.
+/// The memory regions of an endpoint, found by their keys.
 #[derive(Debug)]
 pub struct Memory<B> {
     slots: Vec<Slot<B>>,
@@ -180,11 +180,11 @@ pub struct Memory<B> {
     tags: ChaCha8Rng,
 }
 
-/// Maximum number of regions that keys can distinguish.
+/// Maximum number of regions: keys have 16 bits for the index of a region.
 const MAX_REGIONS: usize = 1 << 16;
 
 impl<B: Buffer> Memory<B> {
-    /// A memory without regions; at most `limit` of them, and at most 65,536. Keys follow from the seed.
+    /// Creates a memory without regions, which accepts at most `limit` of them (at most 65,536). `seed` determines the keys.
     pub fn new(limit: usize, seed: u64) -> Self {
         Self {
             slots: Vec::new(),
@@ -194,7 +194,7 @@ impl<B: Buffer> Memory<B> {
         }
     }
 
-    /// Registers a buffer whose first byte gets this address, which the caller chooses.
+    /// Registers a buffer as a region. `address`, which the caller chooses, is the address of the buffer's first byte.
     pub fn register(
         &mut self,
         buffer: B,
@@ -231,7 +231,7 @@ impl<B: Buffer> Memory<B> {
         Ok(Key::new(index, slot.tag))
     }
 
-    /// Deregisters a region and returns its buffer; the key is invalid from now on.
+    /// Deregisters a region and returns its buffer; the key is invalid from now on. `None` if no region has the key.
     pub fn deregister(&mut self, key: Key) -> Option<B> {
         self.region(key)?;
         self.free.push(key.index());
@@ -239,17 +239,17 @@ impl<B: Buffer> Memory<B> {
         Some(region.buffer)
     }
 
-    /// The buffer of a region.
+    /// Buffer of the region with this key.
     pub fn buffer(&self, key: Key) -> Option<&B> {
         Some(&self.region(key)?.buffer)
     }
 
-    /// The buffer of a region.
+    /// Buffer of the region with this key.
     pub fn buffer_mut(&mut self, key: Key) -> Option<&mut B> {
         Some(&mut self.region_mut(key)?.buffer)
     }
 
-    /// Checks that all these bytes are in the region, and that it allows this access.
+    /// Checks that the region contains these `len` bytes, and allows this access.
     pub fn check(
         &self,
         key: Key,
@@ -279,7 +279,7 @@ impl<B: Buffer> Memory<B> {
         Ok(())
     }
 
-    /// Copies bytes into a region: all or none of them.
+    /// Copies bytes into a region: all of them, or none if the access is refused. A length of zero succeeds with any key.
     pub fn write(
         &mut self,
         key: Key,
@@ -309,7 +309,7 @@ impl<B: Buffer> Memory<B> {
 }
 
 impl<B: Buffer> Region<B> {
-    /// Offset of the bytes in the buffer.
+    /// Checks that the region contains the bytes and allows the access; returns the offset of the first byte in the buffer.
     fn offset(
         &self,
         key: Key,

@@ -6,23 +6,23 @@ const BITS: u32 = 24;
 const MASK: u32 = (1 << BITS) - 1;
 const HALF: u32 = 1 << (BITS - 1);
 
-/// A packet sequence number as in a packet.
+/// A 24-bit packet sequence number as in the header of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Psn(u32);
 
 impl Psn {
-    /// The number with these low 24 bits.
+    /// The packet sequence number that consists of the low 24 bits of `bits`.
     pub fn new(bits: u32) -> Self {
         Self(bits & MASK)
     }
 
-    /// The 24 bits.
+    /// The number as an integer; its high 8 bits are 0.
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// Distance from `other` to this number; negative if this number is before it. The true distance must be less than 2²³,
-    /// which limits the packets in flight, or the result is wrong.
+    /// Distance from `other` to this PSN in packets; negative if this PSN is before `other`. The true distance must be less
+    /// than 2²³, which limits the packets in flight, or the result is wrong.
     pub fn after(self, other: Self) -> i32 {
         let distance = self.0.wrapping_sub(other.0) & MASK;
         if distance < HALF {
@@ -39,23 +39,23 @@ impl fmt::Display for Psn {
     }
 }
 
-/// Position of a packet among all packets of one direction of a connection. It does not wrap, so positions compare plainly;
-/// packets carry its low 24 bits. The first packet's position is its PSN plus 2²⁴.
+/// Position of a packet among all packets of one direction of a connection, without wrapping. The position's low 24 bits are
+/// the packet's PSN. The first packet's position is its PSN plus 2²⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExtendedPsn(u64);
 
 impl ExtendedPsn {
-    /// Position of the first packet. One cycle of PSNs is left before it, for packets of another generation that seem earlier.
+    /// Position of a connection's first packet: PSN + 2²⁴, so that packets of an earlier connection have positions, too.
     pub fn first(psn: Psn) -> Self {
         Self((1 << BITS) + u64::from(psn.0))
     }
 
-    /// PSN of the packet at this position.
+    /// The 24-bit PSN of the packet at this position.
     pub fn psn(self) -> Psn {
         Psn::new(self.0 as u32)
     }
 
-    /// The position nearest to this one that has this PSN.
+    /// The position with this PSN that is nearest to this position.
     pub fn near(self, psn: Psn) -> Self {
         Self(
             self.0
@@ -63,19 +63,19 @@ impl ExtendedPsn {
         )
     }
 
-    /// The position `packets` later.
+    /// The position that is `packets` packets later.
     #[must_use]
     pub fn plus(self, packets: u64) -> Self {
         Self(self.0 + packets)
     }
 
-    /// The previous position.
+    /// Position of the previous packet.
     #[must_use]
     pub fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// Number of packets from `earlier` to just before this position; 0 if it is not earlier.
+    /// Number of packets from position `earlier` to just before this position; 0 if `earlier` is not before this position.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

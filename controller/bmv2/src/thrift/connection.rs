@@ -1,4 +1,4 @@
-//! A connection to a switch: each call is answered before the next one is sent.
+//! A Thrift connection to a BMv2 switch: sends a call, and waits for its answer before it sends the next one.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -15,10 +15,10 @@ use ::thrift::transport::{
 use super::refusal::{Family, Refusal};
 use super::value::Value;
 
-/// Interval between two attempts to connect.
+/// Interval between two attempts to connect to the switch.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Why a call over Thrift failed. Every variant names the switch's address.
+/// Why a Thrift call to a switch failed. Every variant names the switch's address.
 #[derive(Debug, thiserror::Error)]
 pub enum ThriftError {
     /// No switch listens at the address.
@@ -26,9 +26,9 @@ pub enum ThriftError {
     Connect {
         /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// How long weir tried to connect.
+        /// How long weir tried to connect to the switch.
         waited: Duration,
-        /// Error of the last attempt.
+        /// Error of the last attempt to connect.
         source: io::Error,
     },
     /// The connection broke, the answer did not come in time, or it was invalid.
@@ -36,34 +36,34 @@ pub enum ThriftError {
     Exchange {
         /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// The call, `service:method`.
+        /// The failed call, `service:method`.
         call: String,
-        /// Description of the failure.
+        /// Text that describes the failure.
         reason: String,
     },
-    /// The switch does not know the service or the method, or it had an internal error.
+    /// The switch does not know the Thrift service or method, or it had an internal error.
     #[error("the switch at {address} cannot carry out {call}: {message}")]
     Application {
         /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// The call, `service:method`.
+        /// The failed call, `service:method`.
         call: String,
-        /// The switch's message.
+        /// The error message of the switch.
         message: String,
     },
-    /// The switch refused the call.
+    /// The switch refused the call, and gave a reason.
     #[error("the switch at {address} refused {call}: {refusal}")]
     Refused {
         /// Address of the switch, `host:port`.
         address: SocketAddr,
-        /// The call, `service:method`.
+        /// The refused call, `service:method`.
         call: String,
-        /// Reason of the refusal.
+        /// The switch's reason for the refusal.
         refusal: Refusal,
     },
 }
 
-/// A connection. After an error other than a refusal it cannot be used any more.
+/// A Thrift connection to a switch. After an error other than a refusal the connection cannot be used any more.
 pub struct Connection {
     address: SocketAddr,
     input: TBinaryInputProtocol<TBufferedReadTransport<ReadHalf<TTcpChannel>>>,
@@ -72,7 +72,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to a switch, and waits for one that is still starting. `timeout` also limits the wait for each answer.
+    /// Connects to a switch, which may still be starting. `timeout` limits this wait, and the wait for each answer.
     pub fn open(address: SocketAddr, timeout: Duration) -> Result<Connection, ThriftError> {
         let start = Instant::now();
         let stream = loop {
@@ -114,8 +114,8 @@ impl Connection {
         self.address
     }
 
-    /// Calls a method, waits for its answer, and returns the result, if the method has one. `refusals` is the family of the
-    /// exception that the method declares.
+    /// Calls a Thrift method, waits for its answer, and returns its result; `None` for a method without a result. `refusals` is
+    /// the family of the exception that the method declares.
     pub fn call(
         &mut self,
         service: &str,
@@ -185,7 +185,7 @@ impl Connection {
     }
 }
 
-/// Describes an error, without the kind of error with which the Thrift crate's own text begins.
+/// Describes a Thrift error, without the kind of error with which the Thrift crate begins its text.
 fn describe(error: &::thrift::Error) -> String {
     match error {
         ::thrift::Error::Transport(error) => error.message.clone(),
@@ -195,7 +195,7 @@ fn describe(error: &::thrift::Error) -> String {
     }
 }
 
-/// Formats a `TApplicationException`: its message and its type.
+/// Formats a `TApplicationException` from a switch: its message and its type.
 fn application_message(exception: &Value) -> String {
     let message = exception.field(1).and_then(Value::text).unwrap_or("");
     match (message, exception.field(2).and_then(Value::i32)) {

@@ -1,4 +1,4 @@
-//! Services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions, the clock), and the program as a whole.
+//! Calls of BMv2's services `simple_pre_lag` (multicast) and `psa_switch` (clone sessions, clock), and loading of programs.
 
 use super::connection::ThriftError;
 use super::refusal::Family;
@@ -11,7 +11,7 @@ const PSA_SWITCH: &str = "psa_switch";
 
 type Result<T> = std::result::Result<T, ThriftError>;
 
-/// A port map for `bm_mc_node_create`: a string of 0s and 1s, port 0 last.
+/// Port map for `bm_mc_node_create`: a string with a `1` for each of the ports, else `0`; port 0 is the last character.
 fn port_map(ports: &[u32]) -> String {
     let Some(last) = ports.iter().max() else {
         return String::new();
@@ -30,7 +30,7 @@ impl Runtime {
             .call(MULTICAST, method, arguments(rest), Family::Multicast)
     }
 
-    /// Creates an empty multicast group; returns its handle.
+    /// Creates an empty multicast group with the number `group`; returns its handle.
     pub fn create_multicast_group(&mut self, group: i32) -> Result<i32> {
         const METHOD: &str = "bm_mc_mgrp_create";
         let result = self.multicast(METHOD, [group.into()])?;
@@ -43,7 +43,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Creates a node, which makes a copy to each of these ports with this instance; returns its handle.
+    /// Creates a multicast node, which copies a packet to each of these ports with this instance number; returns its handle.
     pub fn create_multicast_node(&mut self, instance: i32, ports: &[u32]) -> Result<i32> {
         const METHOD: &str = "bm_mc_node_create";
         // The node uses no link aggregation groups.
@@ -52,19 +52,19 @@ impl Runtime {
         self.expect(METHOD, result, Value::i32)
     }
 
-    /// Adds a node to a group.
+    /// Adds a node to a multicast group; `group` and `node` are handles.
     pub fn associate_multicast_node(&mut self, group: i32, node: i32) -> Result<()> {
         self.multicast("bm_mc_node_associate", [group.into(), node.into()])?;
         Ok(())
     }
 
-    /// Removes a node from a group.
+    /// Removes a node from a multicast group; `group` and `node` are handles.
     pub fn dissociate_multicast_node(&mut self, group: i32, node: i32) -> Result<()> {
         self.multicast("bm_mc_node_dissociate", [group.into(), node.into()])?;
         Ok(())
     }
 
-    /// Deletes a node.
+    /// Deletes the multicast node with the handle `node`.
     pub fn destroy_multicast_node(&mut self, node: i32) -> Result<()> {
         self.multicast("bm_mc_node_destroy", [node.into()])?;
         Ok(())
@@ -75,7 +75,7 @@ impl Runtime {
             .call(PSA_SWITCH, method, arguments, Family::Mirroring)
     }
 
-    /// Sets the destination of a clone session's copies.
+    /// Sets the port or multicast group to which a clone session's copies go.
     pub fn set_mirror(&mut self, session: i32, to: Mirror) -> Result<()> {
         let port = to.port.map(|port| (1, port.into()));
         let group = to.group.map(|group| (2, group.into()));
@@ -93,7 +93,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The clock by which the switch stamps packets, in microseconds since its start.
+    /// Time on the clock by which the switch stamps packets, in microseconds since the switch started.
     pub fn elapsed_us(&mut self) -> Result<u64> {
         const METHOD: &str = "get_time_elapsed_us";
         let result = self.psa_switch(METHOD, Vec::new())?;
@@ -102,19 +102,19 @@ impl Runtime {
 
     // The program.
 
-    /// Transfers a program to the switch; [`Runtime::swap`] activates it.
+    /// Transfers a program's JSON to the switch; [`Runtime::swap`] activates it.
     pub fn load_config(&mut self, json: &str) -> Result<()> {
         self.standard("bm_load_new_config", vec![(1, json.into())], Family::Swap)?;
         Ok(())
     }
 
-    /// Activates the transferred program.
+    /// Activates the program that was transferred with `load_config`.
     pub fn swap(&mut self) -> Result<()> {
         self.standard("bm_swap_configs", Vec::new(), Family::Swap)?;
         Ok(())
     }
 
-    /// The program on the switch.
+    /// JSON of the program that runs on the switch.
     pub fn config(&mut self) -> Result<String> {
         const METHOD: &str = "bm_get_config";
         let result = self.standard(METHOD, Vec::new(), Family::None)?;

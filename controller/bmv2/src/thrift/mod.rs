@@ -1,7 +1,7 @@
-//! BMv2's run-time interface over Thrift: binary protocol, buffered transport, several services on one connection.
+//! Control of a BMv2 switch over Thrift: binary protocol, buffered transport, several services on one connection.
 //!
-//! There is no generated code: a call is a service, a method and numbered arguments ([`Value`]), and [`Runtime`] gives
-//! the calls their types. Names and numbers are BMv2's.
+//! There is no generated code: a call is a service, a method and numbered arguments ([`Value`]), and [`Runtime`] gives the
+//! calls their types. Names and numbers are BMv2's.
 
 mod connection;
 mod copies;

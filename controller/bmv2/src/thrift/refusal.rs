@@ -1,27 +1,27 @@
-//! Reasons for which a switch refuses a call: the codes of BMv2's exceptions.
+//! Reasons for which a BMv2 switch refuses a call: names and texts for the codes of BMv2's Thrift exceptions.
 
 use std::fmt;
 
-/// The subject of an exception: each family numbers its codes from the start.
+/// Family of a Thrift exception of BMv2: each family numbers its codes by itself, from its first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// Tables and action profiles.
+    /// Exceptions of calls about tables and action profiles.
     Table,
-    /// Indirect counters.
+    /// Exceptions of calls about indirect counters.
     Counter,
-    /// Registers.
+    /// Exceptions of calls about registers.
     Register,
-    /// Multicast groups and their nodes.
+    /// Exceptions of calls about multicast groups and their nodes.
     Multicast,
-    /// Clone sessions.
+    /// Exceptions of calls about clone sessions.
     Mirroring,
-    /// Changing the program.
+    /// Exceptions of calls that replace the running P4 program.
     Swap,
-    /// The method declares no exception.
+    /// No exceptions: the called method declares none.
     None,
 }
 
-/// Why the switch refused a call.
+/// Reason why a BMv2 switch refused a Thrift call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // `table!` below has a text for each.
 pub enum Reason {
@@ -63,9 +63,9 @@ pub enum Reason {
     SwapDisabled,
     OngoingSwap,
     NoOngoingSwap,
-    /// The switch gives no reason.
+    /// The exception says only that an error occurred.
     Unspecified,
-    /// A code that weir does not know.
+    /// The exception has a code that weir does not know.
     Unknown,
 }
 
@@ -243,12 +243,12 @@ impl Family {
     }
 }
 
-/// A refusal as the switch reports it.
+/// A refusal of a call, as the switch reports it: a Thrift exception with a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Subject of the exception.
+    /// Family of the exception, which gives the code its meaning.
     pub family: Family,
-    /// BMv2's code.
+    /// Error code in BMv2's exception.
     pub code: i32,
 }
 
@@ -261,7 +261,7 @@ impl Refusal {
         self.family.rows().iter().find(|row| row.0 == self.code)
     }
 
-    /// The reason that the code stands for.
+    /// Reason that the code stands for in its family.
     #[must_use]
     pub fn reason(self) -> Reason {
         self.row().map_or(Reason::Unknown, |row| row.1)

@@ -1,4 +1,4 @@
-//! Service `standard`: tables, counters, registers.
+//! Calls of BMv2's Thrift service `standard`: tables, counters and registers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use super::refusal::Family;
 use super::types::{ActionEntry, Counts, KeyPart, RawEntry};
 use super::value::Value;
 
-/// The only context of BMv2's programs.
+/// Number of the context that every call names: BMv2's programs have only one.
 pub const CONTEXT: i32 = 0;
 
 const STANDARD: &str = "standard";
 
 type Result<T> = std::result::Result<T, ThriftError>;
 
-/// Arguments of a call whose first argument is the context; the others are numbered from 2.
+/// Numbers the arguments of a Thrift call: the context is argument 1, and `rest` follows from 2 on.
 pub(super) fn arguments(rest: impl IntoIterator<Item = Value>) -> Vec<(i16, Value)> {
     (1..)
         .zip(std::iter::once(Value::I32(CONTEXT)).chain(rest))
         .collect()
 }
 
-/// A switch that is controlled by Thrift.
+/// A connection to a BMv2 switch, with a typed method for each Thrift call.
 pub struct Runtime {
     pub(super) connection: Connection,
 }
@@ -50,7 +50,7 @@ impl Runtime {
         self.connection.call(STANDARD, method, arguments, family)
     }
 
-    /// Converts a result; it is an error if the result is missing or has another form.
+    /// Converts a call's result with `read`; fails if the result is missing or has another form.
     pub(super) fn expect<T>(
         &self,
         method: &str,
@@ -69,7 +69,7 @@ impl Runtime {
 
     // Tables.
 
-    /// Adds an entry; returns its handle.
+    /// Adds an entry to a table; returns the entry's handle.
     pub fn add_entry(
         &mut self,
         table: &str,
@@ -95,7 +95,7 @@ impl Runtime {
         self.expect(METHOD, result, Value::i32)
     }
 
-    /// Changes the action of an entry.
+    /// Changes the action of the table entry with the handle `handle`.
     pub fn modify_entry(
         &mut self,
         table: &str,
@@ -113,14 +113,14 @@ impl Runtime {
         Ok(())
     }
 
-    /// Removes an entry.
+    /// Removes the table entry with the handle `handle`.
     pub fn delete_entry(&mut self, table: &str, handle: i32) -> Result<()> {
         let rest = [table.into(), handle.into()];
         self.standard("bm_mt_delete_entry", arguments(rest), Family::Table)?;
         Ok(())
     }
 
-    /// All entries of a table.
+    /// Reads all entries of a table.
     pub fn entries(&mut self, table: &str) -> Result<Vec<RawEntry>> {
         const METHOD: &str = "bm_mt_get_entries";
         let result = self.standard(METHOD, arguments([table.into()]), Family::Table)?;
@@ -129,21 +129,21 @@ impl Runtime {
         })
     }
 
-    /// The action of a table for packets without a matching entry.
+    /// Default action of a table, for packets that match no entry.
     pub fn default_entry(&mut self, table: &str) -> Result<ActionEntry> {
         const METHOD: &str = "bm_mt_get_default_entry";
         let result = self.standard(METHOD, arguments([table.into()]), Family::Table)?;
         self.expect(METHOD, result, ActionEntry::of_value)
     }
 
-    /// Sets the action of a table for packets without a matching entry.
+    /// Sets the default action of a table, for packets that match no entry; `data` are the action's parameters.
     pub fn set_default(&mut self, table: &str, action: &str, data: &[Vec<u8>]) -> Result<()> {
         let rest = [table.into(), action.into(), Value::binaries(data)];
         self.standard("bm_mt_set_default_action", arguments(rest), Family::Table)?;
         Ok(())
     }
 
-    /// Resets a table's default entry to that of its program.
+    /// Resets a table's default action to the one that its program declares.
     pub fn reset_default(&mut self, table: &str) -> Result<()> {
         let rest = [table.into()];
         self.standard("bm_mt_reset_default_entry", arguments(rest), Family::Table)?;
@@ -152,7 +152,7 @@ impl Runtime {
 
     // Cells.
 
-    /// Reads a counter's cell.
+    /// Reads the cell `index` of a counter array.
     pub fn read_counter(&mut self, counter: &str, index: i32) -> Result<Counts> {
         const METHOD: &str = "bm_counter_read";
         let rest = [counter.into(), index.into()];
@@ -160,14 +160,14 @@ impl Runtime {
         self.expect(METHOD, result, Counts::of_value)
     }
 
-    /// Writes a counter's cell.
+    /// Writes the cell `index` of a counter array.
     pub fn write_counter(&mut self, counter: &str, index: i32, value: Counts) -> Result<()> {
         let rest = [counter.into(), index.into(), value.to_value()];
         self.standard("bm_counter_write", arguments(rest), Family::Counter)?;
         Ok(())
     }
 
-    /// Reads a register's cell: its bits, in two's complement.
+    /// Reads the cell `index` of a register, in two's complement.
     pub fn read_register(&mut self, register: &str, index: i32) -> Result<i64> {
         const METHOD: &str = "bm_register_read";
         let rest = [register.into(), index.into()];
@@ -175,7 +175,7 @@ impl Runtime {
         self.expect(METHOD, result, Value::i64)
     }
 
-    /// Reads all cells of a register.
+    /// Reads all cells of a register, in order of their index.
     pub fn read_register_whole(&mut self, register: &str) -> Result<Vec<i64>> {
         const METHOD: &str = "bm_register_read_all";
         let result = self.standard(METHOD, arguments([register.into()]), Family::Register)?;
@@ -184,14 +184,14 @@ impl Runtime {
         })
     }
 
-    /// Writes a register's cell.
+    /// Writes the cell `index` of a register.
     pub fn write_register(&mut self, register: &str, index: i32, value: i64) -> Result<()> {
         let rest = [register.into(), index.into(), value.into()];
         self.standard("bm_register_write", arguments(rest), Family::Register)?;
         Ok(())
     }
 
-    /// Writes the cells `from..to` of a register.
+    /// Writes `value` to the cells `from..to` of a register.
     pub fn write_register_range(
         &mut self,
         register: &str,

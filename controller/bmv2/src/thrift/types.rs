@@ -1,19 +1,19 @@
-//! Arguments and results of BMv2's calls.
+//! Types of the arguments and results of BMv2's Thrift calls: keys, actions, table entries, counter cells.
 
 use super::value::Value;
 
-/// The match on one field of a key; values have the field's width in bytes.
+/// Match on one field of a table's key; values are big-endian, in as many bytes as the field's width needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyPart {
-    /// The field equals the value.
+    /// The field equals this value.
     Exact(Vec<u8>),
-    /// The first bits of the field equal those of the value: value, number of bits.
+    /// The field begins with the first bits of a value: the value, and the number of these bits.
     Lpm(Vec<u8>, i32),
-    /// The field equals the value in the bits of the mask: value, mask. `optional` fields use this as well.
+    /// The field equals a value in the bits of a mask: the value, and the mask. `optional` fields use this as well.
     Ternary(Vec<u8>, Vec<u8>),
-    /// Whether a header is valid.
+    /// Whether the header that the key names is valid.
     Valid(bool),
-    /// The field lies in a range: first value, last value.
+    /// The field lies in a range: its first value, and its last value (inclusive).
     Range(Vec<u8>, Vec<u8>),
 }
 
@@ -45,12 +45,12 @@ impl KeyPart {
     }
 }
 
-/// Contents of a counter's cell.
+/// Contents of one cell of a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes.
+    /// Number of bytes counted.
     pub bytes: i64,
-    /// Packets.
+    /// Number of packets counted.
     pub packets: i64,
 }
 
@@ -70,22 +70,22 @@ impl Counts {
 /// Destination of a clone session's copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mirror {
-    /// The port that receives a copy.
+    /// Port that receives a copy; `None` for no port.
     pub port: Option<i32>,
-    /// The multicast group that receives copies.
+    /// Multicast group whose ports receive copies; `None` for no group.
     pub group: Option<i32>,
 }
 
-/// The action of an entry.
+/// Action of a table entry, or of a table's default entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionEntry {
-    /// The entry has no action.
+    /// The table entry has no action.
     None,
-    /// An action with its parameters' bytes.
+    /// Name of an action, and the bytes of each of its parameters.
     Action(String, Vec<Vec<u8>>),
-    /// A member of an action profile.
+    /// Handle of a member of an action profile.
     Member(i32),
-    /// A group of an action profile.
+    /// Handle of a group of an action profile.
     Group(i32),
 }
 
@@ -104,16 +104,16 @@ impl ActionEntry {
     }
 }
 
-/// An entry as the switch returns it.
+/// A table entry as the switch returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawEntry {
-    /// Fields of the key, in the table's order.
+    /// Match on each field of the key, in the table's order.
     pub key: Vec<KeyPart>,
-    /// Priority of the entry; the smallest number has precedence.
+    /// Priority of the entry (the smallest number wins); `None` in a table without priorities.
     pub priority: Option<i32>,
-    /// Number of the entry on the switch.
+    /// BMv2's handle of the table entry.
     pub handle: i32,
-    /// Action of the entry.
+    /// Action of the table entry.
     pub action: ActionEntry,
 }
 

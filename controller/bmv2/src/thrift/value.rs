@@ -1,60 +1,60 @@
-//! Values of Thrift's type system, written to and read from a protocol without generated code.
+//! Values of Thrift's type system, with code that writes them to a Thrift protocol and reads them without generated types.
 
 use ::thrift::protocol::{
     TFieldIdentifier, TInputProtocol, TListIdentifier, TOutputProtocol, TStructIdentifier, TType,
 };
 use ::thrift::{ProtocolErrorKind, Result, new_protocol_error};
 
-/// Maximum nesting of structs, lists and maps; BMv2's own values are 4 deep.
+/// Maximum nesting of structs, lists and maps in a received value; BMv2's own values are 4 deep.
 const MAX_DEPTH: usize = 16;
 
-/// A value.
+/// A value of Thrift's type system.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// `bool`
+    /// Thrift's type `bool`
     Bool(bool),
-    /// `i8`
+    /// Thrift's type `i8`
     I8(i8),
-    /// `i16`
+    /// Thrift's type `i16`
     I16(i16),
-    /// `i32`; an enum is one
+    /// Thrift's type `i32`, also used for enums
     I32(i32),
-    /// `i64`
+    /// Thrift's type `i64`
     I64(i64),
-    /// `double`
+    /// Thrift's type `double`
     Double(f64),
-    /// `binary`; a string is one
+    /// Thrift's type `binary`, also used for strings
     Binary(Vec<u8>),
-    /// Fields that are set, by number.
+    /// A struct: number and value of each field that is set.
     Struct(Vec<(i16, Value)>),
-    /// Elements of one kind; a set is one.
+    /// A list or a set: kind of the elements, and the elements.
     List(Kind, Vec<Value>),
-    /// Pairs.
+    /// A map: pairs of key and value.
     Map(Vec<(Value, Value)>),
 }
 
-/// Kind of the elements of a list.
+/// Type of a Thrift value, without the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `bool`
+    /// Thrift's type `bool`
     Bool,
-    /// `i8`
+    /// Thrift's type `i8`
     I8,
-    /// `i16`
+    /// Thrift's type `i16`
     I16,
-    /// `i32`
+    /// Thrift's type `i32`
     I32,
-    /// `i64`
+    /// Thrift's type `i64`
     I64,
-    /// `double`
+    /// Thrift's type `double`
     Double,
-    /// `binary` or `string`
+    /// Thrift's types `binary` and `string`
     Binary,
-    /// A struct.
+    /// A Thrift struct.
     Struct,
-    /// A list or a set.
+    /// A Thrift list or set.
     List,
-    /// A map.
+    /// A Thrift map.
     Map,
 }
 
@@ -121,7 +121,7 @@ impl From<&[u8]> for Value {
 }
 
 impl Value {
-    /// A list of byte strings.
+    /// Builds a Thrift list of byte strings.
     #[must_use]
     pub fn binaries(values: &[Vec<u8>]) -> Value {
         Value::List(
@@ -130,7 +130,7 @@ impl Value {
         )
     }
 
-    /// A list of structs.
+    /// Builds a Thrift list of structs from the fields of each struct: field number and value.
     #[must_use]
     pub fn structs(values: Vec<Vec<(i16, Value)>>) -> Value {
         Value::List(
@@ -139,7 +139,7 @@ impl Value {
         )
     }
 
-    /// Kind of the value.
+    /// Type of this value.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -156,7 +156,7 @@ impl Value {
         }
     }
 
-    /// A field of a struct.
+    /// Value of a struct's field, by field number; `None` if the field is not set, or this value is no struct.
     #[must_use]
     pub fn field(&self, number: i16) -> Option<&Value> {
         match self {
@@ -168,7 +168,7 @@ impl Value {
         }
     }
 
-    /// An `i32`.
+    /// The number, if this value is an `i32`.
     #[must_use]
     pub fn i32(&self) -> Option<i32> {
         match self {
@@ -177,7 +177,7 @@ impl Value {
         }
     }
 
-    /// An `i64`.
+    /// The number, if this value is an `i64`.
     #[must_use]
     pub fn i64(&self) -> Option<i64> {
         match self {
@@ -186,7 +186,7 @@ impl Value {
         }
     }
 
-    /// A byte string.
+    /// The bytes, if this value is a byte string.
     #[must_use]
     pub fn binary(&self) -> Option<&[u8]> {
         match self {
@@ -195,13 +195,13 @@ impl Value {
         }
     }
 
-    /// A string.
+    /// The text, if this value is a UTF-8 string.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(self.binary()?).ok()
     }
 
-    /// The elements of a list.
+    /// The elements, if this value is a list.
     #[must_use]
     pub fn list(&self) -> Option<&[Value]> {
         match self {
@@ -245,7 +245,7 @@ impl Value {
         }
     }
 
-    /// A struct's fields.
+    /// Reads a struct with its fields from a Thrift protocol.
     pub(super) fn read_struct(from: &mut impl TInputProtocol) -> Result<Value> {
         read(from, Kind::Struct, 0)
     }

@@ -1,4 +1,4 @@
-//! Converts keys and values between numbers and bytes of a field's width.
+//! Converts table keys and values between P4Runtime's form and the bytes that BMv2's calls use.
 
 use p4lang::runtime::{FieldMatch, Match, Value};
 
@@ -6,7 +6,7 @@ use super::{Result, TranslateError};
 use crate::program::{KeyField, MatchKind, Part, Table};
 use crate::thrift::KeyPart;
 
-/// P4Runtime's largest priority wins, BMv2's smallest. The mapping is its own inverse.
+/// Converts a table entry's priority between P4Runtime, where the largest wins, and BMv2, where the smallest wins.
 pub(super) fn priority(priority: i32) -> i32 {
     i32::MAX - priority
 }
@@ -76,7 +76,7 @@ pub(super) fn key_part(table: &str, field: &KeyField, given: Option<&Match>) -> 
     })
 }
 
-/// The value of a part, shifted to its position in the whole field.
+/// Shifts a value for a slice of a field to the slice's position in the whole field.
 fn in_its_place(field: &KeyField, part: Part, value: &Value) -> Result<Value> {
     let number = value.to_u128().filter(|_| value.fits(part.width));
     let number = number.ok_or_else(|| TranslateError::Width {
@@ -87,7 +87,7 @@ fn in_its_place(field: &KeyField, part: Part, value: &Value) -> Result<Value> {
     Ok(Value::from(number << part.low))
 }
 
-/// Encodes a value with as many bytes as the width needs: BMv2 accepts no shorter form.
+/// Encodes a value in as many bytes as its width in bits needs: BMv2 accepts no shorter form.
 pub(super) fn encode(what: &str, value: &Value, width: u32) -> Result<Vec<u8>> {
     if !value.fits(width) {
         return Err(TranslateError::Width {

@@ -1,4 +1,4 @@
-//! Configuration of an all-reduce in virtual time.
+//! Configuration of a simulated all-reduce: job, network, timeouts, faults, and deaths of ranks.
 
 use aggregation::job::{Job, JobConfig, JobError, TreePosition, WorkerId};
 use aggregation::rank::{Carry, Fallback, Lateness, LatenessError, Reduction, Share};
@@ -8,54 +8,54 @@ use super::Racks;
 use crate::Faults;
 use crate::network::{Policer, Rate};
 
-/// Configuration of a run.
+/// Configuration of a simulated all-reduce.
 #[derive(Debug, Clone)]
 pub struct AllReduceConfig {
-    /// Seed of every random decision.
+    /// Seed of every random decision in the run.
     pub seed: u64,
-    /// The job.
+    /// Settings of the job: number of ranks, of slots, and of values per packet.
     pub job: JobConfig,
-    /// Timeouts of the ranks.
+    /// Retransmission timeouts of the ranks.
     pub retransmission: Retransmission,
-    /// Delay of a link without faults, in each direction.
+    /// Delay of each rank's link in each direction, in nanoseconds; faults may add to it.
     pub delay_ns: u64,
-    /// Rate of each rank's link in each direction; `None` for unlimited.
+    /// Rate of each rank's link in each direction; `None` for unlimited rate.
     pub rate: Option<Rate>,
-    /// Limit of the switch on all ranks together; `None` for unlimited.
+    /// Rate limit of the switch on the frames of all ranks together; `None` for no limit.
     pub policer: Option<Policer>,
     /// Whether ranks ignore congestion signals.
     pub fixed_window: bool,
-    /// Maximum time between the submissions of a rank's consecutive operations.
+    /// Maximum time between two operations that a rank submits, in nanoseconds.
     pub pause_ns: u64,
-    /// Faults of every link.
+    /// Random faults of every link.
     pub faults: Faults,
-    /// Division of the ranks into racks, in a tree of switches.
+    /// Division of the ranks into racks, in a tree of switches; `None` for a single switch.
     pub racks: Option<Racks>,
-    /// Time without a reply after which a rank is declared dead; `None` if ranks do not ask each other.
+    /// Nanoseconds without a reply after which ranks declare another rank dead; `None` if ranks do not probe each other.
     pub dead_after_ns: Option<u64>,
-    /// Work of ranks between operations, if they wait for the sums of each; replaces [`pause_ns`](Self::pause_ns).
+    /// Work of ranks between operations, if they wait for each operation's sums; replaces [`pause_ns`](Self::pause_ns).
     pub steps: Option<Steps>,
-    /// Deadline and quorum of partial sums.
+    /// Deadline and quorum of partial sums; `None` if the switch waits for all contributions.
     pub deadline: Option<Deadline>,
-    /// When ranks sum themselves.
+    /// When ranks sum without the switch; `None` for never.
     pub fallback: Option<Fallback>,
-    /// Ranks that die, with the time.
+    /// Ranks that die: rank, and virtual time of the death in nanoseconds.
     pub deaths: Vec<(WorkerId, u64)>,
-    /// Times at which the chunks in flight are recorded, ascending; [`AllReduceReport::recoveries`](super::AllReduceReport::recoveries) has the durations until they
-    /// completed.
+    /// Times after which the recovery of the ranks is measured, ascending, in nanoseconds;
+    /// [`AllReduceReport::recoveries`](super::AllReduceReport::recoveries) has the results.
     pub watched_ns: Vec<u64>,
-    /// Reduction of all operations.
+    /// Reduction of all operations: sum or average, exactness, rounding, key of the tensor.
     pub reduction: Reduction,
-    /// Role of a rank in an operation; replaces the share in `reduction`.
+    /// Function that returns a rank's role in an operation, by operation (from 0) and rank; replaces the share in `reduction`.
     pub share: fn(usize, WorkerId) -> Share,
-    /// A rank that requests averages if the others do not, or the other way around.
+    /// A rank that disagrees with the others on whether operations are averaged; `None` if all ranks agree.
     pub averages_at: Option<WorkerId>,
-    /// Maximum duration of a run.
+    /// Maximum duration of a run in virtual nanoseconds.
     pub deadline_ns: u64,
 }
 
 impl AllReduceConfig {
-    /// Ranks that submit operations now and then, over a network with these faults, with timeouts that fit its delays.
+    /// A configuration in which ranks submit operations at random times, over links with these faults, with fitting timeouts.
     pub fn new(seed: u64, job: JobConfig, faults: Faults) -> Self {
         const MS: u64 = 1_000_000;
         Self {
@@ -92,27 +92,27 @@ impl AllReduceConfig {
     }
 }
 
-/// Work of a rank that computes, contributes its values, waits for the sums, and repeats.
+/// Work of a rank that repeats a step: it computes, contributes its values, and waits for the sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps {
-    /// Time of each computation.
+    /// Duration of the computation in each step, in nanoseconds.
     pub compute_ns: u64,
-    /// Maximum additional time of an occasional stall.
+    /// Maximum additional duration of a step's computation in an occasional stall, in nanoseconds.
     pub stall_ns: u64,
-    /// Probability of a stall.
+    /// Probability that a step's computation stalls, 0 to 1.
     pub stalls: f64,
 }
 
-/// Deadline and quorum of partial sums.
+/// When switches send partial sums, without the contributions of all ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
-    /// Time after which a chunk may be closed.
+    /// Nanoseconds after which a chunk may be closed with the contributions that it has.
     pub after_ns: u64,
-    /// Minimum number of contributors.
+    /// Minimum number of ranks that must have contributed to a partial sum.
     pub quorum: u16,
-    /// Treatment of late values.
+    /// What a rank does with its values that come too late for a sum.
     pub carry: Carry,
-    /// Number of sums kept per slot; `None` for the default.
+    /// Number of earlier sums that each rank keeps per slot; `None` for the default.
     pub keeps: Option<u32>,
 }
 
@@ -128,13 +128,13 @@ impl Deadline {
     }
 }
 
-/// Reason why a configuration is invalid.
+/// Reason why the configuration of a simulated all-reduce is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AllReduceConfigError {
-    /// The job's settings are invalid.
+    /// The settings of the job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The deadline is invalid for this job.
+    /// The deadline of partial sums is invalid for this job.
     #[error(transparent)]
     Lateness(#[from] LatenessError),
 }

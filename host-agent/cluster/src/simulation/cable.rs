@@ -1,4 +1,4 @@
-//! One direction of a link.
+//! One direction of a simulated link: a queue, a token bucket and a delay.
 
 use std::collections::VecDeque;
 
@@ -15,17 +15,17 @@ const HEADROOM: u64 = 16;
 const SHARED_INFO: u64 = 320;
 const BUFFER_HEAD: u64 = 256;
 
-/// A frame that has not left yet.
+/// A frame that is still in the queue.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     leaves_ns: u64,
     memory: u64,
 }
 
-/// One direction of a link: a queue, a rate, a delay.
+/// One direction of a simulated link, with a queue, a rate and a delay.
 #[derive(Debug)]
 pub struct Cable {
-    /// Destination of the frames: node, and port of that node.
+    /// Where frames arrive: index of the node, and the node's port.
     pub to: (usize, super::PortId),
     link: Link,
     mark_at: Option<usize>,
@@ -35,17 +35,17 @@ pub struct Cable {
     network: NetworkCounters,
 }
 
-/// Result of a transmission.
+/// Result of sending a frame over a cable.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
-    /// Time of arrival; `None` if the frame is lost.
+    /// Time of arrival in nanoseconds; `None` if the frame is lost.
     pub arrives_ns: Option<u64>,
-    /// Mark by the queue.
+    /// Congestion mark that the cable's queue gives the frame.
     pub mark: Mark,
 }
 
 impl Cable {
-    /// A cable to a node's port. Only switches mark.
+    /// Creates a cable to a node's port. `marks` says whether its queue marks frames: only queues of switches do.
     pub fn new(spec: &LinkSpec, to: (usize, super::PortId), marks: bool) -> Self {
         let faults = Faults {
             loss: spec.loss,
@@ -88,7 +88,7 @@ impl Cable {
         Sent { arrives_ns, mark }
     }
 
-    /// Earliest time at which waiting frames occupy less than `most` bytes of kernel memory.
+    /// Earliest time at which the queued frames occupy less than `most` bytes of kernel memory.
     pub fn has_room_ns(&mut self, now_ns: u64, most: u64) -> u64 {
         self.forget_left(now_ns);
         let (mut memory, mut at_ns) = (self.memory, now_ns);
@@ -111,13 +111,13 @@ impl Cable {
         }
     }
 
-    /// Counters of the cable.
+    /// Counters of the frames that the cable carried.
     pub fn counted(&self) -> Direction {
         self.counted
     }
 }
 
-/// Linux's size of a frame's buffer (`skb->truesize`): the allocator rounds up to powers of two.
+/// Size of a frame's buffer in Linux, in bytes (`skb->truesize`): the allocator rounds up to powers of two.
 fn memory_of(bytes: u64) -> u64 {
     (bytes + HEADROOM + SHARED_INFO).next_power_of_two() + BUFFER_HEAD
 }

@@ -1,4 +1,4 @@
-//! A host: a member's state machine, driven by one thread in the same way as an agent.
+//! A simulated host: the state machine of a server, worker or rank, driven by one thread in the same way as an agent.
 //!
 //! An iteration processes up to 64 received frames, sends the resulting frames, and polls again. While its socket is full, or
 //! while it computes, the host receives nothing.
@@ -17,10 +17,10 @@ use super::cable::Cable;
 use super::outcome::{End, Member, Role, Span};
 use super::setup::{Address, Costs};
 
-/// Maximum number of received frames that are processed before transmission.
+/// Maximum number of received frames that a host processes before it sends.
 const BURST: usize = 64;
 
-/// A frame, from the aggregation header on, with the relevant fields of its other headers.
+/// A simulated frame: its bytes from the aggregation header on, and the relevant fields of the headers before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frame {
     pub to: Address,
@@ -29,20 +29,20 @@ pub struct Frame {
     pub payload: Rc<[u8]>,
 }
 
-/// The addresses that a member sends to.
+/// Addresses to which a server, worker or rank sends its frames.
 #[derive(Debug, Clone)]
 pub struct Book {
-    /// Address of the server, or of frames to be summed.
+    /// Address of the server, or of the switch for frames that it sums.
     pub up: Address,
-    /// Address of all members of the job.
+    /// Multicast address of all workers or ranks of the job.
     pub everybody: Address,
-    /// Addresses of the job's members, by rank.
+    /// Address of each worker or rank of the job, in order of rank.
     pub ranks: Rc<[Address]>,
-    /// Address of a rank's probes, which the switch answers.
+    /// Address of a rank's probes, which a switch answers.
     pub question: Address,
 }
 
-/// Application of a server that answers each chunk with its sums.
+/// A server's application of gradients that answers each chunk with its sums, unchanged.
 pub struct Answering;
 
 impl Apply for Answering {
@@ -53,35 +53,35 @@ impl Apply for Answering {
     }
 }
 
-/// State machine of a member.
+/// State machine of a server, worker or rank.
 pub enum Machine {
     Server(Box<Server<Answering>>),
     Worker(Box<Worker>),
     Rank(Box<Rank>),
 }
 
-/// State of a host.
+/// What a simulated host is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     /// The host sleeps until a frame arrives or a timer is due.
     Sleeping,
-    /// The host is running; its next poll is scheduled.
+    /// The host is processing frames; its next poll is scheduled.
     Working,
-    /// The host is computing; the end of it is scheduled.
+    /// The host is computing a gradient; the end of the computation is scheduled.
     Computing,
     Ended,
 }
 
-/// Next event of a host, and its time.
+/// Next event of a host, with its virtual time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Next {
-    /// The host polls for frames and timers.
+    /// The host polls for received frames and due timers at this time.
     Look(u64),
-    /// The host begins to compute.
+    /// The host begins to compute a gradient at this time.
     Compute(u64),
-    /// The host finishes its computation.
+    /// The host finishes the computation of a gradient at this time.
     Computed(u64),
-    /// A timer is due, unless something happens before.
+    /// A timer of the host is due at this time, unless the host is woken before.
     Due(u64),
 }
 
@@ -92,7 +92,7 @@ impl Next {
         at_ns
     }
 
-    /// Returns this event with another time.
+    /// The event at the time `at_ns` instead of its own.
     pub fn later(self, at_ns: u64) -> Self {
         match self {
             Self::Look(_) => Self::Look(at_ns),
@@ -103,7 +103,7 @@ impl Next {
     }
 }
 
-/// A host with its member.
+/// A simulated host with the state machine of its server, worker or rank.
 pub struct Host {
     machine: Machine,
     job: Job,
@@ -113,20 +113,20 @@ pub struct Host {
     costs: Costs,
     rounds: u64,
     doing: Doing,
-    /// Whether the host was woken, which costs time in the next iteration.
+    /// Whether the host slept before this iteration: its wake-up costs time.
     has_slept: bool,
     inbox: VecDeque<Frame>,
-    /// Time of the scheduled wake-up.
+    /// Time of the wake-up that is scheduled for a timer; `None` if none is scheduled.
     due_ns: Option<u64>,
-    /// Chunks with values that a server has applied, and rounds that it has evaluated.
+    /// Number of rounds that a server has evaluated.
     evaluated: u64,
     buffer: Vec<u8>,
     report: Member,
-    /// Processor time of the last iteration, without waits for the socket.
+    /// Processor time of the last iteration in nanoseconds, without waits for the socket.
     pub busy_ns: u64,
 }
 
-/// Identity of a host, besides its state machine.
+/// What a host needs besides its state machine: node index, role, address, and addresses of the others.
 pub struct Identity {
     pub host: usize,
     pub role: Role,
@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    /// Starts the host.
+    /// Starts the host, and returns its first event.
     pub fn start(&mut self) -> Next {
         match self.machine {
             Machine::Server(_) => self.sleep(0).unwrap_or(Next::Look(0)),
@@ -184,7 +184,7 @@ impl Host {
         self.doing == Doing::Ended
     }
 
-    /// Processes the arrival of a frame.
+    /// Processes the arrival of a frame; returns an event if the frame wakes the host.
     pub fn arrived(&mut self, now_ns: u64, frame: Frame) -> Option<Next> {
         if self.doing == Doing::Ended {
             return None;
@@ -197,7 +197,7 @@ impl Host {
         })
     }
 
-    /// Processes a wake-up for a timer.
+    /// Processes a wake-up for a timer; returns an event if the host was asleep.
     pub fn woken(&mut self, now_ns: u64) -> Option<Next> {
         if self.due_ns == Some(now_ns) {
             self.due_ns = None;
@@ -209,7 +209,7 @@ impl Host {
         })
     }
 
-    /// Finishes a computation: the gradient is complete, or the job is closed.
+    /// Processes the end of a computation: starts the round with the computed gradient, or closes the job after the last round.
     pub fn computed(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
         self.busy_ns = 0;
         if self.doing != Doing::Computing {
@@ -240,7 +240,7 @@ impl Host {
         self.go_on(now_ns, sent)
     }
 
-    /// Polls for frames and timers, and sends the resulting frames.
+    /// Processes received frames and due timers, and sends the resulting frames; returns the host's next event.
     pub fn look(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
         self.busy_ns = 0;
         if self.doing != Doing::Working {
@@ -270,7 +270,7 @@ impl Host {
         self.go_on(clock_ns, sent)
     }
 
-    /// Processes a frame; returns the processor time beyond its reception.
+    /// Processes a received frame; returns the processor time that it costs beyond its reception, in nanoseconds.
     fn take(&mut self, now_ns: u64, frame: &Frame) -> u64 {
         match &mut self.machine {
             Machine::Server(server) => {
@@ -291,7 +291,7 @@ impl Host {
         }
     }
 
-    /// Sends pending frames, then processes events.
+    /// Sends pending frames, then processes the state machine's event; returns the host's next event.
     fn go_on(&mut self, now_ns: u64, sent: &mut Outbox<'_>) -> Option<Next> {
         let mut clock_ns = now_ns;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -334,7 +334,7 @@ impl Host {
         Some(Next::Look(clock_ns))
     }
 
-    /// Begins a worker's next gradient; after the last round, closes the job instead.
+    /// Begins the computation of a worker's next gradient; after the last round, schedules the job's close instead.
     fn compute(&mut self, now_ns: u64) -> Next {
         self.doing = Doing::Computing;
         if self.report.rounds.len() as u64 >= self.rounds {
@@ -347,7 +347,7 @@ impl Host {
         Next::Compute(now_ns)
     }
 
-    /// Processor time of a server's evaluation after a round.
+    /// Processor time in nanoseconds of the evaluations that a server does for rounds that have just completed.
     fn evaluate(&mut self) -> u64 {
         let Machine::Server(server) = &self.machine else {
             return 0;
@@ -431,7 +431,7 @@ impl Host {
         }
     }
 
-    /// Report of the member, and its cable.
+    /// Returns the results of the host's server, worker or rank, and its outgoing cable.
     pub fn report(mut self, now_ns: u64) -> (Member, Cable) {
         if self.doing != Doing::Ended {
             self.report.ended_ns = now_ns;
@@ -461,15 +461,15 @@ impl Host {
 }
 
 enum Happened {
-    /// A round is complete.
+    /// A round is complete: a worker or rank has all its answers or sums.
     Round,
     End(End),
 }
 
-/// Collects a host's transmitted frames; the caller schedules their arrivals.
+/// Sends a host's frames over its cable, and collects their arrivals, which the caller schedules.
 pub struct Outbox<'a> {
     pub rng: &'a mut ChaCha8Rng,
-    /// Arrivals: time, destination node and port, frame.
+    /// Arrivals: time in nanoseconds, destination (node index and port), frame.
     pub arrivals: &'a mut Vec<(u64, (usize, super::PortId), Frame)>,
 }
 
@@ -484,7 +484,7 @@ impl Outbox<'_> {
     }
 }
 
-/// Values of a member: no chunk is all zero, and all values are finite.
+/// Values that a worker or rank contributes in each round: all are finite, and no chunk is all zero.
 fn values(job: &Job, rank: WorkerId) -> Vec<f32> {
     let value = |index: usize| ((index % 251) as f32 - 125.0) * f32::from(rank.0 + 1) / 1024.0;
     (0..job.values_per_round()).map(value).collect()

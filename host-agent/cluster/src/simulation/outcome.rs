@@ -1,29 +1,29 @@
-//! Results of a simulation.
+//! Results of a simulation: members (server, workers, ranks), links, and durations of rounds.
 
 use aggregation::Sent;
 
-/// Results of a simulation.
+/// Results of a simulation of round times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Time at which the last member ended, or the simulation was given up.
+    /// Virtual time in nanoseconds at which the last member ended, or the simulation was given up.
     pub ended_ns: u64,
-    /// Members: in a training the server first, then the others by rank.
+    /// Results of the members: in a training of the server first, then of the workers or ranks in their order.
     pub members: Vec<Member>,
-    /// Counters by link: from its first end to its second, and back.
+    /// Counters of each link: of the direction from its first end to its second, and of the direction back.
     pub links: Vec<[Direction; 2]>,
-    /// Frames that switches lost at random.
+    /// Frames that switches lost at random, as [`Loss`](super::Loss) configures.
     pub dropped: u64,
 }
 
 impl Outcome {
-    /// Whether all members finished.
+    /// Whether the server and all workers or ranks finished.
     pub fn is_whole(&self) -> bool {
         self.members
             .iter()
             .all(|member| member.end == End::Finished)
     }
 
-    /// Time at which the last worker or rank finished its last round; `None` unless all of them finished.
+    /// Virtual time in nanoseconds at which the last worker or rank finished its last round; `None` unless all finished.
     pub fn completed_ns(&self) -> Option<u64> {
         let ends = self.working().map(|member| {
             let last = member.rounds.last()?;
@@ -32,7 +32,7 @@ impl Outcome {
         ends.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Time at which the last of them closed the job, if all did: a run's `training.took`, apart from its start.
+    /// Nanosecond at which the last worker or rank closed the job (a run's `training.took`); `None` unless all of them did.
     pub fn closed_ns(&self) -> Option<u64> {
         self.completed_ns()?;
         self.working().map(|member| member.ended_ns).max()
@@ -44,16 +44,16 @@ impl Outcome {
     }
 }
 
-/// Role of a member.
+/// Role of a member of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A parameter server.
+    /// The parameter server.
     Server,
-    /// A worker or rank, with its number.
+    /// The worker or rank with this number.
     Rank(u16),
 }
 
-/// End of a member.
+/// How a member of the job (server, worker or rank) ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The member finished all its rounds.
@@ -64,53 +64,53 @@ pub enum End {
     Waiting,
 }
 
-/// A period of time.
+/// Duration of one round of a worker or rank, as two virtual times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Beginning of the gradient; for a rank, submission of the operation.
+    /// Nanosecond at which a worker begins to compute the gradient, or a rank's operation is submitted.
     pub start_ns: u64,
-    /// Arrival of the last answer or sum.
+    /// Nanosecond at which the last answer or sum of the round arrives.
     pub end_ns: u64,
 }
 
-/// Result of a member.
+/// Results of one member of the job: the server, a worker or a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Node of its host.
+    /// Index of the node of the member's host.
     pub host: usize,
-    /// Role of the member.
+    /// Whether the member is the server, or which worker or rank it is.
     pub role: Role,
     /// How the member ended.
     pub end: End,
-    /// Time at which the member ended.
+    /// Virtual time at which the member ended, in nanoseconds.
     pub ended_ns: u64,
-    /// Rounds of a worker or rank.
+    /// Times of each round of a worker or rank; empty for a server.
     pub rounds: Vec<Span>,
-    /// Frames sent; bytes count from the aggregation header on.
+    /// Frames and bytes that the member sent; bytes count from the aggregation header on.
     pub sent: Sent,
-    /// Chunks that timed out.
+    /// Number of chunks whose answer or sum timed out.
     pub timeouts: u64,
-    /// Chunks that were retransmitted or probed because later ones were answered.
+    /// Number of chunks that were retransmitted or probed before their timeout, because later chunks were answered.
     pub early: u64,
-    /// Answers that a queue marked.
+    /// Number of received answers or sums with a congestion mark.
     pub marks: u64,
-    /// Final congestion window in chunks; 0 for a server.
+    /// Congestion window in chunks at the end of the simulation; 0 for a server.
     pub window: u32,
 }
 
-/// Counters of one direction of a link.
+/// Counters of one direction of a simulated link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Direction {
-    /// Frames that entered the queue.
+    /// Frames that entered the link's queue.
     pub frames: u64,
-    /// Their bytes, from the Ethernet header on.
+    /// Bytes of the frames that entered the queue, from the Ethernet header on.
     pub bytes: u64,
-    /// Frames that entered the queue and were lost on the link.
+    /// Frames that entered the queue and were then lost at random on the link.
     pub lost: u64,
-    /// Frames dropped because the queue was full.
+    /// Frames dropped because the link's queue was full.
     pub overflowed: u64,
-    /// Frames that the queue marked.
+    /// Frames that the queue marked as congested.
     pub marked: u64,
-    /// Maximum queue length in frames.
+    /// Maximum length that the link's queue reached, in frames.
     pub longest: u64,
 }

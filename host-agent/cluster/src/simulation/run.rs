@@ -1,4 +1,4 @@
-//! The event loop of a simulation.
+//! The event loop of a simulation of round times: hosts, switches and the frames between them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use super::outcome::{Direction, Member, Outcome, Role};
 use super::setup::{Address, NodeSpec, PortId, Setup, SetupError, Work};
 use super::switch::Switch;
 
-/// Simulates a setup to its end.
+/// Simulates a network and its work until all members have ended.
 ///
 /// # Errors
 ///
@@ -28,15 +28,15 @@ pub fn run(setup: &Setup) -> Result<Outcome, SetupError> {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A frame arrives at a node's port.
+    /// A frame arrives at the port of a node, given by its index.
     Arrives((usize, PortId), Frame),
     Host(usize, Next),
-    /// A switch polls for frames.
+    /// The switch at this node polls for frames.
     Switch(usize),
 }
 
 enum Node {
-    /// Index in [`SimulationRun::hosts`]; `None` if no member runs there.
+    /// A host: index in [`SimulationRun::hosts`], or `None` if no server, worker or rank runs there.
     Host(Option<usize>),
     Switch(Switch),
 }
@@ -45,14 +45,14 @@ struct SimulationRun<'a> {
     setup: &'a Setup,
     rng: ChaCha8Rng,
     now_ns: u64,
-    /// Events by time, then by the order of scheduling, so that runs repeat exactly.
+    /// Scheduled events: time, sequence number of scheduling, event. Ordered so that runs repeat exactly.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     nodes: Vec<Node>,
     hosts: Vec<Host>,
-    /// Time at which each shared processor becomes free; empty if hosts share none.
+    /// Time at which each shared processor becomes free, in nanoseconds; empty if every host has its own processor.
     processors: Vec<u64>,
-    /// Cables of switches, by node and port.
+    /// Outgoing cables of switches, by node and port.
     cables: Vec<Vec<Cable>>,
     arrivals: Vec<(u64, (usize, PortId), Frame)>,
     switched: Vec<(PortId, Frame)>,
@@ -209,7 +209,7 @@ impl<'a> SimulationRun<'a> {
         }
     }
 
-    /// Index of a free processor, or `None` if hosts share none; otherwise an error with the time at which one becomes free.
+    /// Index of a free processor, `None` if every host has its own, or as an error the time at which the first becomes free.
     fn processor(&self) -> Result<Option<usize>, u64> {
         let first = self.processors.iter().enumerate();
         match first.min_by_key(|(_, free_ns)| **free_ns) {
@@ -281,7 +281,7 @@ impl<'a> SimulationRun<'a> {
         }
     }
 
-    /// Lets a switch process received frames, and sends the resulting frames.
+    /// Lets the switch at `node` process its received frames, and sends the resulting frames.
     fn switch(&mut self, node: usize) {
         let now_ns = self.now_ns;
         let mut switched = std::mem::take(&mut self.switched);
@@ -352,7 +352,7 @@ fn address(setup: &Setup, node: usize) -> Result<Address, SetupError> {
     }
 }
 
-/// Cables by node and port.
+/// Creates the outgoing cables of all nodes, by node and port.
 fn cables(setup: &Setup) -> Result<Vec<Vec<Cable>>, SetupError> {
     let mut cables: Vec<Vec<Cable>> = setup.nodes.iter().map(|_| Vec::new()).collect();
     for link in &setup.links {

@@ -1,4 +1,4 @@
-//! Input of a simulation.
+//! Input of a simulation of round times: a network, the job's members on it, and processor times.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use aggregation::server::{Mode, Part, PartsError};
 
 use crate::Rate;
 
-/// An Ethernet address as a number, most significant byte first.
+/// An Ethernet address as a 48-bit number; its first byte is the most significant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u64);
 
 impl Address {
-    /// The address of SUMs for UPDATEs with this address; a summing switch replaces one by the other.
+    /// Multicast address of the SUMs for UPDATEs with this address: a summing switch replaces the UPDATEs' address by it.
     pub(super) fn of_sums(self) -> Self {
         Self(self.0 & 0x00FF_FFFF_FFFF | 0x0100_0000_0000)
     }
@@ -23,186 +23,185 @@ impl Address {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortId(pub usize);
 
-/// A network, and the work on it.
+/// Input of a simulation: a network, and the training or all-reduce that runs on it.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Seed of every random decision.
+    /// Seed of every random decision in the simulation.
     pub seed: u64,
-    /// Hosts and switches.
+    /// Hosts and switches; other fields refer to them by index.
     pub nodes: Vec<NodeSpec>,
-    /// Links between nodes, given by index.
+    /// Links between the nodes, each given by the indices of two nodes.
     pub links: Vec<LinkSpec>,
-    /// The job.
+    /// Settings of the job: number of workers or ranks, slots, values per round.
     pub job: JobConfig,
-    /// Timeouts of the members.
+    /// Retransmission timeouts of the server, workers or ranks.
     pub retransmission: Retransmission,
-    /// Number of a training's rounds, or of an all-reduce's operations.
+    /// Number of rounds of a training, or of operations of an all-reduce.
     pub rounds: u64,
-    /// Kind of the work, and the members.
+    /// Whether the nodes run a training or an all-reduce, and which hosts take part.
     pub work: Work,
-    /// Processor times.
+    /// Durations of the steps of hosts and switches, and number of processors.
     pub costs: Costs,
-    /// Time at which an unfinished simulation is given up.
+    /// Virtual time in nanoseconds at which an unfinished simulation is given up.
     pub limit_ns: u64,
 }
 
-/// A host or a switch.
+/// A node of the simulated network: a host or a switch.
 #[derive(Debug, Clone)]
 pub enum NodeSpec {
-    /// A host, with one link.
+    /// A host, which has exactly one link.
     Host {
         /// Ethernet address of the host.
         address: Address,
     },
-    /// A switch.
+    /// A switch, with any number of links.
     Switch(SwitchSpec),
 }
 
-/// Configuration of a switch.
+/// Configuration of a simulated switch.
 #[derive(Debug, Clone, Default)]
 pub struct SwitchSpec {
-    /// Output ports of each address.
+    /// Output ports for each destination address.
     pub forwarding: BTreeMap<Address, Vec<PortId>>,
-    /// Jobs and parts that the switch sums.
+    /// Jobs, or parts of jobs, that the switch sums.
     pub sums: Vec<Summing>,
-    /// Random losses at the switch.
+    /// Random losses of frames at the switch.
     pub losses: Vec<Loss>,
 }
 
-/// A job, or a part of one, that a switch sums.
+/// A job, or a part of a job, that a switch sums.
 #[derive(Debug, Clone)]
 pub struct Summing {
-    /// Job number on the wire.
+    /// Job number in the frames to be summed.
     pub number: JobId,
-    /// Input port of each child's updates, by the child's number.
+    /// Input port of each child (a rank, or a switch below), in order of the child's number.
     pub children: Vec<PortId>,
-    /// Port of the switch above, and its number for this switch; `None` at the topmost switch.
+    /// Port to the switch above, and this switch's number there; `None` at the topmost switch.
     pub up: Option<(PortId, WorkerId)>,
 }
 
-/// Frames that a switch loses at random.
+/// A random loss at a switch: which frames, and how many of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loss {
-    /// Kind of the frames; `None`: any.
+    /// Kind of the frames that may be lost; `None` for any kind.
     pub kind: Option<wire::Kind>,
-    /// Sending host, which for a SUM is the sender of its last UPDATE; `None`: any.
+    /// Host that sent the frames (for a SUM, the sender of the UPDATE that completed it); `None` for any host.
     pub from: Option<Address>,
-    /// Destination address; `None`: any.
+    /// Destination address of the frames; `None` for any address.
     pub to: Option<Address>,
-    /// Share of matching frames that are lost.
+    /// Share of the matching frames that are lost, 0 to 1.
     pub share: f64,
-    /// Whether frames are lost before they are summed or forwarded, or after it, each copy independently.
+    /// Where frames are lost: before the switch sums or forwards them, or after it, then each copy independently.
     pub at: Half,
 }
 
-/// Pipeline half of a switch.
+/// Half of a switch's pipeline in which frames are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// Received frames.
+    /// Ingress: frames are lost when they are received, before they are summed or forwarded.
     Ingress,
-    /// Sent frames.
+    /// Egress: frames are lost when they are sent.
     Egress,
 }
 
-/// A full-duplex link.
+/// A full-duplex link between two nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkSpec {
-    /// Indices of its nodes.
+    /// Indices of the two nodes that the link connects.
     pub ends: [usize; 2],
-    /// Rate and queue in each direction.
+    /// Rate of the link, and limits of its queue, in each direction.
     pub rate: Rate,
-    /// Burst of the token bucket in bytes.
+    /// Size of the link's token bucket in bytes: the burst that leaves at once after a pause.
     pub burst_bytes: u64,
-    /// Delay in one direction.
+    /// Delay in each direction, in nanoseconds.
     pub delay_ns: u64,
-    /// Share of frames that are lost, in each direction.
+    /// Share of frames that are lost at random in each direction, 0 to 1.
     pub loss: f64,
-    /// Queue length in frames from which switches mark; `None`: they do not mark.
+    /// Queue length in frames from which a switch marks frames as congested; `None`: switches do not mark.
     pub mark_at: Option<usize>,
 }
 
-/// Work of the members.
+/// Work that the simulation performs, and its hosts.
 #[derive(Debug, Clone)]
 pub enum Work {
-    /// A training: workers with a server.
+    /// A training: workers with a parameter server.
     Training {
-        /// Node of the server.
+        /// Index of the server's node.
         server: usize,
-        /// Workers by rank.
+        /// Workers of the training, in order of rank.
         workers: Vec<WorkerAt>,
-        /// Whether a switch or the server sums, if there are no parts.
+        /// Whether a switch or the server sums, if the job has no parts.
         mode: Mode,
-        /// Parts of the job, each summed by a switch.
+        /// Parts of the job: workers whose updates one switch sums.
         parts: Vec<Part>,
-        /// Address of answers to all workers.
+        /// Multicast address of the server's answers to all workers.
         everybody: Address,
     },
-    /// An all-reduce: ranks without a server.
+    /// An all-reduce: ranks without a parameter server.
     AllReduce {
-        /// Ranks by number.
+        /// Ranks of the all-reduce, in order of their numbers.
         ranks: Vec<RankAt>,
-        /// Address of updates.
+        /// Address of the ranks' UPDATEs.
         sum: Address,
-        /// Address of probes to the switch.
+        /// Address of the ranks' probes to the switch.
         question: Address,
     },
 }
 
-/// A worker.
+/// A worker of a simulated training, and where it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerAt {
-    /// Node of its host.
+    /// Index of the node of the worker's host.
     pub host: usize,
-    /// Address of its updates.
+    /// Address of the worker's UPDATEs.
     pub to: Address,
-    /// The part that the worker is in, and its number there.
+    /// Job number of the part that the worker is in, and the worker's number in this part; `None` if the job has no parts.
     pub part: Option<(JobId, WorkerId)>,
 }
 
-/// A rank.
+/// A rank of a simulated all-reduce, and where it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankAt {
-    /// Node of its host.
+    /// Index of the node of the rank's host.
     pub host: usize,
-    /// Position of the rank among the switches.
+    /// Position of the rank in the tree of switches.
     pub place: TreePosition,
 }
 
-/// Processor times in nanoseconds, and the number of processors.
+/// Processor times of the simulated nodes in nanoseconds, and the number of processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
-    /// Computation of a worker's gradient, or of a rank between two operations.
+    /// Time that a worker computes a gradient, or a rank computes between two operations.
     pub compute_ns: u64,
-    /// Evaluation by a server after each round.
+    /// Time of a server's evaluation of the model after each round.
     pub evaluate_ns: u64,
-    /// Application of a chunk by a server.
+    /// Time in which a server applies the sums of one chunk.
     pub apply_ns: u64,
-    /// Reception of a frame by a host.
+    /// Time in which a host receives one frame.
     pub receive_ns: u64,
-    /// Transmission of a frame by a host.
+    /// Time in which a host sends one frame.
     pub send_ns: u64,
-    /// Processing of a frame by a switch.
+    /// Time in which a switch processes one frame.
     pub switch_ns: u64,
-    /// Wake-up of a sleeping host or switch.
+    /// Time that a sleeping host or switch takes to wake up.
     pub wake_ns: u64,
     /// Number of processors that all nodes share, as in a testbed on one machine; `None`: each node has its own. A host keeps
     /// its processor until it has finished; a switch does not wait, but takes time from a host.
     pub processors: Option<usize>,
-    /// Kernel memory in bytes above which a host's socket blocks its thread, as counted for waiting frames; `None`: the
-    /// socket never blocks.
+    /// Kernel memory of queued frames, in bytes, above which a host's socket blocks its thread; `None`: it never blocks.
     pub socket_bytes: Option<u64>,
 }
 
-/// Reason why a setup is invalid.
+/// Reason why the input of a simulation is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The job's settings are invalid.
+    /// The settings of the job are invalid.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The division into parts is invalid.
+    /// The division of the job into parts is invalid.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// A link ends at no node, or a port has no link.
+    /// A link ends at no node, or a port has no link; the text says which.
     #[error("the network has no {0}")]
     Missing(String),
 }

@@ -1,4 +1,4 @@
-//! A switch: slots for the jobs that it sums, and a forwarding table for other frames.
+//! A simulated switch: slots for the jobs that it sums, and a forwarding table for other frames.
 //!
 //! Like the embedded switch, it processes a batch from each port, and then sends the results.
 
@@ -13,10 +13,10 @@ use super::host::Frame;
 use super::setup::{Address, Half, Loss, PortId, SwitchSpec};
 use crate::network::chance;
 
-/// Maximum number of frames that are processed from one port in a row.
+/// Maximum number of frames from one port that the switch processes in a row.
 const BATCH: usize = 64;
 
-/// A job or part that a switch sums, with the reference slots.
+/// A job, or a part of one, that a switch sums, with its slots (reference implementation).
 struct Summed {
     number: JobId,
     children: Vec<PortId>,
@@ -24,16 +24,16 @@ struct Summed {
     slots: SlotTable,
 }
 
-/// A switch of the simulation.
+/// A simulated switch: forwards frames by address, and sums the frames of some jobs.
 pub struct Switch {
     forwarding: BTreeMap<Address, Vec<PortId>>,
     sums: Vec<Summed>,
     losses: Vec<Loss>,
-    /// Number of frames lost at random.
+    /// Number of frames that the switch has lost at random.
     pub dropped: u64,
-    /// Received frames by port.
+    /// Frames that the switch has received and not processed, by port.
     inbox: Vec<VecDeque<Frame>>,
-    /// Whether the switch's next poll is scheduled.
+    /// Whether the switch is awake: its next poll is scheduled.
     is_working: bool,
 }
 
@@ -63,7 +63,7 @@ impl Switch {
         })
     }
 
-    /// Queues a received frame; returns whether the switch must be woken.
+    /// Queues a received frame of a port; returns whether the switch was asleep and must be woken.
     pub fn arrived(&mut self, PortId(by): PortId, frame: Frame) -> bool {
         if self.inbox.len() <= by {
             self.inbox.resize_with(by + 1, VecDeque::new);
@@ -72,8 +72,8 @@ impl Switch {
         !std::mem::replace(&mut self.is_working, true)
     }
 
-    /// Processes a batch from each port, and appends outgoing frames with their ports to `out`. Returns the number of frames
-    /// processed; after 0, the switch sleeps.
+    /// Processes up to a batch of frames from each port, and appends outgoing frames with their ports to `out`. Returns the
+    /// number of processed frames; after 0, the switch sleeps.
     pub fn turn(&mut self, rng: &mut ChaCha8Rng, out: &mut Vec<(PortId, Frame)>) -> u64 {
         let mut taken = 0;
         for port in 0..self.inbox.len() {
@@ -125,7 +125,7 @@ impl Switch {
         }
     }
 
-    /// Whether a random loss hits the frame.
+    /// Draws whether the frame is lost at random in this half of the switch, and counts the loss.
     fn loses(&mut self, at: Half, frame: &Frame, rng: &mut ChaCha8Rng) -> bool {
         let kind = Packet::new_checked(&frame.payload[..]).map(|packet| packet.kind());
         let mut losses = self.losses.iter();
@@ -162,21 +162,21 @@ impl Switch {
     }
 }
 
-/// Destination of a processed frame.
+/// Destination of a frame that the switch has processed.
 enum To {
-    /// The ports that the forwarding table gives for its address.
+    /// The ports that the forwarding table gives for the frame's address.
     Address,
-    /// The ports of its current address, with this new address.
+    /// The ports for the frame's current address, which is then replaced by this address.
     Sums(Address),
-    /// This port.
+    /// This output port, whatever the frame's address.
     Port(PortId),
-    /// Its input port.
+    /// The port at which the frame arrived, back to its sender.
     Back,
 }
 
-/// Prefix of the addresses of frames to be summed.
+/// Prefix of the Ethernet addresses of frames that a switch sums.
 const TO_SUM: u64 = 0x02_00_5E_57_45_00;
-/// Mask of this prefix: all bytes but the second, which is the route, and the last, which is the job's number.
+/// Mask of the prefix in an Ethernet address: all bytes but the second (the route) and the last (the job's number).
 const TO_SUM_MASK: u64 = 0xFF_00_FF_FF_FF_00;
 
 impl Summed {

@@ -1,4 +1,4 @@
-//! All-gather: every rank gets all parts. Each rank stores its own part with [`keep`].
+//! All-gather algorithms: every rank gets the parts of all ranks. Each rank stores its own part with [`keep`].
 
 use super::Part;
 use crate::builder::Builder;
@@ -11,7 +11,7 @@ pub fn keep(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Every rank forwards the part from its predecessor to its successor: n − 1 steps.
+/// Every rank forwards the part that it got from its predecessor to its successor in the ring: n − 1 steps.
 pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     for round in 0..n.saturating_sub(1) {
@@ -23,7 +23,7 @@ pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Every rank sends its part to every other rank: one step.
+/// Every rank sends its part to every other rank at once: one step.
 pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     for distance in 1..n {
@@ -70,7 +70,7 @@ pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Parts that are already at their final position, which is the same at all ranks.
+/// Describes data that is already at its final position, the same at all ranks, as parts for an all-gather.
 pub fn in_place(spans: &[Span]) -> Vec<Part> {
     spans
         .iter()

@@ -1,17 +1,17 @@
-//! All-reduce: every rank gets the sum. Contributions are at `from`; sums go to `at`.
+//! All-reduce algorithms: every rank gets the sum. A rank's contribution is at `from` of a [`Part`], and the sum goes to `at`.
 
 use super::{Part, all_gather, broadcast, reduce, reduce_scatter};
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// A ring reduce-scatter, then a ring all-gather: 2(n − 1) steps, each rank sends 2(n − 1)/n of the vector.
+/// A ring reduce-scatter, then a ring all-gather: 2(n − 1) steps; each rank sends 2(n − 1)/n of the vector.
 pub fn ring(builder: &mut Builder, group: &[usize], whole: Part) {
     let parts = whole.split(group.len());
     reduce_scatter::ring(builder, group, &parts);
     all_gather::ring(builder, group, &summed(&parts));
 }
 
-/// A direct reduce-scatter, then a direct all-gather: two steps.
+/// A direct reduce-scatter, then a direct all-gather, in which every rank sends to all others at once: two steps.
 pub fn direct(builder: &mut Builder, group: &[usize], whole: Part) {
     let parts = whole.split(group.len());
     reduce_scatter::direct(builder, group, &parts);
@@ -30,7 +30,7 @@ pub fn halving_doubling(builder: &mut Builder, group: &[usize], whole: Part) {
     all_gather::doubling(builder, group, &summed(&parts));
 }
 
-/// Up a binomial tree to the first rank of the group, and down again: 2 ⌈log₂ n⌉ steps.
+/// Sums up a binomial tree to the first rank of the group, then broadcasts the sum down the tree: 2 ⌈log₂ n⌉ steps.
 pub fn tree(builder: &mut Builder, group: &[usize], whole: Part) {
     reduce::binomial(builder, group, 0, whole);
     let sum = Part {

@@ -1,16 +1,16 @@
-//! All-to-all: every rank sends a different part, of any size, to every rank.
+//! All-to-all algorithms: every rank sends a different part, of any size, to every rank.
 
 use crate::builder::Builder;
 use crate::schedule::{Buffer, Span};
 
-/// Ranges of each part: in the sender's input, and in the receiver's output.
+/// Ranges of the data for each pair of ranks: in the sender's input, and in the receiver's output.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     pairs: Vec<Vec<(Span, Span)>>,
 }
 
 impl Exchange {
-    /// Ranges for `counts[from][to]`; inputs and outputs are in rank order.
+    /// Computes the ranges for `counts[from][to]` elements per pair of ranks; inputs and outputs are in rank order.
     pub fn new(counts: &[Vec<usize>]) -> Self {
         let mut received = vec![0; counts.len()];
         let row = |to: &Vec<usize>| {
@@ -31,13 +31,13 @@ impl Exchange {
         }
     }
 
-    /// Source and target range of the part from one rank to another.
+    /// Range in the input of rank `from`, and range in the output of rank `to`, of the data that `from` sends to `to`.
     pub fn pair(&self, from: usize, to: usize) -> (Span, Span) {
         self.pairs[from][to]
     }
 }
 
-/// Copies each rank's part for itself.
+/// Copies the data that each rank of the group keeps for itself from its input to its output.
 pub fn keep(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     for rank in group {
         let (source, target) = exchange.pair(*rank, *rank);
@@ -45,7 +45,7 @@ pub fn keep(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// Sends all parts at once.
+/// Every rank sends its data to all other ranks at once.
 pub fn direct(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     let n = group.len();
     for distance in 1..n {
@@ -57,8 +57,8 @@ pub fn direct(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// Sends in n − 1 steps, in each of which a rank has one peer to send to and one to receive from, so that no rank receives
-/// from two at once. A rank without data to send or receive in a step does not wait there.
+/// Sends in n − 1 steps, in each of which a rank has one peer to send to and one to receive from, so that no rank receives from
+/// two at once. A rank without data to send or receive in a step does not wait in this step.
 pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     let n = group.len();
     let mut last: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -74,7 +74,7 @@ pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// Replaces the steps of earlier rounds by those of this round, if it has any.
+/// Replaces the steps `before` in `last` by `steps`, unless `steps` is empty: a later step then waits for these instead.
 fn replace(last: &mut Vec<usize>, before: &[usize], steps: Vec<usize>) {
     if !steps.is_empty() {
         last.retain(|step| !before.contains(step));

@@ -1,8 +1,8 @@
-//! Barrier: no rank finishes before all ranks have begun.
+//! Barrier algorithm: no rank finishes before all ranks have begun.
 
 use crate::builder::Builder;
 
-/// Dissemination: signals at growing distances around the group (Hensgen, Finkel and Manber, 1988), ⌈log₂ n⌉ steps for any n.
+/// Dissemination barrier: signals at growing distances around the group (Hensgen, Finkel and Manber, 1988), ⌈log₂ n⌉ steps.
 pub fn dissemination(builder: &mut Builder, group: &[usize]) {
     let n = group.len();
     let mut heard: Vec<Vec<usize>> = vec![Vec::new(); n];

@@ -1,10 +1,10 @@
-//! Broadcast: every rank gets the root's values, which are at `from`; the root itself does not copy them.
+//! Broadcast algorithms: every rank gets the root's values, which are at `from`; the root itself does not copy them.
 
 use super::Part;
 use crate::builder::Builder;
 
-/// Binomial tree: each rank that has the values sends them to ranks that do not, one after another, beginning with the rank
-/// that has the largest subtree: ⌈log₂ n⌉ steps.
+/// Binomial tree: each rank that has the values sends them to ranks that do not have them, one after another, beginning with
+/// the rank that has the largest subtree: ⌈log₂ n⌉ steps.
 pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];
@@ -23,7 +23,7 @@ pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part)
     }
 }
 
-/// Each rank forwards the values to the next, tile by tile: n − 1 steps, and the vector passes each rank once.
+/// Each rank forwards the values to the next rank, tile by tile: n − 1 steps; the vector passes each rank once.
 pub fn chain(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];

@@ -1,4 +1,4 @@
-//! Construction of a schedule from a collective, an algorithm and options.
+//! Builds the schedule of a collective, with a given algorithm and options.
 
 use super::all_to_all::{self, Exchange};
 use super::{
@@ -9,7 +9,7 @@ use crate::builder::Builder;
 use crate::collective::Collective;
 use crate::schedule::{Buffer, Schedule};
 
-/// Builds a schedule.
+/// Builds the schedule of a collective with an algorithm, or returns why the collective, algorithm and options do not fit.
 pub fn build(
     collective: &Collective,
     algorithm: Algorithm,
@@ -128,7 +128,7 @@ fn with_levels(builder: &mut Builder, collective: &Collective, nodes: &Hierarchy
     }
 }
 
-/// The ranks in the order of their positions in the algorithm, if the collective is valid.
+/// Checks the collective and the order in the options; returns the ranks in the order of their positions in the algorithm.
 fn group(collective: &Collective, options: &Options) -> Result<Vec<usize>, BuildError> {
     let ranks = collective.ranks();
     if !(1..=MAX_RANKS).contains(&ranks) {
@@ -155,7 +155,7 @@ fn group(collective: &Collective, options: &Options) -> Result<Vec<usize>, Build
     Ok(group)
 }
 
-/// Whether the size in bytes of all ranks' buffers, including scratch, fits into `usize`.
+/// Whether the size in bytes of all ranks' buffers, including scratch buffers, fits into `usize`.
 fn fits(collective: &Collective, element_bytes: usize) -> bool {
     let sizes: Vec<usize> = match collective {
         Collective::AllGather { shards } | Collective::ReduceScatter { shards } => shards.clone(),
@@ -180,7 +180,7 @@ fn whole(len: usize) -> Part {
     }
 }
 
-/// Parts by rank: from the beginning of its input to its position in every rank's output.
+/// For each rank, the part that it contributes to an all-gather: from its input to its position in every rank's output.
 fn gathered(shards: &[usize]) -> Vec<Part> {
     let mut start = 0;
     let part = |len: &usize| {
@@ -193,7 +193,7 @@ fn gathered(shards: &[usize]) -> Vec<Part> {
     shards.iter().map(part).collect()
 }
 
-/// Parts by rank: from its position in every rank's input to its output.
+/// For each rank, the part that it gets from a reduce-scatter: from its position in every rank's input to the rank's output.
 fn scattered(shards: &[usize]) -> Vec<Part> {
     let mut start = 0;
     let part = |len: &usize| {

@@ -24,16 +24,16 @@ impl Flat {
     }
 }
 
-/// Algorithms of the two levels.
+/// Algorithms of the two levels of a hierarchical collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Levels {
-    /// Inside a node.
+    /// Algorithm between ranks of one node.
     pub inside: Flat,
-    /// Across nodes.
+    /// Algorithm between nodes.
     pub across: Flat,
 }
 
-/// All-gather of the shards `parts[rank]`. Each rank has stored its own shard before.
+/// All-gather in two levels: every rank gets the shards `parts[rank]` of all ranks. Each rank has stored its own shard before.
 pub fn all_gather(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, parts: &[Part]) {
     let at = |span: Span| Part {
         from: span,
@@ -68,7 +68,7 @@ pub fn all_gather(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, part
     }
 }
 
-/// Reduce-scatter: rank r gets the part `parts[r]` of the sum.
+/// Reduce-scatter in two levels: rank r gets the part `parts[r]` of the sum.
 pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, parts: &[Part]) {
     let count = nodes.nodes.len();
     for layer in 0..nodes.layers() {
@@ -111,8 +111,8 @@ pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, 
     }
 }
 
-/// Position of the sums for a node, equal at all ranks of a rail. If scratch lengths differ, the ranks copy theirs behind the
-/// longest.
+/// Finds a position for the sums of a node that is equal at all ranks of a rail. If their scratch buffers differ in length, the
+/// ranks copy the sums behind the longest.
 fn aligned(
     builder: &mut Builder,
     group: &[usize],
@@ -136,7 +136,7 @@ fn aligned(
     wanted
 }
 
-/// All-reduce: inside the nodes, along each rail, inside the nodes.
+/// All-reduce in two levels: reduce-scatter inside the nodes, all-reduce along each rail, all-gather inside the nodes.
 pub fn all_reduce(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, whole: Part) {
     let parts = whole.split(nodes.rails);
     // All members of all rails use one position, so the longest part determines the length.
@@ -180,7 +180,7 @@ pub fn all_reduce(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, whol
     }
 }
 
-/// Broadcast to one rank of each node, then inside the nodes.
+/// Broadcast from the root to one rank of each node, then inside the nodes.
 pub fn broadcast(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part) {
     let heads = nodes.heads(root);
     let (home, _) = nodes.place(root);
@@ -197,7 +197,7 @@ pub fn broadcast(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Pa
     }
 }
 
-/// Reduce inside each node to one rank, then across nodes to the root.
+/// Reduce in two levels: inside each node to one rank, then across nodes to the root.
 pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part) {
     let heads = nodes.heads(root);
     let (home, _) = nodes.place(root);
@@ -221,8 +221,8 @@ pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part)
     reduce::binomial(builder, &heads, home, across);
 }
 
-/// Data for a rank of another node passes the rail that serves this rank, in both nodes, in one message for all members of
-/// the sending node: fewer and larger messages across, up to two more hops inside.
+/// All-to-all in two levels: data for a rank of another node passes the rail that serves this rank, in both nodes, in one
+/// message for all members of the sending node: fewer and larger messages across, up to two more hops inside.
 pub fn all_to_all(builder: &mut Builder, nodes: &Hierarchy, exchange: &all_to_all::Exchange) {
     for (here, members) in nodes.nodes.iter().enumerate() {
         all_to_all::direct(builder, members, exchange);
@@ -236,7 +236,7 @@ pub fn all_to_all(builder: &mut Builder, nodes: &Hierarchy, exchange: &all_to_al
     }
 }
 
-/// Sends the data of a node's members for a rank of another node, by one rail of each node.
+/// Sends the data of all members of a node for one rank of another node, through one rail of each node.
 fn relay(
     builder: &mut Builder,
     members: &[usize],

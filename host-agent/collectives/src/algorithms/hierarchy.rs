@@ -1,18 +1,18 @@
-//! The ranks of each node, and those that communicate with other nodes.
+//! Division of the ranks into nodes: the ranks of each node, and the rails, which communicate with other nodes.
 
 use super::{BuildError, Part};
 
-/// Division of the ranks into nodes.
+/// Division of the ranks into nodes, for hierarchical algorithms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Ranks of each node, the rails first.
+    /// Ranks of each node; its first `rails` ranks communicate with other nodes.
     pub nodes: Vec<Vec<usize>>,
     /// Number of ranks per node that communicate with other nodes: at least 1, at most the size of the smallest node.
     pub rails: usize,
 }
 
 impl Hierarchy {
-    /// A hierarchy with as many rails as the smallest node has ranks.
+    /// Creates a hierarchy in which as many ranks per node communicate with other nodes (rails) as the smallest node has.
     ///
     /// # Errors
     /// As [`Hierarchy::with_rails`].
@@ -21,7 +21,7 @@ impl Hierarchy {
         Self::with_rails(nodes, rails)
     }
 
-    /// A hierarchy with this number of rails.
+    /// Creates a hierarchy in which the first `rails` ranks of each node communicate with other nodes.
     ///
     /// # Errors
     /// If a node has fewer ranks than rails or none, or if not every rank of 0, 1, 2, … is in exactly one node.
@@ -38,7 +38,7 @@ impl Hierarchy {
         Ok(Self { nodes, rails })
     }
 
-    /// A hierarchy of `nodes` nodes with `ranks` ranks each, in rank order.
+    /// Creates a hierarchy of `nodes` nodes with `ranks` consecutive ranks each.
     ///
     /// # Errors
     /// If either number is 0.
@@ -47,34 +47,34 @@ impl Hierarchy {
         Self::new((0..nodes).map(node).collect())
     }
 
-    /// Number of ranks.
+    /// Number of ranks of all nodes.
     pub fn ranks(&self) -> usize {
         self.nodes.iter().map(Vec::len).sum()
     }
 
-    /// Members of a rail, by node.
+    /// The rank of each node that belongs to the rail with this index, from 0.
     pub fn rail(&self, rail: usize) -> Vec<usize> {
         self.nodes.iter().map(|members| members[rail]).collect()
     }
 
-    /// Number of passes over the rails until each member of each node was served once.
+    /// Number of passes over the rails until each rank of each node was served once.
     pub(super) fn layers(&self) -> usize {
         let largest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         largest.div_ceil(self.rails)
     }
 
-    /// The member of a node that a rail serves in a layer (one pass).
+    /// The rank of a node that a rail serves in a pass (`layer`, from 0); `None` if the node has no such rank.
     pub(super) fn rank(&self, node: usize, rail: usize, layer: usize) -> Option<usize> {
         self.nodes[node].get(rail + layer * self.rails).copied()
     }
 
-    /// That member's part in `parts`; empty if there is no such member.
+    /// Part in `parts` of the rank of a node that a rail serves in a pass; empty if the node has no such rank.
     pub(super) fn part(&self, parts: &[Part], node: usize, rail: usize, layer: usize) -> Part {
         let rank = self.rank(node, rail, layer);
         rank.map_or(Part::EMPTY, |rank| parts[rank])
     }
 
-    /// A rank's node, and its index in that node.
+    /// Index of a rank's node, and index of the rank in this node.
     pub(super) fn place(&self, rank: usize) -> (usize, usize) {
         let place = |members: &Vec<usize>| members.iter().position(|member| *member == rank);
         let mut places = self.nodes.iter().map(place).enumerate();
@@ -82,7 +82,7 @@ impl Hierarchy {
         found.unwrap_or((0, 0))
     }
 
-    /// One rank of each node, with `root` for its own node.
+    /// One rank of each node: the first one, but `root` in its own node.
     pub(super) fn heads(&self, root: usize) -> Vec<usize> {
         let mut heads = self.rail(0);
         heads[self.place(root).0] = root;

@@ -1,6 +1,6 @@
-//! The algorithms, one file each, and the collectives that each one serves.
+//! The algorithms of collectives, one file for each collective, and the list of algorithms for each.
 //!
-//! Algorithms address the members of a group by position, and data by [`Part`]s: its location at the source, and at the
+//! Algorithms address the ranks of a group by position, and data by [`Part`]s: its location at the source, and at the
 //! destination.
 
 pub mod all_gather;
@@ -25,20 +25,20 @@ pub use build::build;
 pub use hierarchical::Levels;
 pub use hierarchy::Hierarchy;
 
-/// Maximum number of ranks.
+/// Maximum number of ranks of a collective.
 pub const MAX_RANKS: usize = 4096;
 
-/// Data in transit: its location at the source, and at the destination. Both have the same length.
+/// Data that an algorithm moves: its location at the source, and at the destination. Both ranges have the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Location at the source.
+    /// Range of the data at the source rank.
     pub from: Span,
-    /// Location at the destination.
+    /// Range of the data at the destination rank.
     pub at: Span,
 }
 
 impl Part {
-    /// A part without elements.
+    /// A part of the data that has no elements.
     pub const EMPTY: Self = Self {
         from: Span {
             buffer: Buffer::Output,
@@ -52,7 +52,7 @@ impl Part {
         },
     };
 
-    /// The subrange of `len` elements that begins at `start`.
+    /// The elements `start..start + len` of this part, at the source and at the destination.
     pub fn part(self, start: usize, len: usize) -> Self {
         Self {
             from: self.from.part(start, len),
@@ -60,7 +60,7 @@ impl Part {
         }
     }
 
-    /// Splits the part into `parts` parts whose lengths differ by at most one element.
+    /// Splits the part into `parts` pieces whose lengths differ by at most one element.
     pub fn split(self, parts: usize) -> Vec<Self> {
         let mut start = 0;
         let next = |len: usize| {
@@ -71,42 +71,42 @@ impl Part {
     }
 }
 
-/// An algorithm without levels.
+/// An algorithm for one level of a hierarchy: inside nodes, or across nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flat {
-    /// Each rank sends to the next one in the ring.
+    /// Each rank sends to the next rank in a ring.
     Ring,
-    /// Each rank sends to every other rank.
+    /// Each rank sends to every other rank at once.
     Direct,
 }
 
-/// An algorithm. Earlier variants win if two are equally fast.
+/// An algorithm for a collective. If two are equally fast, the earlier variant is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// Every rank sends to every other rank at once.
     Direct,
-    /// Every rank sends to the next one in a ring.
+    /// Every rank sends to the next rank in a ring.
     Ring,
-    /// All-gather with partners at growing distances.
+    /// All-gather between partners at growing distances, whose data doubles in each step.
     RecursiveDoubling,
-    /// Reduce-scatter with partners at shrinking distances.
+    /// Reduce-scatter between partners at shrinking distances, whose data halves in each step.
     Halving,
-    /// All-reduce by halving, then doubling.
+    /// All-reduce as a halving reduce-scatter, then a doubling all-gather.
     HalvingDoubling,
-    /// All-to-all with one peer at a time.
+    /// All-to-all in which a rank sends to one peer at a time.
     Pairwise,
-    /// Binomial trees.
+    /// Binomial tree of ranks, for broadcast, reduce and all-reduce.
     Tree,
-    /// Every rank forwards to the next one, tile by tile.
+    /// Every rank forwards to the next rank in a chain, tile by tile.
     Chain,
-    /// The barrier's algorithm.
+    /// Barrier with signals at growing distances.
     Dissemination,
-    /// Inside nodes, then across nodes.
+    /// One algorithm inside nodes, and one across nodes.
     Hierarchical(Levels),
 }
 
 impl Algorithm {
-    /// All algorithms.
+    /// All algorithms, in the order of the enum.
     pub const ALL: [Self; 13] = {
         use Flat::{Direct, Ring};
         const fn levels(inside: Flat, across: Flat) -> Algorithm {
@@ -129,7 +129,7 @@ impl Algorithm {
         ]
     };
 
-    /// The algorithm's name on the command line: one word; a hierarchical one names the inner level first.
+    /// Name of the algorithm on the command line, one word; a hierarchical one names the level inside nodes first.
     pub fn word(self) -> &'static str {
         use Flat::{Direct, Ring};
         match self {
@@ -151,7 +151,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm with this name; `None` if there is none.
+    /// The algorithm with this name on the command line; `None` if there is none.
     pub fn of_word(word: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|algorithm| algorithm.word() == word)
@@ -183,23 +183,23 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Options of a schedule.
+/// Options with which a schedule is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Length of an element in bytes, at least 1.
     pub element_bytes: usize,
-    /// Operation that combines elements.
+    /// Operation that combines elements, such as a sum.
     pub op: ReduceOp,
-    /// Maximum number of elements per step; `None`: no limit.
+    /// Maximum number of elements per step of the schedule; `None`: no limit.
     pub tile: Option<usize>,
-    /// Ranks by their position in algorithms without levels; `None`: in rank order. See [`numbering`].
+    /// Rank at each position in the algorithm; `None`: in rank order. Hierarchical algorithms ignore it. See [`numbering`].
     pub order: Option<Vec<usize>>,
-    /// Division into nodes, which the hierarchical algorithms need.
+    /// Division of the ranks into nodes, which the hierarchical algorithms need.
     pub hierarchy: Option<Hierarchy>,
 }
 
 impl Default for Options {
-    /// Sums of four-byte elements, without tiles, in rank order.
+    /// Options for sums of four-byte elements, without a limit per step, in rank order, without nodes.
     fn default() -> Self {
         Self {
             element_bytes: 4,
@@ -214,43 +214,43 @@ impl Default for Options {
 /// Reason why a schedule cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// The number of ranks is 0 or too large.
+    /// The collective has this number of ranks: 0, or too many.
     #[error("{0} ranks: a collective has 1 to {MAX_RANKS}")]
     Ranks(usize),
-    /// The root is not one of the ranks.
+    /// The collective's root is not one of its ranks.
     #[error("rank {root} is not one of {ranks} ranks")]
     Root {
-        /// The requested root.
+        /// The rank that the collective names as root.
         root: usize,
-        /// Number of ranks.
+        /// Number of ranks of the collective.
         ranks: usize,
     },
-    /// The matrix of counts is not square.
+    /// The matrix of an all-to-all's counts is not square; the value is its number of rows.
     #[error("an all-to-all of {0} ranks needs {0} counts per rank")]
     Counts(usize),
-    /// The sizes add up to more bytes than memory has addresses.
+    /// The buffers together have more bytes than memory has addresses.
     #[error("the total size exceeds the address space")]
     Sizes,
     /// The nodes do not contain each rank of the collective exactly once.
     #[error("each rank must be on exactly one node")]
     Membership,
-    /// The number of rails is 0, or above the size of the smallest node.
+    /// The number of rails (ranks per node that communicate with other nodes) is 0, or above the size of the smallest node.
     #[error("{rails} rails: the smallest node has {smallest} ranks, which is the maximum")]
     Rails {
-        /// The requested number.
+        /// The requested number of rails per node.
         rails: usize,
-        /// The maximum.
+        /// Number of ranks of the smallest node, which is the maximum number of rails.
         smallest: usize,
     },
-    /// The order does not contain each rank exactly once.
+    /// The order in the options does not contain each rank exactly once.
     #[error("an order must have each rank once")]
     Order,
-    /// The collective has no such algorithm.
+    /// The collective cannot be built with this algorithm.
     #[error("{collective} has no algorithm `{algorithm}`")]
     NotOffered {
-        /// The collective.
+        /// Name of the collective.
         collective: &'static str,
-        /// The algorithm.
+        /// The requested algorithm.
         algorithm: Algorithm,
     },
     /// The schedule would have too many steps.
@@ -258,7 +258,7 @@ pub enum BuildError {
     TooManySteps(#[from] TooManySteps),
 }
 
-/// The algorithms of a collective, without levels, or with and without them.
+/// The algorithms that can build a collective; `levels` says whether hierarchical algorithms are included.
 pub fn offered(collective: &Collective, levels: bool) -> Vec<Algorithm> {
     use Algorithm::{
         Chain, Direct, Dissemination, Halving, HalvingDoubling, Hierarchical, Pairwise,
@@ -286,7 +286,7 @@ pub fn offered(collective: &Collective, levels: bool) -> Vec<Algorithm> {
     [flat, levels].concat()
 }
 
-/// The largest power of two that is at most n; `None` for 0.
+/// The largest power of two that is not above `n`; `None` for 0.
 fn core(n: usize) -> Option<usize> {
     Some(1 << n.checked_ilog2()?)
 }

@@ -1,8 +1,8 @@
-//! Orders of ranks: the position of each rank in an algorithm.
+//! Orders of ranks: which rank has which position in an algorithm.
 
-/// Takes one rank from each supernode in turn (swCaffe: Li et al., CLUSTER 2018). Partners at large distances are then in one
-/// supernode: with p ranks in supernodes of q, recursive halving sends n(1/q − 1/p) bytes per rank across supernodes instead
-/// of n(1 − q/p).
+/// Order that takes one rank from each supernode in turn (swCaffe: Li et al., CLUSTER 2018). Partners at large distances are
+/// then in one supernode: with p ranks in supernodes of q, recursive halving sends n(1/q − 1/p) bytes per rank across
+/// supernodes instead of n(1 − q/p).
 pub fn round_robin(supernodes: &[Vec<usize>]) -> Vec<usize> {
     let longest = supernodes.iter().map(Vec::len).max().unwrap_or(0);
     let turns = (0..longest).flat_map(|turn| {
@@ -13,7 +13,7 @@ pub fn round_robin(supernodes: &[Vec<usize>]) -> Vec<usize> {
     turns.collect()
 }
 
-/// Takes all ranks of one supernode, then those of the next.
+/// Order that takes all ranks of one supernode, then those of the next supernode.
 pub fn blocks(supernodes: &[Vec<usize>]) -> Vec<usize> {
     supernodes.concat()
 }

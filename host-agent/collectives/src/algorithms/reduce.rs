@@ -1,4 +1,4 @@
-//! Reduce: one rank gets the sum at `at`. Each rank's contribution is at `from`.
+//! Reduce algorithms: one rank gets the sum, at `at` of a [`Part`]. Each rank's contribution is at `from`.
 
 use super::Part;
 use crate::builder::Builder;
@@ -35,7 +35,7 @@ pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part)
     }
 }
 
-/// The sum moves from the last rank to the first, tile by tile: n − 1 steps, and the vector passes each rank once.
+/// The sum moves from the last rank to the first, tile by tile: n − 1 steps; the vector passes each rank once.
 pub fn chain(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];

@@ -1,11 +1,11 @@
-//! Reduce-scatter: each rank gets its part of the sum. Each rank's contribution to a part is at `from`, and the sum goes to
-//! `at` of the part's owner; the two must not overlap.
+//! Reduce-scatter algorithms: each rank gets its part of the sum. Each rank's contribution to a part is at `from`, and the sum
+//! goes to `at` of the part's owner; the two must not overlap.
 
 use super::Part;
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// The sum of a part moves once around the ring, from the successor of its owner to the owner: n − 1 steps.
+/// The sum of each part moves once around the ring, from the successor of the part's owner to the owner: n − 1 steps.
 pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     if n == 1 {
@@ -27,7 +27,7 @@ pub fn ring(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Every rank sends each owner its part, and the owner adds the parts up: one step. Others are added to the first to arrive.
+/// Every rank sends each owner its contribution to the owner's part, and the owner adds the contributions up: one step.
 pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     if n == 1 {
@@ -105,7 +105,7 @@ pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Scratch for the sums of some parts, one behind the other; entries of other parts have no meaning.
+/// Allocates scratch for the sums of the parts `which`, one behind the other; the ranges of other parts have no meaning.
 fn arrivals(
     builder: &mut Builder,
     rank: usize,

@@ -1,13 +1,13 @@
-//! Data hazards: for each element of a rank's buffer, the step that wrote it and the steps that have read it since.
+//! Data hazards between steps: for each element of a rank's buffer, which step wrote it, and which steps have read it since.
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{Buffer, Span};
 
-/// Hazards of one buffer.
+/// Data hazards of one buffer of a rank.
 #[derive(Debug, Clone, Default)]
 pub struct Hazards {
-    /// Cells by their first element; each extends to the next.
+    /// Ranges of elements with equal hazards, by first element; each extends to the next one's first element.
     cells: BTreeMap<usize, Cell>,
 }
 
@@ -18,7 +18,7 @@ struct Cell {
 }
 
 impl Hazards {
-    /// Records that a step reads a range, and returns the steps that it must follow.
+    /// Records that `step` reads a range; returns the steps that must finish before.
     pub fn read(&mut self, span: Span, step: usize) -> Vec<usize> {
         // Nothing writes the input, so its readers need not be recorded.
         if span.buffer == Buffer::Input || span.len == 0 {
@@ -33,7 +33,7 @@ impl Hazards {
         needs
     }
 
-    /// Records that a step writes a range, and returns the steps that it must follow.
+    /// Records that `step` writes a range; returns the steps that must finish before.
     pub fn write(&mut self, span: Span, step: usize) -> Vec<usize> {
         if span.len == 0 {
             return Vec::new();
@@ -55,7 +55,7 @@ impl Hazards {
         needs
     }
 
-    /// Splits cells at both ends of the range.
+    /// Splits the recorded ranges at both ends of `span`.
     fn cut(&mut self, span: Span) {
         for at in [span.start, span.end()] {
             let around = self.cells.range(..=at).next_back();

@@ -1,39 +1,39 @@
-//! Lower bounds of time, by rates alone without α: traffic through the NICs of equal nodes ([`Nics`]), and traffic between
-//! some ranks and all others ([`Cut`]).
+//! Lower bounds of a collective's time, from rates alone without α: traffic through the NICs of equal nodes ([`Nics`]), and
+//! traffic between some ranks and all others ([`Cut`]).
 
 use crate::collective::Collective;
 
-/// The NICs of equal nodes: N nodes, g ranks on each, c NICs of rate B on each.
+/// The NICs of equal nodes, for lower bounds: N nodes, g ranks on each, c NICs of rate B on each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nics {
     /// N: number of nodes.
     pub nodes: usize,
-    /// g: ranks per node.
+    /// g: number of ranks on each node.
     pub ranks: usize,
-    /// c: NICs per node.
+    /// c: number of NICs of each node.
     pub nics: usize,
-    /// B: rate of each NIC.
+    /// B: rate of each NIC in each direction, in bits per second.
     pub rate_bps: u64,
 }
 
 impl Nics {
-    /// All-gather of shards of m bytes: (N − 1)·g·m / (c·B). Each remote shard enters a node once.
+    /// Lower bound in seconds for an all-gather of shards of m bytes: (N − 1)·g·m / (c·B). A remote shard enters a node once.
     pub fn all_gather_s(&self, bytes: u64) -> f64 {
         self.seconds(self.others() * self.ranks as f64 * bytes as f64)
     }
 
-    /// All-to-all of m bytes for each pair: g²·(N − 1)·m / (c·B).
+    /// Lower bound in seconds for an all-to-all of m bytes for each pair of ranks: g²·(N − 1)·m / (c·B).
     pub fn all_to_all_s(&self, bytes: u64) -> f64 {
         let ranks = self.ranks as f64;
         self.seconds(ranks * ranks * self.others() * bytes as f64)
     }
 
-    /// Reduce-scatter of m bytes at each rank: (N − 1)/N · m / (c·B). A node sums before it sends.
+    /// Lower bound in seconds for a reduce-scatter of m bytes at each rank: (N − 1)/N · m / (c·B). A node sums before it sends.
     pub fn reduce_scatter_s(&self, bytes: u64) -> f64 {
         self.seconds(self.others() / self.nodes as f64 * bytes as f64)
     }
 
-    /// All-reduce of m bytes at each rank, by hosts alone: twice the time of a reduce-scatter.
+    /// Lower bound in seconds for an all-reduce of m bytes at each rank, by hosts alone: twice that of a reduce-scatter.
     pub fn all_reduce_s(&self, bytes: u64) -> f64 {
         2.0 * self.reduce_scatter_s(bytes)
     }
@@ -47,19 +47,19 @@ impl Nics {
     }
 }
 
-/// A cut between some ranks and the others, with the rates of all edges across it.
+/// A cut between some ranks (the inside) and all others, with the rates of all edges across it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// Whether each rank is inside the cut.
+    /// For each rank, whether it is inside the cut.
     pub inside: Vec<bool>,
-    /// Rate into the inside.
+    /// Rate of all edges into the inside together, in bits per second.
     pub into_bps: u64,
-    /// Rate out of the inside.
+    /// Rate of all edges out of the inside together, in bits per second.
     pub out_bps: u64,
 }
 
 impl Cut {
-    /// Time of the traffic across the cut in seconds: the longer of both directions.
+    /// Lower bound in seconds: the time of the traffic across the cut, in the direction that takes longer.
     pub fn seconds(&self, collective: &Collective, element_bytes: usize) -> f64 {
         let [into, out] = passes(collective, &self.inside);
         let seconds = |elements: usize, bps: u64| match elements {
@@ -70,14 +70,14 @@ impl Cut {
     }
 }
 
-/// An all-reduce by hosts with a common limit on what all ranks send: each element is forwarded N − 1 times until one node
-/// has the sum, and N − 1 times until all have it (Patarasuk and Yuan, JPDC 2009).
+/// Lower bound in seconds for an all-reduce by hosts that together send at most `all_out_bps`: each element is forwarded N − 1
+/// times until one node has the sum, and N − 1 times until all have it (Patarasuk and Yuan, JPDC 2009).
 pub fn all_reduce_s(nodes: usize, bytes: u64, all_out_bps: u64) -> f64 {
     let handed_on = 2.0 * nodes.saturating_sub(1) as f64;
     handed_on * bytes as f64 * 8.0 / all_out_bps as f64
 }
 
-/// Elements that must enter the inside and leave it, for any algorithm: each shard or sum once.
+/// Numbers of elements that must enter and leave the inside of a cut, whatever the algorithm: each shard or sum once.
 fn passes(collective: &Collective, inside: &[bool]) -> [usize; 2] {
     if inside.iter().all(|inside| *inside) || !inside.contains(&true) {
         return [0, 0];

@@ -1,4 +1,4 @@
-//! Choice of algorithm, tiles and numbering for a collective.
+//! Chooses the algorithm, number of tiles and order of ranks with which a collective is fastest on a model.
 
 use super::Model;
 use super::simulate::{CostError, Prediction, simulate};
@@ -6,70 +6,70 @@ use crate::algorithms::{Algorithm, BuildError, Hierarchy, Options, build, number
 use crate::collective::Collective;
 use crate::schedule::{ReduceOp, Schedule};
 
-/// Maximum number of steps of a schedule that is tried.
+/// Maximum number of steps of a schedule whose time is predicted.
 pub const MAX_TRIED_STEPS: usize = 1 << 18;
-/// Maximum number of steps of a schedule with tiles that is tried.
+/// Maximum number of steps of a schedule with several tiles whose time is predicted.
 pub const MAX_TILED_STEPS: usize = 1 << 16;
-/// Numbers of tiles that are tried for a vector.
+/// Numbers of tiles into which a vector is divided, each of which is tried.
 const TILES: [usize; 4] = [1, 4, 16, 64];
 
-/// Order of the ranks in an algorithm.
+/// Order of the ranks in an algorithm, relative to the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Numbering {
-    /// In rank order.
+    /// Ranks in their own order: 0, 1, 2, …
     Plain,
-    /// One node after the other.
+    /// All ranks of one node, then those of the next node.
     Blocks,
-    /// One rank from each node in turn.
+    /// One rank of each node in turn, then the next rank of each node, and so on.
     RoundRobin,
 }
 
 /// A candidate: an algorithm, the options that build its schedule, and its predicted time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// The algorithm.
+    /// Algorithm of the candidate.
     pub algorithm: Algorithm,
-    /// Order of the ranks.
+    /// Order of the ranks in the algorithm.
     pub numbering: Numbering,
-    /// Number of tiles of the whole vector.
+    /// Number of tiles into which the whole vector is divided.
     pub tiles: usize,
-    /// Options that build the schedule.
+    /// Options with which the schedule is built.
     pub options: Options,
-    /// Predicted time and loads.
+    /// Predicted time of the schedule, and loads of the edges.
     pub prediction: Prediction,
 }
 
-/// All candidates that were tried, the fastest first.
+/// Result of a choice: all candidates that were tried, the fastest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The candidates, at least one.
+    /// The candidates in order of predicted time; at least one.
     pub offers: Vec<Offer>,
-    /// Candidates that were not tried, with more than [`MAX_TRIED_STEPS`] steps, or more than [`MAX_TILED_STEPS`] with tiles.
+    /// Candidates with too many steps ([`MAX_TRIED_STEPS`], [`MAX_TILED_STEPS`]): algorithm, order, number of tiles.
     pub left_out: Vec<(Algorithm, Numbering, usize)>,
 }
 
 impl Choice {
-    /// The fastest candidate.
+    /// The candidate with the shortest predicted time.
     pub fn best(&self) -> &Offer {
         &self.offers[0]
     }
 }
 
-/// Reason why no algorithm is chosen.
+/// Reason why no algorithm can be chosen for a collective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChooseError {
-    /// A schedule cannot be built.
+    /// The schedule of a candidate cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The model cannot predict a schedule.
+    /// The time of a candidate cannot be predicted on this model.
     #[error(transparent)]
     Cost(#[from] CostError),
-    /// Every schedule has too many steps.
+    /// The schedule of every candidate has too many steps; the value is the number of ranks.
     #[error("no schedule of {0} ranks has at most {MAX_TRIED_STEPS} steps")]
     TooLarge(usize),
 }
 
-/// Tries all algorithms of a collective on a model, and ranks them by time. Of two that are equally fast the simpler one
+/// Predicts the time of all algorithms of a collective on a model, and ranks them. Of two that are equally fast the simpler one
 /// comes first: by [`Algorithm`]'s order, then fewer tiles, then the plain order of ranks.
 pub fn choose(
     collective: &Collective,
@@ -125,7 +125,7 @@ pub fn choose(
     Ok(choice)
 }
 
-/// A time rounded to nine digits, so that smaller differences count as equal.
+/// Predicted time of a candidate, rounded to nine digits so that smaller differences count as equal.
 fn rounded(offer: &Offer) -> f64 {
     let time_s = offer.prediction.time_s;
     if time_s == 0.0 {
@@ -153,14 +153,14 @@ fn tried(
     }
 }
 
-/// The model's hierarchy, if it has levels: several nodes, at least one with several ranks.
+/// The model's hierarchy, if it has two levels: several nodes, at least one with several ranks.
 fn hierarchy(model: &Model) -> Option<&Hierarchy> {
     let has_levels =
         |nodes: &&Hierarchy| nodes.nodes.len() > 1 && nodes.nodes.len() < nodes.ranks();
     model.hierarchy.as_ref().filter(has_levels)
 }
 
-/// The orders that make a difference to an algorithm.
+/// The orders of ranks that can change the time of an algorithm.
 fn orders(
     hierarchy: Option<&Hierarchy>,
     algorithm: Algorithm,

@@ -1,9 +1,9 @@
-//! Max-min fair shares, by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2).
+//! Computes max-min fair rates of flows, by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2).
 
-/// Relative difference below which two levels are equal: summation in another order rounds differently.
+/// Relative difference below which two rates are equal: summation in another order rounds differently.
 const ROUNDING: f64 = 1e-12;
 
-/// The rate of each flow over its edges; infinite if nothing limits it. An edge listed twice is used twice.
+/// Max-min fair rate of each flow over the edges that it passes (twice if listed twice); infinite if no edge limits it.
 pub fn max_min(capacities: &[f64], flows: &[&[usize]]) -> Vec<f64> {
     let mut left = capacities.to_vec();
     let mut rising_on = vec![0_usize; capacities.len()];

@@ -1,9 +1,9 @@
-//! Predicted time of a schedule, and choice of the fastest algorithm.
+//! Predicts the time of a schedule, and chooses the fastest algorithm for a collective.
 //!
 //! The α-β model: a message of m bytes alone, over edges with delays α and rates β, takes Σα + m/β. Concurrent messages share
 //! edges max-min fairly, as flows ([`simulate`]). Steps have no common clock: a step begins when its own tiles have arrived,
 //! and hierarchies and shared NICs depend on edges that steps of different ranks share. A step-wise evaluation (the slowest
-//! message of a step, then the next step) shows neither.
+//! message of a step, then the next step) would miss these effects.
 
 pub mod bounds;
 pub mod choose;
@@ -14,52 +14,52 @@ use std::collections::BTreeMap;
 
 use crate::algorithms::Hierarchy;
 
-/// Index of an edge in [`Model::edges`].
+/// Index of an edge in [`Model::edges`], from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EdgeId(pub usize);
 
-/// One direction of a link, bus, port or memory.
+/// An edge of the cost model: one direction of a link, bus, port or memory, with a rate and a delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// Name for reports.
+    /// Name of the edge for reports.
     pub name: String,
-    /// Rate in bits per second.
+    /// Rate of the edge in bits per second.
     pub rate_bps: u64,
-    /// α of a message that passes the edge.
+    /// Delay α that the edge adds to a message, in nanoseconds.
     pub delay_ns: u64,
 }
 
-/// Ranks, and the edges between them.
+/// Model of a cluster for predictions: ranks, and the edges that messages between them pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     edges: Vec<Edge>,
     routes: BTreeMap<(usize, usize), Vec<EdgeId>>,
     memory: Vec<Option<EdgeId>>,
-    /// Division of the ranks into nodes; `None` if there are no nodes.
+    /// Division of the ranks into nodes; `None` if the model has no nodes.
     pub hierarchy: Option<Hierarchy>,
-    /// Minimum time between two puts of a rank: the cost of a message of any length.
+    /// Minimum time between two puts of a rank in nanoseconds: the cost of a message of any length.
     pub post_ns: u64,
 }
 
-/// Reason why a model is invalid.
+/// Reason why a cost model is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// An edge has rate 0.
+    /// The edge with this name has rate 0.
     #[error("edge `{0}` carries 0 bit/s")]
     NoRate(String),
-    /// A machine has none of a required component.
+    /// A machine has no component of this required kind.
     #[error("a machine needs at least one {0}")]
     Without(&'static str),
-    /// A route or memory names an edge that does not exist.
+    /// The edge with this index does not exist; the second number is the number of edges.
     #[error("edge {0} does not exist: there are {1}")]
     NoEdge(usize, usize),
-    /// The rank does not exist.
+    /// This rank does not exist; the second number is the number of ranks.
     #[error("rank {0} does not exist: there are {1}")]
     NoRank(usize, usize),
 }
 
 impl Model {
-    /// A model of `ranks` ranks without edges.
+    /// Creates a model of `ranks` ranks without edges.
     pub fn new(ranks: usize) -> Self {
         Self {
             edges: Vec::new(),
@@ -70,7 +70,7 @@ impl Model {
         }
     }
 
-    /// Ranks with one full-duplex port each at a switch that never blocks. α is that of one message.
+    /// Creates a model of ranks with one full-duplex port each at a switch that never blocks; a message takes α = `delay_ns`.
     ///
     /// # Errors
     /// If the rate is 0.
@@ -92,7 +92,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Adds an edge.
+    /// Adds an edge to the model, and returns its index.
     ///
     /// # Errors
     /// If the rate is 0.
@@ -113,7 +113,7 @@ impl Model {
         Ok(EdgeId(self.edges.len() - 1))
     }
 
-    /// Sets the edges from one rank to another. An edge listed twice carries the traffic twice.
+    /// Sets the edges that messages from one rank to another pass. An edge listed twice carries the traffic twice.
     ///
     /// # Errors
     /// If a rank or edge does not exist.
@@ -133,7 +133,7 @@ impl Model {
         Ok(())
     }
 
-    /// Sets the edge that a rank's copies and reductions load; ranks may share it. Without one, they take no time.
+    /// Sets the edge that a rank's copies and reductions load; ranks may share the edge. Without it, they take no time.
     ///
     /// # Errors
     /// If the rank or edge does not exist.
@@ -144,7 +144,7 @@ impl Model {
         Ok(())
     }
 
-    /// Number of ranks.
+    /// Number of ranks of the model.
     pub fn ranks(&self) -> usize {
         self.memory.len()
     }
@@ -154,12 +154,12 @@ impl Model {
         &self.edges
     }
 
-    /// The edges from one rank to another.
+    /// The edges that messages from one rank to another pass; `None` if no route was set.
     pub fn route(&self, from: usize, to: usize) -> Option<&[EdgeId]> {
         self.routes.get(&(from, to)).map(Vec::as_slice)
     }
 
-    /// The edge that a rank's copies and reductions load.
+    /// The edge that a rank's copies and reductions load; `None` if they take no time.
     pub fn memory(&self, rank: usize) -> Option<EdgeId> {
         self.memory[rank]
     }

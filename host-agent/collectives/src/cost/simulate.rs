@@ -14,68 +14,68 @@ use super::fair::max_min;
 use crate::graph::{FormError, Graph};
 use crate::schedule::{Action, Schedule};
 
-/// Relative difference below which two events are simultaneous.
+/// Relative difference below which two events count as simultaneous.
 const ROUNDING: f64 = 1e-9;
 
-/// Reason why a prediction is not possible.
+/// Reason why the time of a schedule cannot be predicted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// The schedule is not well-formed, or deadlocks.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// The model has no such route.
+    /// The model has no route between two ranks of the schedule.
     #[error("the model has no route from rank {from} to rank {to}")]
     NoRoute {
-        /// Sending rank.
+        /// Sending rank of the missing route.
         from: usize,
-        /// Receiving rank.
+        /// Receiving rank of the missing route.
         to: usize,
     },
     /// The model has another number of ranks than the schedule.
     #[error("the schedule has {schedule} ranks, the model {model}")]
     Ranks {
-        /// Ranks of the schedule.
+        /// Number of ranks of the schedule.
         schedule: usize,
-        /// Ranks of the model.
+        /// Number of ranks of the model.
         model: usize,
     },
 }
 
-/// Predicted execution of a schedule.
+/// Predicted execution of a schedule: times of the ranks, and loads of the edges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Time at which the last rank finishes.
+    /// Time at which the last rank finishes, in seconds from the start.
     pub time_s: f64,
-    /// Time at which each rank finishes.
+    /// Time at which each rank finishes, in seconds from the start, in rank order.
     pub by_rank_s: Vec<f64>,
-    /// Load by edge of the model.
+    /// Load of each edge, in the order of [`Model::edges`].
     pub loads: Vec<Load>,
 }
 
-/// Load of an edge.
+/// Load of an edge during a predicted execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// Bytes that pass the edge.
+    /// Number of bytes that pass the edge.
     pub bytes: u64,
-    /// Share of the edge's capacity that is used until the last rank finishes.
+    /// Share of the edge's capacity that is used until the last rank finishes, 0 to 1.
     pub utilisation: f64,
 }
 
-/// Beginning and end of a step at its rank.
+/// Begin and end of a step in a predicted execution.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Period {
-    /// Time after all predecessors.
+    /// Time at which all predecessors have finished, in seconds.
     pub begin_s: f64,
-    /// Time at which a put's last byte left, or a wait's put arrived.
+    /// Time in seconds at which the last byte of a put has left, the put of a wait has arrived, or other work is done.
     pub end_s: f64,
 }
 
-/// Predicts the execution of a schedule.
+/// Predicts the execution of a schedule on a model.
 pub fn simulate(schedule: &Schedule, model: &Model) -> Result<Prediction, CostError> {
     trace(schedule, model).map(|(prediction, _)| prediction)
 }
 
-/// Predicts the execution, and returns the period of each step, by rank.
+/// Predicts the execution of a schedule, and also returns the period of each step: by rank, then by step.
 pub fn trace(
     schedule: &Schedule,
     model: &Model,
@@ -89,7 +89,7 @@ pub fn trace(
     Ok((simulation.prediction(), by_rank))
 }
 
-/// A scheduled event; of two simultaneous ones, the one scheduled first comes first.
+/// A scheduled event of the simulation; of two simultaneous events, the one scheduled first comes first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Due {
     time_s: f64,
@@ -99,9 +99,9 @@ struct Due {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum What {
-    /// A step begins.
+    /// The step with this node number begins.
     Begin(usize),
-    /// A put arrives at its receiver.
+    /// The put with this node number arrives at its receiver.
     Arrive(usize),
 }
 
@@ -120,21 +120,21 @@ impl PartialOrd for Due {
     }
 }
 
-/// A sequence of transfers: the puts of one rank to another, or the work of a rank's processor.
+/// A sequence of transfers that run one after another: the puts of one rank to another, or the work of a rank's processor.
 #[derive(Debug, Default)]
 struct Queue {
     edges: Vec<usize>,
     delay_s: f64,
     rate: f64,
-    /// Bytes that remain of the first transfer.
+    /// Bytes of the first transfer that were not transferred yet.
     left: f64,
-    /// Steps with their bytes.
+    /// Node and number of bytes of each transfer's step.
     steps: VecDeque<(usize, u64)>,
     bytes: u64,
 }
 
 impl Queue {
-    /// Seconds until the first transfer finishes.
+    /// Seconds until the first transfer finishes, at the current rate.
     fn seconds(&self) -> f64 {
         self.left / self.rate
     }
@@ -161,18 +161,18 @@ struct Simulation<'s> {
     now_s: f64,
     due: BinaryHeap<Reverse<Due>>,
     planned: u64,
-    /// Capacities in bytes per second.
+    /// Capacity of each edge in bytes per second.
     capacities: Vec<f64>,
     queues: Vec<Queue>,
-    /// Queue of each node whose step takes time.
+    /// For each node (step), index of the queue in which its transfer runs; `None` if the step takes no time.
     queue_of: Vec<Option<usize>>,
-    /// Queues that are not empty.
+    /// Indices of the queues that are not empty.
     active: Vec<usize>,
     is_stale: bool,
-    /// Time at which each rank may post its next put.
+    /// Earliest time at which each rank may post its next put, in seconds.
     free_s: Vec<f64>,
     done_s: Vec<f64>,
-    /// Periods by node.
+    /// Period of each node (step), by node number.
     periods: Vec<Period>,
 }
 
@@ -276,7 +276,7 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// Recomputes the rates of all flows, if a flow has begun or ended.
+    /// Recomputes the rates of all transfers, if a transfer has begun or ended.
     fn share(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;
@@ -363,7 +363,7 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// Finishes a step at its rank.
+    /// Finishes a step at its rank, and schedules the arrival of a put `delay_s` seconds later.
     fn end(&mut self, node: usize, delay_s: f64) {
         let rank = self.graph.at(node).rank;
         self.done_s[rank] = self.done_s[rank].max(self.now_s);

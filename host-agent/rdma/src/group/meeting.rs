@@ -1,4 +1,4 @@
-//! Ranks exchange their queue pairs: each publishes a text in a [`Store`] and reads those of the others.
+//! Exchanges queue pairs between ranks: each rank publishes a text in a [`Store`], and reads the texts of the other ranks.
 //!
 //! A text has one line for the MTU, and one per queue pair with the rank that it is for and its keys. Ranks of the same node
 //! have no queue pairs for each other.
@@ -12,27 +12,27 @@ use super::store::{Store, StoreError};
 use crate::perftest::Keys;
 use crate::provider::ProviderError;
 
-/// Interval of polls of the store.
+/// Interval at which a rank polls the store for the texts of other ranks.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Reason why the ranks did not meet.
+/// Reason why the ranks could not exchange their queue pairs.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
-    /// The store failed.
+    /// The store by which the ranks exchange texts failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The rank's text exists already.
+    /// The store already has a text of this rank.
     #[error("{place} already exists: another rank {rank}, or another run; use a new store")]
     Taken {
-        /// Name and place of the text.
+        /// Name and location of the text in the store.
         place: String,
-        /// The rank.
+        /// Number of the rank whose text exists already.
         rank: usize,
     },
-    /// The text has an unexpected form.
+    /// A rank's text in the store has an unexpected form.
     #[error("{place} is not a rank's text, or belongs to a group of another size")]
     Content {
-        /// Name and place of the text.
+        /// Name and location of the text in the store.
         place: String,
     },
     /// Some ranks have not published their texts.
@@ -40,35 +40,35 @@ pub enum MeetingError {
     Missing {
         /// Number of this rank.
         rank: usize,
-        /// Time that this rank waited.
+        /// Time for which this rank waited.
         patience: Duration,
-        /// The missing ranks.
+        /// Numbers of the ranks whose texts are missing.
         missing: Vec<usize>,
     },
-    /// The provider failed.
+    /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// The exchange of texts between the ranks of a group.
+/// Exchange of queue pairs between the ranks of a group, by texts in a store.
 pub struct Meeting<'a> {
     pub store: &'a mut dyn Store,
-    /// This rank, or the first of several ranks of this process.
+    /// Number of this rank, or of the first of several ranks of this process.
     pub rank: usize,
     pub ranks: usize,
     pub patience: Duration,
 }
 
-/// Content of a rank's text.
+/// Content of the text that a rank publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     pub mtu: Mtu,
-    /// The rank's queue pairs, each with the rank that it is for.
+    /// The rank's queue pairs: number of the peer for which a queue pair is, and its keys.
     pub keys: Vec<(usize, Keys)>,
 }
 
 impl Announcement {
-    /// The keys of the queue pairs for a rank.
+    /// Keys of the queue pairs that this text has for the peer `rank`.
     pub fn keys_for(&self, rank: usize) -> Vec<&Keys> {
         let own = self.keys.iter().filter(|(peer, _)| *peer == rank);
         own.map(|(_, keys)| keys).collect()
@@ -76,7 +76,7 @@ impl Announcement {
 }
 
 impl Meeting<'_> {
-    /// Publishes the queue pairs of a rank.
+    /// Publishes the text with a rank's queue pairs.
     pub fn publish_keys(
         &mut self,
         rank: usize,
@@ -92,7 +92,7 @@ impl Meeting<'_> {
         self.publish("rank", rank, &text)
     }
 
-    /// Waits for the texts of all ranks, and returns them in order. `wait` is called between polls.
+    /// Waits for the texts of all ranks, and returns their contents in order of rank. `wait` is called between polls.
     pub fn await_keys(
         &mut self,
         wait: impl FnMut(Duration) -> Result<(), ProviderError>,
@@ -106,7 +106,7 @@ impl Meeting<'_> {
         told.collect()
     }
 
-    /// Publishes that a rank has connected its queue pairs.
+    /// Publishes that `rank` has connected its queue pairs.
     pub fn is_ready(&mut self, rank: usize) -> Result<(), MeetingError> {
         self.publish("ready", rank, "")
     }
@@ -119,7 +119,7 @@ impl Meeting<'_> {
         self.await_all("ready", wait).map(|_| ())
     }
 
-    /// Waits for the texts of all ranks with this name, and returns them in order.
+    /// Waits until every rank has published its text of the kind `what`; returns the texts in order of rank.
     fn await_all(
         &mut self,
         what: &str,

@@ -39,65 +39,65 @@ pub use meeting::MeetingError;
 pub use refusal::{GroupError, Open, RunError};
 pub use store::{FolderStore, Store, StoreError, TcpStore, TorchStore};
 
-/// Maximum puts in flight to a peer, and receives posted for its puts. Further puts wait.
+/// Maximum number of puts in flight to a peer, and of receives posted for the peer's puts. Further puts wait.
 const QUEUE: usize = 256;
-/// Maximum for all peers together: each put may cause a completion.
+/// Maximum number of puts in flight to all peers together: each put may cause a completion.
 const QUEUES: usize = 16_384;
-/// Code of the transport timer, 0.54 s: eight timeouts are 4.3 s, in which a peer may compute without processing frames.
+/// Code of the ACK timer, 0.54 s: eight timeouts are 4.3 s, for which a peer may compute without processing frames.
 const TIMEOUT: u8 = 17;
-/// Time of a wait at one of several devices.
+/// Time for which one of several NICs is waited for, before the next one, if a NIC has no file descriptor to wait for.
 const LOOK: Duration = Duration::from_micros(500);
-/// Maximum time until the NICs are polled again.
+/// Maximum time of a wait, after which the NICs are polled again.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Settings that all ranks share, and this rank's number.
+/// Settings of a group of ranks, which all ranks share, and the number of this rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupOptions {
     /// Number of this rank, from 0.
     pub rank: usize,
-    /// Number of ranks.
+    /// Number of ranks of the group.
     pub ranks: usize,
-    /// Maximum length of all buffers of a rank in bytes.
+    /// Maximum length of all buffers of a rank together, in bytes.
     pub capacity: usize,
     /// Number of queue pairs to each peer, at least 1; puts use them in turn.
     pub queue_pairs: usize,
     /// Capacity in packets of a queue on the path. All traffic of a schedule through the queue shares it: a NIC's puts to all
     /// peers, and at the other end the puts of all ranks to the peer's NIC.
     pub window: u32,
-    /// Path MTU; `None`: the largest that all ranks support.
+    /// Path MTU of all queue pairs; `None`: the largest that all ranks support.
     pub mtu: Option<Mtu>,
     /// Maximum time without progress. A rank that computes for more than four seconds between schedules must call
     /// [`Group::linger`] now and then: without a device, nothing else answers its peers.
     pub patience: Duration,
 }
 
-/// A rank of this process, and the NIC that its queue pairs are bound to.
+/// A rank that this process executes, and the NIC that the rank's queue pairs are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalRank {
-    /// Number of the rank.
+    /// Number of the rank in the group.
     pub rank: usize,
-    /// Index of its NIC among the providers.
+    /// Index of the rank's NIC among the providers.
     pub nic: usize,
 }
 
-/// State of another rank, at a member.
+/// State that a rank of this process keeps about another rank of the group.
 #[derive(Debug)]
 struct Peer {
     way: Way,
-    /// Signals of earlier schedules that were sent to the peer, and received from it.
+    /// Numbers of signals in earlier schedules: sent to the peer, and received from the peer.
     sent: u32,
     heard: u32,
 }
 
-/// Path to a peer.
+/// How puts (writes to a peer's memory) reach a peer.
 #[derive(Debug)]
 enum Way {
-    /// The peer is a member of this group, too.
+    /// The peer is executed by this process, too: puts copy memory.
     Memory,
-    /// The peer is in another process.
+    /// The peer is in another process: puts use queue pairs.
     Queues {
         qpns: Vec<Qpn>,
-        /// Remote key and address of the peer's region.
+        /// Remote key and address of the peer's memory region.
         rkey: u32,
         address: u64,
     },
@@ -112,36 +112,36 @@ impl Peer {
     }
 }
 
-/// A rank that this process executes.
+/// A rank that this process executes: its memory region, and its peers.
 #[derive(Debug)]
 struct Member {
     at: LocalRank,
     region: Region,
-    /// Peers by rank; `None` for the rank itself.
+    /// State of each peer, by rank; `None` for the rank itself.
     peers: Vec<Option<Peer>>,
-    /// Received signals of schedules that this rank has not begun.
+    /// Received signals of schedules that this rank has not begun: rank of the peer, and signal.
     early: BTreeSet<(usize, u32)>,
-    /// Maximum number of packets in flight to each rank on each queue pair.
+    /// Maximum number of packets in flight on each queue pair, by rank of the peer.
     windows: Vec<u32>,
 }
 
-/// One rank of a group of ranks, or several ranks of one node, which reach each other through memory.
+/// Membership in a group of ranks that execute collectives: of one rank, or of several ranks of one node.
 pub struct Group<'p> {
     nics: Vec<&'p mut dyn Provider>,
     options: GroupOptions,
     members: Vec<Member>,
-    /// Member and peer of each NIC's queue pairs.
+    /// For each queue pair, by index of its NIC and number: index of the member (rank of this process), and rank of the peer.
     owners: BTreeMap<(usize, Qpn), (usize, usize)>,
     ways: Ways,
     barrier: Rc<Schedule>,
-    /// Maximum puts in flight to each peer, and receives posted for its puts.
+    /// Maximum number of puts in flight to each peer, and of receives posted for the peer's puts.
     queue: usize,
     /// Index of the NIC that was polled last.
     turn: usize,
 }
 
 impl<'p> Group<'p> {
-    /// Meets all other ranks in a folder, and connects to each.
+    /// Joins a group as one rank: exchanges queue pairs with all other ranks in a folder, and connects to each.
     ///
     /// # Errors
     /// [`GroupError`]; everything that this side opened is closed again.
@@ -153,7 +153,7 @@ impl<'p> Group<'p> {
         Self::meet_in(provider, &mut FolderStore::new(folder), options)
     }
 
-    /// Like [`Group::meet`], in another store, which cannot be used again.
+    /// Joins a group as [`Group::meet`] does, by another store, which cannot be used again.
     ///
     /// # Errors
     /// [`GroupError`]; everything that this side opened is closed again.
@@ -169,7 +169,7 @@ impl<'p> Group<'p> {
         Self::meet_as(vec![provider], store, &[at], options)
     }
 
-    /// Joins as several ranks of one node, by the node's NICs, all executed by one thread. The rank in the options is ignored.
+    /// Joins a group as several ranks of one node, by the node's NICs; one thread executes all. `options.rank` is ignored.
     ///
     /// # Errors
     /// As [`Group::meet`].
@@ -233,7 +233,7 @@ impl<'p> Group<'p> {
         Ok(group)
     }
 
-    /// Opens a member, with queue pairs and receives for all peers in other processes.
+    /// Opens a rank of this process, with queue pairs and receives for peers in other processes; returns their keys by peer.
     fn open(&mut self, at: LocalRank, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
         let nic = &mut self.nics[at.nic];
         let region = nic.register(self.options.capacity.max(1), Access::ALL)?;
@@ -355,12 +355,12 @@ impl<'p> Group<'p> {
         self.nics[at.nic].post_receive(qpn, request)
     }
 
-    /// Number of this rank, or of the first of several ranks.
+    /// Number of this rank, or of the first of several ranks of this process.
     pub fn rank(&self) -> usize {
         self.members[0].at.rank
     }
 
-    /// Copies bytes into the region: a schedule's input begins at offset 0.
+    /// Copies bytes into this rank's memory region: a schedule's input begins at offset 0.
     ///
     /// # Panics
     /// If they do not fit.
@@ -368,16 +368,16 @@ impl<'p> Group<'p> {
         self.put_of(0, offset, bytes);
     }
 
-    /// Copies bytes into the region of one of several ranks, by its index in `places`.
+    /// Copies bytes into the memory region of one of several ranks of this process, by its index in `places`.
     ///
     /// # Panics
-    /// If they do not fit, or there is no such index.
+    /// If they do not fit, or no rank has this index.
     pub fn put_of(&mut self, place: usize, offset: usize, bytes: &[u8]) {
         let Member { at, region, .. } = self.members[place];
         self.nics[at.nic].put(&region, offset, bytes);
     }
 
-    /// Copies bytes out of the region: a schedule's output begins at the end of its input.
+    /// Copies bytes out of this rank's memory region: a schedule's output begins at the end of its input.
     ///
     /// # Panics
     /// If the range exceeds the region.
@@ -385,16 +385,16 @@ impl<'p> Group<'p> {
         self.copy_out_of(0, offset, into);
     }
 
-    /// Copies bytes out of the region of one of several ranks, by its index in `places`.
+    /// Copies bytes out of the memory region of one of several ranks of this process, by its index in `places`.
     ///
     /// # Panics
-    /// If the range exceeds the region, or there is no such index.
+    /// If the range exceeds the region, or no rank has this index.
     pub fn copy_out_of(&self, place: usize, offset: usize, into: &mut [u8]) {
         let Member { at, region, .. } = &self.members[place];
         self.nics[at.nic].copy_out(region, offset, into);
     }
 
-    /// Returns when all ranks have called it.
+    /// Executes a barrier: returns when all ranks of the group have called it.
     ///
     /// # Errors
     /// [`RunError`].
@@ -403,7 +403,7 @@ impl<'p> Group<'p> {
         self.run(&barrier, &|_, _| {})
     }
 
-    /// Sum of the counters of all queue pairs, as far as the providers have any.
+    /// Sum of the counters of all queue pairs whose provider counts.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for (nic, qpn) in self.owners.keys() {
@@ -414,7 +414,7 @@ impl<'p> Group<'p> {
         sum
     }
 
-    /// Continues to answer peers for this time: the last acknowledgement to each may be lost.
+    /// Continues to answer peers for `time`: the last acknowledgement to each peer may be lost.
     pub fn linger(&mut self, time: Duration) -> Result<(), ProviderError> {
         let begin = Instant::now();
         while let Some(left) = time.checked_sub(begin.elapsed()) {
@@ -423,7 +423,7 @@ impl<'p> Group<'p> {
         Ok(())
     }
 
-    /// Waits until a packet arrives or a timer is due, and processes it.
+    /// Waits for at most `timeout` until a packet arrives or a timer is due, and processes it.
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
         if let [nic] = &mut self.nics[..] {
             return nic.wait(timeout);
@@ -443,7 +443,7 @@ impl<'p> Group<'p> {
         self.nics[self.turn].wait(timeout.min(LOOK))
     }
 
-    /// Runs all NICs until one has a completion.
+    /// Polls all NICs in turn until one has a completion; returns the NIC's index and the completion.
     fn poll(&mut self) -> Result<Option<(usize, Completion)>, ProviderError> {
         for _ in 0..self.nics.len() {
             self.turn = (self.turn + 1) % self.nics.len();

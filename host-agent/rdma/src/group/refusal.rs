@@ -1,4 +1,4 @@
-//! Errors of a group and of a schedule's execution, with the state of the rank at that time.
+//! Errors of a group of ranks and of a schedule's execution, with the communication that was unfinished then.
 
 use std::time::Duration;
 
@@ -9,54 +9,54 @@ use roce::completion::Status;
 use super::meeting::MeetingError;
 use crate::provider::ProviderError;
 
-/// Reason why there is no group.
+/// Reason why a rank could not join its group.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// The rank's number is not below the number of ranks.
+    /// The rank's number is not below the number of ranks of the group.
     #[error("rank {rank} of {ranks}: ranks count from 0")]
     Rank {
-        /// The rank.
+        /// Number that the rank was given.
         rank: usize,
-        /// Number of ranks.
+        /// Number of ranks of the group.
         ranks: usize,
     },
-    /// A rank's NIC does not exist, or this process has no rank.
+    /// This process has no rank, or a rank names a NIC that does not exist; the value is the number of NICs.
     #[error("each rank must be bound to one of {0} NICs, and there must be at least one rank")]
     Nics(usize),
-    /// A peer has another number of queue pairs.
+    /// A peer has another number of queue pairs for this rank than this rank has for the peer.
     #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
     QueuePairs {
-        /// The peer.
+        /// Rank of the peer in the group.
         peer: usize,
         /// Number of the peer's queue pairs for this rank.
         has: usize,
         /// Number of this rank's queue pairs for the peer.
         ours: usize,
     },
-    /// The ranks did not meet.
+    /// The ranks could not exchange their queue pairs.
     #[error(transparent)]
     Meeting(#[from] MeetingError),
-    /// The provider failed.
+    /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// The barrier's schedule cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A schedule was not executed.
+    /// The execution of a schedule failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Unfinished communication of a rank that has given up.
+/// Unfinished communication of a rank at the time when it gave up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Number of this rank.
+    /// Number of the rank that gave up.
     pub rank: usize,
-    /// Peers whose puts have not arrived: rank, number of missing signals.
+    /// Peers whose puts have not arrived: rank, and number of missing signals.
     pub unheard: Vec<(usize, usize)>,
-    /// Peers that have not acknowledged: rank, queue pair, puts in flight, and the oldest unacknowledged PSN.
+    /// Peers that have not acknowledged puts: rank, queue pair, number of puts in flight, oldest unacknowledged PSN if known.
     pub unanswered: Vec<(usize, Qpn, usize, Option<u32>)>,
-    /// Number of completions before.
+    /// Number of completions in this schedule until then.
     pub completions: u64,
 }
 
@@ -83,59 +83,59 @@ impl std::fmt::Display for Open {
     }
 }
 
-/// Reason why a schedule was not executed.
+/// Reason why a rank did not execute a schedule to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// No progress for the allowed time.
+    /// The schedule made no progress for the maximum time.
     #[error("no progress for {patience:?}: {open}")]
     Stuck {
-        /// The allowed time.
+        /// The maximum time without progress.
         patience: Duration,
-        /// The unfinished communication.
+        /// The rank's unfinished communication.
         open: Open,
     },
-    /// A work request failed.
+    /// A work request to a peer failed.
     #[error("a work request to rank {peer} failed: {status}; {open}")]
     Failed {
-        /// The peer's rank.
+        /// Rank of the peer in the group.
         peer: usize,
-        /// Status of the completion.
+        /// Status of the work request's completion.
         status: Status,
-        /// The unfinished communication.
+        /// The rank's unfinished communication.
         open: Open,
     },
-    /// A peer sent an invalid signal.
+    /// A peer's put carried a signal that the schedule does not have.
     #[error("rank {peer} sent unknown signal {signal}: give all ranks the same schedule")]
     Signal {
-        /// The peer's rank.
+        /// Rank of the peer in the group.
         peer: usize,
-        /// The signal.
+        /// The invalid signal, a number that the put carries.
         signal: u32,
     },
-    /// A peer sent a message instead of a WRITE.
+    /// A peer sent a SEND instead of a WRITE.
     #[error("rank {peer} sent a message, but ranks only write: is it another program?")]
     Strange {
-        /// The peer's rank.
+        /// Rank of the peer in the group.
         peer: usize,
     },
-    /// A put exceeds the maximum length of a message.
+    /// A put of this many bytes exceeds the maximum length of an RDMA message.
     #[error("a put of {0} bytes exceeds a message: build the schedule in tiles")]
     TooLong(usize),
-    /// The schedule is for another number of ranks, or needs more memory.
+    /// The schedule is for another number of ranks, or needs more memory than the group has.
     #[error(
         "the schedule needs {schedule} ranks and {bytes} bytes: the group has {ranks} ranks and {capacity} bytes"
     )]
     Size {
-        /// Ranks of the schedule.
+        /// Number of ranks of the schedule.
         schedule: usize,
-        /// Bytes that this rank would need.
+        /// Number of bytes that this rank would need.
         bytes: usize,
-        /// Ranks of the group.
+        /// Number of ranks of the group.
         ranks: usize,
-        /// Bytes of the region.
+        /// Length of the rank's memory region in bytes.
         capacity: usize,
     },
-    /// The provider failed.
+    /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }

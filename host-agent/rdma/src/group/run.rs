@@ -1,4 +1,4 @@
-//! Execution of a schedule by the members of a group.
+//! Executes a schedule: posts the puts of this process's ranks, performs their copies and reductions, and handles signals.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,27 +11,27 @@ use super::refusal::{Open, RunError};
 use super::{Group, GroupOptions, LocalRank, Member, Peer, Way};
 use crate::provider::ProviderError;
 
-/// Combines the second slice into the first, element by element.
+/// Function that combines the second slice into the first, element by element.
 pub type Combine<'c> = &'c dyn Fn(&mut [u8], &[u8]);
 
-/// State of a schedule's execution.
+/// State of a schedule's execution by the ranks of this process.
 struct Running<'s> {
     schedule: &'s Schedule,
-    /// Parts of the members, in their order.
+    /// State of each rank of this process, in the order of the group's members.
     members: Vec<Carried<'s>>,
-    /// Work of this processor, as member, step and action: packets are processed between two of them.
+    /// Local work (member, step, action): copies, reductions, puts through memory. Packets are processed between two of them.
     local: VecDeque<(usize, usize, Action)>,
     completions: u64,
 }
 
-/// A member's part of the execution.
+/// State of a schedule's execution by one rank.
 struct Carried<'s> {
     progress: Progress<'s>,
-    /// Number of signals expected from each rank.
+    /// Number of signals that each peer sends to the rank in this schedule.
     expected: Vec<u32>,
-    /// Number of posted puts to each rank.
+    /// Number of puts in flight to each peer.
     posted: Vec<usize>,
-    /// Puts to each rank that wait because the queue was full.
+    /// Puts to each peer (step, action) that wait because the maximum number is in flight.
     held: Vec<VecDeque<(usize, Action)>>,
 }
 
@@ -55,11 +55,11 @@ impl Running<'_> {
     }
 }
 
-/// Number of signals from one rank to another.
+/// Number of signals of a schedule, by (sending rank, receiving rank).
 type Signals = BTreeMap<(usize, usize), u32>;
 
 impl Group<'_> {
-    /// Executes the parts of all ranks of this group. Input, output and scratch are consecutive in a rank's region.
+    /// Executes a schedule for all ranks of this process. Input, output and scratch are consecutive in a rank's region.
     ///
     /// # Errors
     /// [`RunError`]. The group cannot be used afterwards.
@@ -134,7 +134,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Sets the windows of all queue pairs; nothing is in flight between two schedules.
+    /// Sets the windows of all queue pairs for a schedule; no packet is in flight between two schedules.
     fn share_window(&mut self, schedule: &Schedule) -> Result<(), RunError> {
         let each = (self.options.window / self.options.queue_pairs as u32).max(1);
         let traffic = self.ways.of_schedule(schedule);
@@ -153,7 +153,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Advances the signal numbers to the next schedule's beginning.
+    /// Adds the signals of a finished schedule to the numbers from which the next schedule counts.
     fn count(&mut self, signals: &Signals) {
         for member in &mut self.members {
             let rank = member.at.rank;
@@ -166,7 +166,7 @@ impl Group<'_> {
         }
     }
 
-    /// Posts all puts that can be posted; other steps that can begin are queued.
+    /// Posts all puts to other processes that can begin; queues other steps that can begin as local work.
     fn begin_all(&mut self, running: &mut Running<'_>) -> Result<(), RunError> {
         for member in 0..self.members.len() {
             let carried = &mut running.members[member];
@@ -254,7 +254,7 @@ impl Group<'_> {
         Ok(later(self.nics[nic].post_send(qpn, request))?)
     }
 
-    /// Performs local work: a copy, a reduction, or a put to a member.
+    /// Performs one piece of local work: a copy, a reduction, or a put to a rank of this process.
     fn carry_out(
         &mut self,
         running: &mut Running<'_>,
@@ -303,7 +303,7 @@ impl Group<'_> {
         self.handle_signal(running, target, rank, signal)
     }
 
-    /// Performs a put into another member's memory.
+    /// Performs a put into the memory region of another rank of this process.
     fn put_here(
         &mut self,
         schedule: &Schedule,
@@ -370,7 +370,7 @@ impl Group<'_> {
         self.handle_signal(running, member, peer, signal)
     }
 
-    /// Processes a peer's signal, numbered over all schedules.
+    /// Processes a signal from a peer; the signal's number counts over all schedules.
     fn handle_signal(
         &mut self,
         running: &mut Running<'_>,
@@ -395,7 +395,7 @@ impl Group<'_> {
         told.map_err(|_| unknown)
     }
 
-    /// Number of packets from all peers, as far as the providers count them.
+    /// Number of packets received from all peers, as far as the providers count them.
     fn packets(&self) -> u64 {
         let told = self
             .owners
@@ -410,7 +410,7 @@ impl Group<'_> {
         found.unwrap_or((0, &self.members[0]))
     }
 
-    /// Unfinished communication of the first member that has not finished.
+    /// Unfinished communication of the first rank of this process that has not finished.
     fn open_ends(&self, running: &Running<'_>) -> Open {
         let mut members = running.members.iter().zip(&self.members);
         let open = members.find(|(carried, _)| !carried.progress.is_finished());
@@ -439,16 +439,16 @@ impl Group<'_> {
     }
 }
 
-/// Maximum number of early signals from each peer.
+/// Maximum number of signals from a peer that may arrive before their schedule begins here.
 const MOST_EARLY: u32 = 1 << 16;
-/// Longer than any wait.
+/// Longer than any wait: limits a deadline, so that it can be represented.
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn after(patience: Duration) -> Instant {
     Instant::now() + patience.min(DAY)
 }
 
-/// Accepts that a failed queue pair takes no work requests: a completion with the reason waits to be polled.
+/// Ignores the error that a failed queue pair takes no work requests: its completion will say why it failed.
 fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
     match posted {
         Err(ProviderError::Post(PostError::State(State::Error))) => Ok(()),
@@ -457,7 +457,7 @@ fn later(posted: Result<(), ProviderError>) -> Result<(), ProviderError> {
     }
 }
 
-/// Offset and length in bytes of a span in a rank's region.
+/// Offset and length in bytes of a schedule's span in a rank's memory region.
 fn place(schedule: &Schedule, rank: usize, span: Span) -> (usize, usize) {
     let lens = schedule.programs[rank].lens;
     let before: usize = Buffer::ALL[..span.buffer.index()]

@@ -1,8 +1,8 @@
-//! Shares the capacity of queues on the path among all who use them in a schedule.
+//! Shares the capacity of queues on the path among all ranks that use them in a schedule.
 //!
 //! A NIC's own queue carries the puts of its ranks to all remote peers, and the queue before another NIC carries the puts of
-//! all ranks to that NIC's ranks. Only the schedule knows the other users of these queues: if an endpoint shared a budget
-//! among its own peers, several ranks could send their whole budgets to the same peer.
+//! all ranks to that NIC's ranks. Only the schedule knows the other users of these queues: if an endpoint shared a budget among
+//! its own peers, several ranks could send their whole budgets to the same peer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use collectives::{Schedule, phases};
 use super::meeting::Announcement;
 use crate::provider::Gid;
 
-/// NICs of the ranks, and the pairs of ranks that do not share memory.
+/// NIC of each rank, and the pairs of ranks that communicate through NICs.
 #[derive(Debug, Default)]
 pub struct Ways {
-    /// GID of each rank's NIC.
+    /// GID of each rank's NIC, in order of rank; `None` if the rank has no queue pairs.
     nics: Vec<Option<Gid>>,
-    /// Pairs of ranks with queue pairs: sender, receiver.
+    /// Pairs of ranks that have queue pairs for each other: sender, receiver.
     apart: BTreeSet<(usize, usize)>,
 }
 
 impl Ways {
-    /// Derives the paths from the texts of all ranks.
+    /// Derives NICs and pairs from the texts that all ranks have published, in order of rank.
     pub fn new(told: &[Announcement]) -> Self {
         let nics = told
             .iter()
@@ -35,7 +35,7 @@ impl Ways {
         }
     }
 
-    /// The users of each queue in each phase of a schedule.
+    /// Counts, for each phase of a schedule, the pairs of ranks that use the queue of each NIC.
     pub fn of_schedule(&self, schedule: &Schedule) -> Traffic<'_> {
         let mut traffic = Traffic {
             ways: self,
@@ -55,20 +55,21 @@ impl Ways {
     }
 }
 
-/// Traffic of a schedule to NICs, by phase.
+/// Use of the NICs' queues by a schedule, in each of its phases.
 pub struct Traffic<'w> {
     ways: &'w Ways,
-    /// Phases of each rank, by peer.
+    /// For each rank, the phase in which it puts to each peer.
     phases: Vec<BTreeMap<usize, usize>>,
     out: Users,
     into: Users,
 }
 
 impl Traffic<'_> {
-    /// Maximum number of unacknowledged packets from a rank to each peer, at least 1, if each queue holds `window` packets.
+    /// Maximum number of unacknowledged packets from a rank to each peer (at least 1), if a queue has space for `window`
+    /// packets.
     ///
-    /// A rank that puts to one peer after another has one peer's window. All ranks are assumed to be in the same phase: a
-    /// rank that is ahead shares the queue before a peer meanwhile.
+    /// A rank that puts to one peer after another has one peer's window. All ranks are assumed to be in the same phase: a rank
+    /// that is ahead shares the queue before a peer meanwhile.
     pub fn windows(&self, rank: usize, window: u32) -> Vec<u32> {
         let nics = &self.ways.nics;
         let share = |to: usize| {
@@ -83,7 +84,7 @@ impl Traffic<'_> {
     }
 }
 
-/// Number of pairs of ranks that use a NIC's queue in a phase.
+/// Number of pairs of ranks that use a queue in a phase, by (GID of the queue's NIC, phase).
 #[derive(Default)]
 struct Users(BTreeMap<(Option<Gid>, usize), u32>);
 

@@ -12,35 +12,35 @@ use super::terms::Terms;
 use crate::provider::Provider;
 use crate::talk::PORT;
 
-/// Options of the test. The defaults are those of perftest.
+/// Options of the bandwidth test. The defaults are those of perftest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BandwidthOptions {
     /// TCP port of the server.
     pub port: u16,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u32,
-    /// Number of messages.
+    /// Number of messages to send.
     pub iterations: u64,
-    /// Maximum path MTU of this side; the smaller of both sides applies. `None`: that of the interface.
+    /// Maximum path MTU of this side (the smaller one of both sides is used); `None`: that of the interface.
     pub mtu: Option<Mtu>,
     /// Maximum number of messages in flight.
     pub posted: usize,
-    /// Number of receives posted at once.
+    /// Number of receives that the receiver posts at once.
     pub receives: usize,
-    /// Maximum time without progress of the peer.
+    /// Maximum time without progress of the peer, after which the test fails.
     pub patience: Duration,
-    /// Whether to test all of [`SIZES`] instead of `size`.
+    /// Whether to test all message sizes of [`SIZES`] instead of `size`.
     pub all_sizes: bool,
     /// Time for which the sender posts messages, instead of `iterations`. Not available for bidirectional SENDs: neither side
     /// would know when the other has finished.
     pub duration: Option<Duration>,
     /// Whether both sides send at once; a report then covers both directions together.
     pub is_bidirectional: bool,
-    /// Whether reports to the other side are in Gbit/s, as those of perftest with `--report_gbits`.
+    /// Whether this side sends its report in Gbit/s, as perftest does with `--report_gbits`.
     pub reports_gbits: bool,
 }
 
-/// Message sizes of a test of all sizes in bytes: powers of two from 2 to 8 MiB, as in perftest.
+/// Message sizes in bytes of a test of all sizes: powers of two from 2 to 8 MiB, as in perftest.
 pub const SIZES: [u32; 23] = {
     let (mut sizes, mut at) = ([2; 23], 1);
     while at < 23 {
@@ -51,7 +51,7 @@ pub const SIZES: [u32; 23] = {
 };
 
 impl BandwidthOptions {
-    /// perftest's defaults for this test.
+    /// Options with perftest's defaults for a test of this operation.
     pub fn new(verb: Verb) -> Self {
         Self {
             port: PORT,
@@ -72,34 +72,34 @@ impl BandwidthOptions {
     }
 }
 
-/// Result of the test.
+/// Result of the bandwidth test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandwidthOutcome {
-    /// Queue pair of this side.
+    /// Description of this side's queue pair and memory.
     pub own: Keys,
-    /// Queue pair of the peer.
+    /// Description of the peer's queue pair and memory.
     pub peer: Keys,
-    /// The path MTU.
+    /// Path MTU that both sides use.
     pub mtu: Mtu,
-    /// Reports of this side by size; only the client, the receiver of SENDs, and both sides of a bidirectional test have any.
+    /// Reports of this side, by message size; empty at the server of a WRITE or READ test that is not bidirectional.
     pub sizes: Vec<Report>,
-    /// The last one of these reports.
+    /// The last of this side's reports; `None` if this side has none.
     pub measured: Option<Report>,
-    /// Report that the other side sent.
+    /// Report that the other side sent; `None` if it sent none.
     pub told: Option<Report>,
-    /// Counters of the queue pair, if the provider has any.
+    /// Counters of this side's queue pair; `None` if the provider does not count.
     pub counters: Option<Counters>,
 }
 
 /// How long a side waits for frames before it checks the clock and the TCP connection.
 const LOOK: Duration = Duration::from_millis(1);
-/// Number of messages per signaled message; smaller if fewer are in flight.
+/// Only every 32nd message is signaled; more of them if fewer than 32 are in flight.
 const SIGNALED: usize = 32;
-/// Minimum interval for a peak. Completions that were waiting are polled within microseconds, and a program that shares its
-/// core sees them milliseconds late: neither must count as speed.
+/// Minimum interval over which a peak rate is measured. Completions that were waiting are polled within microseconds, and a
+/// program that shares its core sees them milliseconds late: neither must count as speed.
 const PEAK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs the test with the server at `host`, or waits for a client if there is no host.
+/// Runs the bandwidth test with the server at `host`, or waits for a client if `host` is `None`.
 ///
 /// # Errors
 /// [`PerftestError`].
@@ -151,7 +151,7 @@ pub fn bandwidth(
 
 struct Test<'t, 's> {
     verb: Verb,
-    /// Options, with the current size.
+    /// Options of the test; `size` is the message size that is being tested.
     options: BandwidthOptions,
     /// Length of the largest message in bytes.
     largest: u32,
@@ -159,7 +159,7 @@ struct Test<'t, 's> {
     /// Whether this side posts receives for the other side's SENDs.
     receives: bool,
     session: &'t mut Session<'s>,
-    /// Number of posted receives.
+    /// Number of receives that are posted now.
     posted: usize,
 }
 
@@ -209,7 +209,7 @@ impl Test<'_, '_> {
         Ok(outcome)
     }
 
-    /// Measures messages of one size. If both sides take part, they begin and end together.
+    /// Measures messages of the current size. If both sides take part, they begin and end together.
     fn measure(&mut self, own: &Keys, peer: &Keys) -> Result<Report, PerftestError> {
         let is_common = self.verb == Verb::Send || self.options.is_bidirectional;
         self.post_receives()?;
@@ -226,7 +226,7 @@ impl Test<'_, '_> {
         Ok(report)
     }
 
-    /// Exchanges reports, in MiB/s; a side without measurement sends zeros.
+    /// Exchanges reports in MiB/s with the other side, and returns its report; a side without measurement sends zeros.
     fn exchange_reports(&mut self, own: Option<Report>) -> Result<Report, PerftestError> {
         let nothing = Report {
             size: self.options.size.into(),
@@ -247,7 +247,7 @@ impl Test<'_, '_> {
         Ok(Report::decode(fields).in_mib())
     }
 
-    /// Receive buffer for the largest message: receives for one size may remain for the next.
+    /// Receive buffer with the length of the largest message: receives posted for one size may be used for the next.
     fn room(&self) -> Local {
         Local {
             len: self.largest,
@@ -284,7 +284,7 @@ impl Test<'_, '_> {
         }
     }
 
-    /// Sends messages, receives them, or both, until all are complete.
+    /// Sends messages, receives them, or both, until all messages of this size are complete.
     fn transfer(&mut self, peer: &Keys) -> Result<Report, PerftestError> {
         let BandwidthOptions {
             iterations,
@@ -379,13 +379,13 @@ impl Test<'_, '_> {
     }
 }
 
-/// Measures the rate of completed messages.
+/// Measures average and peak rate of completed messages.
 struct Meter {
     size: u64,
     start: Instant,
     last: (Instant, u64),
     done: u64,
-    /// Highest rate in messages per second.
+    /// Highest rate so far in messages per second.
     peak: f64,
 }
 
@@ -406,7 +406,7 @@ impl Meter {
         self.last = (self.start, 0);
     }
 
-    /// Records that `done` messages are complete now.
+    /// Records that `done` messages in total are complete at `now`.
     fn reached(&mut self, done: u64, now: Instant) {
         let (since, before) = self.last;
         self.done = done;

@@ -14,20 +14,20 @@ use super::terms::Terms;
 use crate::provider::Provider;
 use crate::talk::PORT;
 
-/// Options of the test. The defaults are those of perftest.
+/// Options of the latency test. The defaults are those of perftest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyOptions {
     /// TCP port of the server.
     pub port: u16,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u32,
     /// Number of messages of each side, at least two.
     pub iterations: u64,
-    /// Maximum path MTU of this side; the smaller of both sides applies. `None`: that of the interface.
+    /// Maximum path MTU of this side (the smaller one of both sides is used); `None`: that of the interface.
     pub mtu: Option<Mtu>,
-    /// Maximum time without progress of the peer.
+    /// Maximum time without progress of the peer, after which the test fails.
     pub patience: Duration,
-    /// Whether to test all of [`SIZES`] instead of `size`.
+    /// Whether to test all message sizes of [`SIZES`] instead of `size`.
     pub all_sizes: bool,
 }
 
@@ -44,51 +44,51 @@ impl Default for LatencyOptions {
     }
 }
 
-/// Result of the test.
+/// Result of the latency test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyOutcome {
-    /// Queue pair of this side.
+    /// Description of this side's queue pair and memory.
     pub own: Keys,
-    /// Queue pair of the peer.
+    /// Description of the peer's queue pair and memory.
     pub peer: Keys,
-    /// The path MTU.
+    /// Path MTU that both sides use.
     pub mtu: Mtu,
-    /// Latencies by size in bytes; empty at the side whose memory is read.
+    /// Message size in bytes, and latencies of messages of this size; empty at the side whose memory is read.
     pub sizes: Vec<(u32, Latencies)>,
-    /// The last one of these.
+    /// The last latencies in `sizes`; `None` if it is empty.
     pub measured: Option<Latencies>,
-    /// Counters of the queue pair, if the provider has any.
+    /// Counters of this side's queue pair; `None` if the provider does not count.
     pub counters: Option<Counters>,
 }
 
-/// Time between messages in microseconds, under the names of perftest's columns: for WRITEs and SENDs half of it, which is
-/// one way; for READs all of it.
+/// Statistics of the time between messages in microseconds, named as perftest's columns: for WRITEs and SENDs half of the time,
+/// which is one direction; for READs all of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latencies {
-    /// Minimum.
+    /// Minimum time in microseconds.
     pub min: f64,
-    /// Maximum.
+    /// Maximum time in microseconds.
     pub max: f64,
-    /// Median.
+    /// Median of the times in microseconds.
     pub typical: f64,
-    /// The mean.
+    /// Arithmetic mean of the times in microseconds.
     pub average: f64,
-    /// Standard deviation.
+    /// Standard deviation of the times in microseconds.
     pub deviation: f64,
-    /// 99th percentile.
+    /// 99th percentile of the times in microseconds.
     pub percentile_99: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the times in microseconds.
     pub percentile_99_9: f64,
 }
 
-/// Interval of polls for a message that arrives without a completion.
+/// Interval at which this side polls its memory for a message that arrives without a completion.
 const LOOK: Duration = Duration::from_micros(20);
-/// Messages whose acknowledgements may still be in flight when the reply arrives.
+/// Capacity of the send queue: messages whose acknowledgements may still be in flight when the reply arrives.
 const SENDS: usize = 16;
-/// Maximum number of receives posted at once.
+/// Maximum number of receives that a side posts in advance.
 const RECEIVES: u64 = 512;
 
-/// Runs the test with the server at `host`, or waits for a client if there is no host.
+/// Runs the latency test with the server at `host`, or waits for a client if `host` is `None`.
 ///
 /// # Errors
 /// [`PerftestError`].
@@ -141,23 +141,23 @@ pub fn latency(
 
 struct Test<'t, 's> {
     verb: Verb,
-    /// Options, with the current size.
+    /// Options of the test; `size` is the message size that is being tested.
     options: LatencyOptions,
-    /// Length of the largest message in bytes: received messages are stored behind that many bytes for sent ones.
+    /// Length of the largest message in bytes: memory has this many bytes for sent messages, then as many for received ones.
     largest: u32,
-    /// Time at which each message was posted.
+    /// Time at which each message of the current size was posted.
     stamps: Vec<Instant>,
     session: &'t mut Session<'s>,
 }
 
-/// Progress of a test.
+/// Progress of the test for one message size.
 #[derive(Default)]
 struct Done {
-    /// Numbers of messages posted, completed, and received.
+    /// Number of messages posted, number completed, and number received from the peer.
     posted: u64,
     sent: u64,
     came: u64,
-    /// Number of receives posted.
+    /// Number of receives that were posted.
     receives: u64,
 }
 
@@ -214,7 +214,7 @@ impl Test<'_, '_> {
         })
     }
 
-    /// Sends messages back and forth until both sides have sent and received all.
+    /// Sends messages back and forth until both sides have sent and received all messages of this size.
     fn play(&mut self, peer: &Keys, is_first: bool, done: &mut Done) -> Result<(), PerftestError> {
         let iterations = self.options.iterations;
         let mut quiet_since = Instant::now();
@@ -241,7 +241,7 @@ impl Test<'_, '_> {
         Ok(())
     }
 
-    /// Whether a message has completed or arrived since the last call.
+    /// Whether a message was acknowledged, or arrived, since the last call.
     fn has_progressed(&mut self, done: &mut Done) -> Result<bool, PerftestError> {
         if let Some(completion) = self.session.poll()? {
             match completion.kind {
@@ -270,7 +270,7 @@ impl Test<'_, '_> {
         Ok(false)
     }
 
-    /// Performs the client's READs.
+    /// Performs the client's READs, one after another.
     fn read_all(&mut self, peer: &Keys) -> Result<(), PerftestError> {
         for done in 0..self.options.iterations {
             self.post(peer, done)?;
@@ -286,7 +286,7 @@ impl Test<'_, '_> {
         Ok(())
     }
 
-    /// Posts message `number`.
+    /// Posts the message with this number, from 0, to the send queue.
     fn post(&mut self, peer: &Keys, number: u64) -> Result<(), PerftestError> {
         let (size, verb) = (self.options.size, self.verb);
         let Session {
@@ -327,7 +327,7 @@ impl Test<'_, '_> {
         Ok(provider.post_send(*qpn, request)?)
     }
 
-    /// Posts receives, only as many as the remaining messages need.
+    /// Posts receives for the peer's SENDs, only as many as the remaining messages need.
     fn post_receives(&mut self, done: &mut Done) -> Result<(), PerftestError> {
         let (size, largest) = (self.options.size, self.largest);
         let Session {
@@ -349,7 +349,7 @@ impl Test<'_, '_> {
     }
 }
 
-/// Statistics of the times between messages.
+/// Computes the statistics from the times at which messages were posted.
 fn latencies(stamps: &[Instant], verb: Verb) -> Latencies {
     let ways = match verb {
         Verb::Write | Verb::Send => 2.0,

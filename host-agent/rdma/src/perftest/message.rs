@@ -1,4 +1,4 @@
-//! Messages of perftest's programs over TCP (docs/rdma-handshakes.md), encoded and decoded.
+//! Encodes and decodes the messages that perftest's programs exchange over TCP (docs/rdma-handshakes.md).
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use roce::{Psn, Qpn};
 
 use crate::provider::Gid;
 
-/// Version in the greeting, padded with zeros: that of Debian 12's perftest (4.5), which accepts no other.
+/// Version in perftest's greeting, padded with zeros: that of Debian 12's perftest (4.5), which accepts no other version.
 pub const VERSION: [u8; 16] = *b"6.06\0\0\0\0\0\0\0\0\0\0\0\0";
-/// Length in bytes of the area that small messages use in turn.
+/// Length in bytes of the memory area that small messages use in turn.
 pub const CYCLE: u32 = 4096;
-/// Alignment of messages in that area, in bytes.
+/// Alignment in bytes of small messages in their memory area.
 pub const CACHE_LINE: u32 = 64;
-/// The last message of a connection.
+/// The last message that a side sends over TCP.
 pub const DONE: &[u8; 5] = b"done\0";
 
-/// Operation under test.
+/// RDMA operation under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// WRITE, as in ib_write_bw and ib_write_lat.
+    /// RDMA WRITE, as in ib_write_bw and ib_write_lat.
     Write,
     /// SEND, as in ib_send_bw and ib_send_lat.
     Send,
-    /// READ, as in ib_read_bw and ib_read_lat.
+    /// RDMA READ, as in ib_read_bw and ib_read_lat.
     Read,
 }
 
@@ -37,29 +37,28 @@ impl fmt::Display for Verb {
     }
 }
 
-/// A queue pair and its memory.
+/// Description of a side's queue pair and memory, which the two programs exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
-    /// Maximum number of outstanding READs to it.
+    /// Maximum number of outstanding READs that the side accepts.
     pub reads: u16,
-    /// Queue pair number.
+    /// Number of the side's queue pair.
     pub qpn: Qpn,
-    /// The PSN of its first packet.
+    /// PSN of the first packet that the queue pair sends.
     pub psn: Psn,
-    /// Remote key of its memory; 0 if the memory is neither written nor read.
+    /// Remote key of the side's memory; 0 if the peer neither writes nor reads the memory.
     pub rkey: u32,
-    /// Address of its memory.
+    /// Address of the side's memory.
     pub address: u64,
-    /// GID of its port.
+    /// GID of the queue pair's port.
     pub gid: Gid,
 }
 
 impl Keys {
-    /// Length of the encoded form in bytes.
+    /// Length in bytes of keys that are encoded as perftest does.
     pub const LEN: usize = 108;
 
-    /// The test of a side with these keys: the memory of a SEND test is neither written nor read, and only READs are
-    /// outstanding several at a time.
+    /// Operation that a side with these keys tests: a SEND test has rkey 0, and only a READ test has several outstanding READs.
     pub fn verb(&self) -> Verb {
         match (self.rkey, self.reads) {
             (0, _) => Verb::Send,
@@ -92,7 +91,7 @@ impl Keys {
         bytes
     }
 
-    /// Decodes the keys and the word; `None` if the bytes have another form.
+    /// Decodes the keys and the number of the shared receive queue; `None` if the bytes have another form.
     pub fn decode(bytes: &[u8; Self::LEN]) -> Option<(Self, u32)> {
         let text = std::str::from_utf8(bytes).ok()?.strip_suffix(":\0")?;
         let fields: Vec<&str> = text.split(':').collect();
@@ -122,33 +121,33 @@ impl Keys {
     }
 }
 
-/// Encodes an MTU as its number in verbs, 1 (256) to 5 (4,096): a digit and a zero byte.
+/// Encodes a path MTU as its number in verbs, 1 (256 bytes) to 5 (4,096 bytes): a digit and a zero byte.
 pub fn encode_mtu(mtu: Mtu) -> [u8; 2] {
     [b'1' + mtu as u8, 0]
 }
 
-/// Decodes an MTU; `None` if the bytes have another form.
+/// Decodes a path MTU; `None` if the bytes have another form.
 pub fn decode_mtu(bytes: [u8; 2]) -> Option<Mtu> {
     let number = bytes[0].checked_sub(b'1').filter(|_| bytes[1] == 0)?;
     Mtu::ALL.get(usize::from(number)).copied()
 }
 
-/// Measurement of one side; sent field by field.
+/// Measurement of one side of a bandwidth test, which is sent to the other side field by field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
-    /// Length of a message in bytes.
+    /// Length of each message in bytes.
     pub size: u64,
-    /// Number of messages.
+    /// Number of messages measured.
     pub iterations: u64,
-    /// Peak in MiB/s.
+    /// Peak bandwidth in MiB/s, or in Gbit/s after [`in_gbits`](Self::in_gbits).
     pub peak: f64,
-    /// Average in MiB/s.
+    /// Average bandwidth in MiB/s, or in Gbit/s after [`in_gbits`](Self::in_gbits).
     pub average: f64,
-    /// Millions of messages per second.
+    /// Rate in millions of messages per second.
     pub rate: f64,
 }
 
-/// Gbit/s per MiB/s.
+/// Factor from MiB/s to Gbit/s.
 const GBITS: f64 = (8 << 20) as f64 / 1e9;
 
 impl Report {
@@ -157,7 +156,7 @@ impl Report {
         self.times(GBITS)
     }
 
-    /// The report in MiB/s, whichever of the two units the sender used: size and rate determine the average.
+    /// The report in MiB/s, whether the sender used MiB/s or Gbit/s: size and rate determine the average.
     pub fn in_mib(self) -> Self {
         let mib = self.rate * 1e6 * self.size as f64 / f64::from(1 << 20);
         let is_gbits = (self.average - mib * GBITS).abs() < (self.average - mib).abs();
@@ -167,7 +166,7 @@ impl Report {
         }
     }
 
-    /// Report for both directions of a test with `-b`: messages of one size, at the sum of both rates.
+    /// Report for both directions of a bidirectional test: messages of one size, at the sum of both rates.
     pub fn with(self, other: Self) -> Self {
         Self {
             peak: self.peak + other.peak,
@@ -185,7 +184,7 @@ impl Report {
         }
     }
 
-    /// Encodes the five fields, each in eight bytes, most significant first.
+    /// Encodes the report's five fields, each in eight bytes, most significant first.
     pub fn encode(&self) -> [[u8; 8]; 5] {
         [
             self.size.to_be_bytes(),
@@ -196,7 +195,7 @@ impl Report {
         ]
     }
 
-    /// Decodes the five fields.
+    /// Decodes a report from its five fields.
     pub fn decode(fields: [[u8; 8]; 5]) -> Self {
         let [size, iterations, peak, average, rate] = fields;
         Self {

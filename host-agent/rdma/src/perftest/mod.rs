@@ -1,5 +1,5 @@
-//! perftest's tests, as in ib_write_bw, ib_send_bw, ib_read_bw, ib_write_lat, ib_send_lat and ib_read_lat, interoperable with
-//! these programs of Debian 12.
+//! Bandwidth and latency tests: perftest's ib_write_bw, ib_send_bw, ib_read_bw, ib_write_lat, ib_send_lat and ib_read_lat,
+//! interoperable with these programs of Debian 12.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! The common part of perftest's tests: two programs connect over TCP, exchange versions and keys, and connect their queue pairs.
+//! A session between two programs that run one of perftest's tests: they connect over TCP, exchange versions and keys, and
+//! connect their queue pairs.
 
 use std::time::Duration;
 
@@ -11,58 +12,58 @@ use super::terms::{Term, Terms};
 use crate::provider::{Connection, GOODBYE, Provider, ProviderError, Region, linger};
 use crate::talk::{Talk, TalkError};
 
-/// Reason why a test failed.
+/// Reason why a test in perftest's protocol failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PerftestError {
-    /// The provider failed.
+    /// The RDMA provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The TCP connection failed.
+    /// The TCP connection to the other program failed.
     #[error(transparent)]
     Talk(#[from] TalkError),
-    /// The other program has another version.
+    /// The other program has another version of perftest's protocol.
     #[error("the peer is perftest {theirs}: weir supports that of Debian 12, {}", version(&VERSION))]
     Version {
-        /// Version that it sent.
+        /// Version that the other program sent.
         theirs: String,
     },
-    /// The other program sent an unexpected message.
+    /// The other program sent an unexpected message, in place of the one that is named.
     #[error(
         "the peer's message is not {0}: check that it runs the same test, over a GID ::ffff:a.b.c.d (`-x`)"
     )]
     Message(&'static str),
-    /// The other program runs another test.
+    /// The other program tests another operation.
     #[error("the peer measures {theirs}, and this end {own}: start the same test at both ends")]
     OtherTest {
-        /// Its test, by its keys.
+        /// Operation that the other program tests, as far as its keys show.
         theirs: Verb,
-        /// This side's test.
+        /// Operation that this side tests.
         own: Verb,
     },
-    /// The other end is weir, too, and has another test or other options.
+    /// The other program is weir, too, and runs another test or has other options.
     #[error(
         "the peer has {theirs}, and this end {own}: start the same test with the same options at both ends"
     )]
     OtherTerms {
-        /// Term of the other end.
+        /// Test or option of the other program.
         theirs: Term,
-        /// Term of this end.
+        /// Test or option of this side.
         own: Term,
     },
     /// A message was not sent or not received.
     #[error("a message failed: {status}{}", because(.fault.as_ref()))]
     Failed {
-        /// Status of its completion.
+        /// Status of the failed work request's completion.
         status: Status,
-        /// Reason why the queue pair is in the state ERROR.
+        /// Reason why the queue pair is in the state ERROR; `None` if it is not known.
         fault: Option<Fault>,
     },
-    /// Nothing arrived for the allowed time.
+    /// No message arrived for the maximum time without progress.
     #[error("nothing received for {patience:?} after {done} messages")]
     Silent {
-        /// The allowed time.
+        /// The maximum time without progress.
         patience: Duration,
-        /// Number of messages before.
+        /// Number of messages that were complete before.
         done: u64,
     },
 }
@@ -76,39 +77,39 @@ fn version(bytes: &[u8]) -> String {
     text.trim_end_matches('\0').escape_debug().to_string()
 }
 
-/// Maximum area for small messages in bytes; pages are not larger.
+/// Maximum length in bytes that is accepted for the area of small messages; memory pages are not larger.
 const MOST_CYCLE: u32 = 1 << 24;
-/// Maximum number of outstanding READs of this side, and of the peer here.
+/// Maximum number of outstanding READs in each direction.
 const READS: u16 = 16;
 
-/// Parameters of a session.
+/// Parameters with which two programs connect for a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening<'a> {
     /// Name or address of the server; `None` if this side is the server.
     pub host: Option<&'a str>,
     /// TCP port of the server.
     pub port: u16,
-    /// Maximum time without progress of the peer.
+    /// Maximum time without progress of the peer, after which the test fails.
     pub patience: Duration,
-    /// Configuration of the queue pair.
+    /// Configuration of this side's queue pair.
     pub config: QpConfig,
-    /// Options that both ends must have in common.
+    /// Test and options that both ends must have in common.
     pub terms: Terms,
 }
 
-/// A connection to the other program, with this side's memory and queue pair.
+/// Session with the other program: TCP connection, and this side's memory region and queue pair.
 pub struct Session<'a> {
     pub provider: &'a mut dyn Provider,
     pub talk: Talk,
     pub region: Region,
     pub qpn: Qpn,
     terms: Terms,
-    /// Number of exchanges of keys so far.
+    /// Number of times that the two sides have exchanged keys so far.
     exchanges: usize,
 }
 
-/// Connects to the other program, runs `test`, and closes the session. `len` returns the bytes of memory, given the length of
-/// the area for small messages.
+/// Connects to the other program, runs `test`, and closes the session. `len` returns the number of bytes of memory, given the
+/// length of the area for small messages.
 pub fn with<T>(
     provider: &mut dyn Provider,
     opening: Opening<'_>,
@@ -144,7 +145,7 @@ pub fn with<T>(
     outcome
 }
 
-/// Exchanges versions and the length of the area for small messages; the larger of both applies.
+/// Exchanges versions and the length of the area for small messages; returns the larger of both lengths.
 fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestError> {
     let theirs = talk.exchange(provider, VERSION)?;
     if theirs != VERSION {
@@ -160,7 +161,7 @@ fn greet(provider: &mut dyn Provider, talk: &mut Talk) -> Result<u32, PerftestEr
 }
 
 impl Session<'_> {
-    /// Agrees on the path MTU: the smaller of both ends.
+    /// Agrees with the other side on the path MTU: the smaller one of both ends.
     pub fn agree_mtu(&mut self, asked: Option<Mtu>) -> Result<Mtu, PerftestError> {
         let mtu = asked.unwrap_or(self.provider.max_mtu());
         let theirs = self.exchange(message::encode_mtu(mtu))?;
@@ -168,7 +169,7 @@ impl Session<'_> {
         Ok(mtu.min(theirs))
     }
 
-    /// Keys of this side, with memory from `address` on.
+    /// Keys that this side sends to the peer; its memory begins at `address`.
     pub fn own_keys(&mut self, verb: Verb, address: u64) -> Keys {
         Keys {
             reads: match verb {
@@ -186,7 +187,7 @@ impl Session<'_> {
         }
     }
 
-    /// Exchanges keys, and returns the other side's. While packets arrive, the other program is allowed to be silent.
+    /// Exchanges keys, and returns the other side's keys. While packets arrive, the other program may be silent.
     pub fn exchange_keys(&mut self, own: &Keys) -> Result<Keys, PerftestError> {
         let theirs = self.exchange(own.encode(self.terms.word(self.exchanges)))?;
         let decoded = Keys::decode(&theirs);
@@ -200,12 +201,12 @@ impl Session<'_> {
         Ok(theirs)
     }
 
-    /// Exchanges one message.
+    /// Exchanges one message of `N` bytes, and returns the other side's.
     pub fn exchange<const N: usize>(&mut self, own: [u8; N]) -> Result<[u8; N], PerftestError> {
         Ok(self.talk.exchange(self.provider, own)?)
     }
 
-    /// Connects the queue pair.
+    /// Connects this side's queue pair to the peer's.
     pub fn connect(&mut self, own: &Keys, peer: &Keys, mtu: Mtu) -> Result<(), PerftestError> {
         let connection = Connection {
             max_reads: peer.reads.clamp(1, 128) as u8,
@@ -215,7 +216,7 @@ impl Session<'_> {
         Ok(self.provider.connect(self.qpn, &connection)?)
     }
 
-    /// The next successful completion, if there is one.
+    /// Returns the next successful completion, or `None` if there is none yet; a failed completion is an error.
     pub fn poll(&mut self) -> Result<Option<Completion>, PerftestError> {
         match self.provider.poll()? {
             Some(completion) if completion.status != Status::Success => {
@@ -228,14 +229,14 @@ impl Session<'_> {
         }
     }
 
-    /// Exchanges the last message. An error is ignored, since everything is measured.
+    /// Exchanges the last message over TCP. An error is ignored, since everything is measured.
     pub fn say_goodbye(&mut self) {
         let _ = self.talk.send(DONE);
         let _ = self.talk.receive::<{ DONE.len() }>(self.provider);
     }
 }
 
-/// Checks that the other end runs the same test, as far as its keys show.
+/// Checks that the other program tests the same operation, as far as its keys show.
 fn is_same_test(own: &Keys, theirs: &Keys) -> Result<(), PerftestError> {
     let (own, theirs) = (own.verb(), theirs.verb());
     // perftest with one READ at a time (`-o 1`) has the same keys as with WRITEs.

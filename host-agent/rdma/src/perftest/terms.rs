@@ -1,54 +1,54 @@
-//! Terms of a test: the options that both ends must have in common, and their exchange between two ends of weir.
+//! Exchange of the options that two ends of weir must have in common for a test (its terms).
 //!
-//! perftest exchanges keys at least three times, and reads the number of a shared receive queue in them only if it has one.
-//! An end of weir sends a word there: its test and options, the size of its messages, or their number. An end of perftest
-//! sends 0 there.
+//! perftest exchanges keys at least three times, and reads the number of a shared receive queue in them only if it has one. An
+//! end of weir sends a word there: its test and options, the size of its messages, or their number. An end of perftest sends 0
+//! there.
 
 use std::fmt;
 
 use super::message::Verb;
 
-/// Marks the words of an end of weir.
+/// Bit that is set in each word that an end of weir sends.
 const MARK: u32 = 1 << 30;
 
-/// Options of the lowest bits of the first word; above them is the verb's number.
+/// Options in the lowest bits of the first word; the higher bits are the number of the operation under test.
 const OPTIONS: [&str; 4] = ["-lat", " -a", " -D", " -b"];
 
-/// A test and its options. Counts of messages and seconds are left out if only one end uses them.
+/// A test and the options that both ends must have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// Operation under test.
+    /// RDMA operation under test.
     pub verb: Verb,
-    /// `-lat`
+    /// Whether the latency is tested (`-lat`), not the bandwidth.
     pub is_latency: bool,
-    /// `-a`
+    /// Whether all message sizes are tested (`-a`).
     pub all_sizes: bool,
-    /// `-D`
+    /// Whether the test has a duration (`-D`), not a number of messages.
     pub by_duration: bool,
-    /// `-b`
+    /// Whether both sides send (`-b`).
     pub is_bidirectional: bool,
-    /// `-s`; not exchanged with `-a`.
+    /// Length of a message in bytes (`-s`); not exchanged with `-a`.
     pub size: u32,
-    /// `-n`; not exchanged with `-D`.
+    /// Number of messages (`-n`); not exchanged with `-D`.
     pub messages: u64,
 }
 
-/// A term in which two ends differ, with the value of one end.
+/// A test or option in which two ends differ, with the value of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
-    /// The test and its options.
+    /// The two ends differ in the test or its options; this is one end's first word.
     Test(u32),
-    /// Length of a message in bytes.
+    /// The two ends differ in the length of a message; this is one end's, in bytes.
     Size(u32),
-    /// Number of messages.
+    /// The two ends differ in the number of messages; this is one end's number.
     Messages(u32),
 }
 
 impl Terms {
-    /// Number of words.
+    /// Number of words that an end of weir sends, one in each exchange of keys.
     pub const WORDS: usize = 3;
 
-    /// The word for the exchange of keys with this number; 0 after the last word.
+    /// The word that this end sends in the exchange of keys with this number, from 0; 0 after the last word.
     pub fn word(&self, exchange: usize) -> u32 {
         // Both ends count messages if both send, or if one sends and the other receives.
         let both_count = match self.is_latency {
@@ -78,8 +78,8 @@ impl Terms {
         (self.verb as u32) << options.len() | bits
     }
 
-    /// The terms of this end and of the other, if they differ in an exchange. An end of perftest, or an end that has sent all
-    /// its words, does not count as different.
+    /// The term of this end and that of the other end, if they differ in an exchange; else `None`. An end of perftest, or an
+    /// end that has sent all its words, does not count as different.
     pub fn difference(&self, exchange: usize, theirs: u32) -> Option<(Term, Term)> {
         let own = self.word(exchange);
         if own == theirs || own & theirs & MARK == 0 {

@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::{offset_of, size_of};
 
-/// An open device. It has function pointers where other functions of libibverbs are symbols.
+/// libibverbs' struct of an open device; some functions of verbs are function pointers in it.
 #[repr(C)]
 pub struct Context {
     device: *mut c_void,
@@ -21,7 +21,7 @@ pub struct Context {
         Option<unsafe extern "C" fn(*mut Qp, *mut ReceiveWork, *mut *mut ReceiveWork) -> c_int>,
 }
 
-/// Declares types that are only used behind pointers.
+/// Declares types of libibverbs that are only used behind pointers.
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident)*) => {
         $($(#[$doc])* #[repr(C)] pub struct $name { _opaque: [u8; 0] })*
@@ -29,11 +29,11 @@ macro_rules! opaque {
 }
 
 opaque! {
-    /// A device in the list.
+    /// A device in libibverbs' list of devices.
     Device
-    /// A protection domain.
+    /// libibverbs' protection domain of a device.
     Pd
-    /// A completion queue.
+    /// libibverbs' completion queue of a device.
     Cq
 }
 
@@ -44,7 +44,7 @@ pub struct Channel {
     pub fd: c_int,
 }
 
-/// Registered memory.
+/// libibverbs' struct of a registered memory region.
 #[repr(C)]
 pub struct Mr {
     context: *mut Context,
@@ -56,7 +56,7 @@ pub struct Mr {
     pub rkey: u32,
 }
 
-/// A queue pair.
+/// libibverbs' struct of a queue pair.
 #[repr(C)]
 pub struct Qp {
     pointers: [*mut c_void; 6],
@@ -64,7 +64,7 @@ pub struct Qp {
     pub number: u32,
 }
 
-/// Capabilities of a device.
+/// libibverbs' struct of a device's limits.
 #[repr(C)]
 pub struct DeviceAttributes {
     identity: [u64; 12],
@@ -77,10 +77,10 @@ pub struct DeviceAttributes {
     pub max_cqe: c_int,
     pub max_mr: c_int,
     max_pd: c_int,
-    /// Maximum outstanding READs of a peer at a queue pair.
+    /// Maximum number of outstanding READs of the peer at a queue pair.
     pub max_qp_rd_atom: c_int,
     others: [c_int; 2],
-    /// Maximum outstanding READs of a queue pair.
+    /// Maximum number of outstanding READs that a queue pair may send.
     pub max_qp_init_rd_atom: c_int,
     more: [c_int; 16],
     pkeys: u16,
@@ -89,7 +89,7 @@ pub struct DeviceAttributes {
     end: u32,
 }
 
-/// Attributes of a port.
+/// libibverbs' struct of a port's attributes.
 #[repr(C)]
 #[derive(Default)]
 pub struct PortAttributes {
@@ -103,7 +103,7 @@ pub struct PortAttributes {
     more: u32,
 }
 
-/// An entry of a port's GID table. Aligned as [`Path`].
+/// libibverbs' struct of an entry in a port's GID table. Aligned as [`Path`].
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 pub struct GidEntry {
@@ -111,11 +111,11 @@ pub struct GidEntry {
     pub index: u32,
     pub port: u32,
     pub kind: u32,
-    /// Index of the network interface; 0 if unknown.
+    /// The kernel's index of the network interface that has the GID; 0 if unknown.
     pub interface: u32,
 }
 
-/// Attributes for the creation of a queue pair.
+/// Attributes with which a queue pair is created.
 #[repr(C)]
 pub struct QpInit {
     pub qp_context: *mut c_void,
@@ -128,7 +128,7 @@ pub struct QpInit {
     pub end: u32,
 }
 
-/// Depths of a queue pair's queues.
+/// Depths of a queue pair's send queue and receive queue, and related limits.
 #[repr(C)]
 #[derive(Default)]
 pub struct Capacity {
@@ -139,7 +139,7 @@ pub struct Capacity {
     pub max_inline_data: u32,
 }
 
-/// Attributes for the change of a queue pair's state.
+/// Attributes that a state transition of a queue pair sets.
 #[repr(C)]
 #[derive(Default)]
 pub struct QpAttributes {
@@ -171,7 +171,7 @@ pub struct QpAttributes {
     pub end: u32,
 }
 
-/// Address vector of a peer. Aligned as its GID in C, which is a union with 64-bit numbers.
+/// Address vector: path from a queue pair to its peer. Aligned as its GID in C, which is a union with 64-bit numbers.
 #[repr(C, align(8))]
 #[derive(Default)]
 pub struct Path {
@@ -189,7 +189,7 @@ pub struct Path {
     pub port: u8,
 }
 
-/// A range of registered memory (scatter/gather element).
+/// A range of bytes in a registered memory region (scatter/gather element).
 #[repr(C)]
 pub struct Range {
     pub address: u64,
@@ -197,7 +197,7 @@ pub struct Range {
     pub lkey: u32,
 }
 
-/// A send work request.
+/// libibverbs' struct of a work request for the send queue.
 #[repr(C)]
 pub struct SendWork {
     pub id: u64,
@@ -209,11 +209,11 @@ pub struct SendWork {
     pub immediate: [u8; 4],
     pub remote_address: u64,
     pub rkey: u32,
-    /// Fields for atomics, other transports, memory windows, segmentation.
+    /// Fields that weir leaves 0: for atomics, other transports, memory windows, segmentation.
     pub others: [u64; 9],
 }
 
-/// A receive work request.
+/// libibverbs' struct of a work request for the receive queue.
 #[repr(C)]
 pub struct ReceiveWork {
     pub id: u64,
@@ -222,7 +222,7 @@ pub struct ReceiveWork {
     pub num_ranges: c_int,
 }
 
-/// A work completion.
+/// libibverbs' struct of a work request's completion.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct WorkCompletion {
@@ -293,23 +293,23 @@ const _: () = {
     assert!(offset_of!(WorkCompletion, qpn) == 28 && offset_of!(WorkCompletion, flags) == 36);
 };
 
-/// Link layers of a port.
+/// Link layer of a port whose network is Ethernet.
 pub const ETHERNET: u8 = 2;
-/// States of a port.
+/// State of a port with a link.
 pub const PORT_ACTIVE: u32 = 4;
-/// GID types.
+/// Type of a GID in the port's table: RoCEv2.
 pub const ROCE_V2: u32 = 2;
 
-/// Transport services.
+/// Transport services of a queue pair: reliable and unreliable connection.
 pub const RC: u32 = 2;
 pub const UC: u32 = 3;
 
-/// States of a queue pair.
+/// States of a queue pair: init, ready to receive, ready to send.
 pub const INIT: u32 = 1;
 pub const RTR: u32 = 2;
 pub const RTS: u32 = 3;
 
-/// Mask bits: the attributes that a call sets.
+/// Bits of the attributes that a state transition of a queue pair sets.
 pub mod mask {
     pub const STATE: c_int = 1;
     pub const ACCESS: c_int = 1 << 3;
@@ -330,21 +330,21 @@ pub mod mask {
     use super::c_int;
 }
 
-/// Access flags of memory regions and queue pairs.
+/// Access rights of memory regions and queue pairs.
 pub const LOCAL_WRITE: u32 = 1;
 pub const REMOTE_WRITE: u32 = 2;
 pub const REMOTE_READ: u32 = 4;
 
-/// Opcodes of work requests.
+/// Operations of work requests for the send queue.
 pub const WRITE: u32 = 0;
 pub const WRITE_IMMEDIATE: u32 = 1;
 pub const SEND: u32 = 2;
 pub const SEND_IMMEDIATE: u32 = 3;
 pub const READ: u32 = 4;
-/// Flags of work requests.
+/// Flags of work requests for the send queue.
 pub const SIGNALED: u32 = 2;
 pub const SOLICITED: u32 = 4;
 
-/// Opcodes and flags of completions.
+/// Operation of a completion, and flag of a completion with immediate data.
 pub const RECEIVED_WRITE_IMMEDIATE: u32 = 129;
 pub const WITH_IMMEDIATE: u32 = 2;

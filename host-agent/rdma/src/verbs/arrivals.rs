@@ -1,23 +1,23 @@
-//! Packets that a port has received, from the driver's counters in /sys: rxe's own counter if there is one, otherwise the
+//! Counts packets that a port has received, by the driver's counters in /sys: rxe's own counter if it exists, otherwise the
 //! standard one.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Counter files, below the folder of a port.
+/// Files with a port's counter of received packets, below the port's folder; the first that exists is used.
 const COUNTS: [&str; 2] = ["hw_counters/rcvd_pkts", "counters/port_rcv_packets"];
-/// Minimum interval of reads: pollers ask often, and a driver may be slow.
+/// Minimum interval between two reads of the counter file: callers poll often, and a driver may be slow.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// Counter of packets that a port has received.
+/// Counter of the packets that a device's port has received.
 pub struct Arrivals {
     count: Option<PathBuf>,
     last: Cell<Option<(Instant, u64)>>,
 }
 
 impl Arrivals {
-    /// The counter of a port, by its folder.
+    /// Creates the counter of a port, given the port's folder in /sys.
     pub fn new(port: &Path) -> Self {
         let counts = COUNTS.map(|count| port.join(count));
         Self {
@@ -26,7 +26,7 @@ impl Arrivals {
         }
     }
 
-    /// Number of packets, at most 100 ms old; `None` if there is no counter.
+    /// Number of packets that the port has received, at most 100 ms old; `None` if the port has no counter.
     pub fn count(&self) -> Option<u64> {
         let last = self.last.get();
         if let Some((at, count)) = last

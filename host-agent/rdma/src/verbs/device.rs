@@ -1,4 +1,4 @@
-//! Choice and opening of a device.
+//! Finds and opens an RDMA device, and chooses one of its ports.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -16,51 +16,51 @@ use super::library::Library;
 use crate::provider::Gid;
 use crate::verbs_error::VerbsError;
 
-/// `ENOSYS`.
+/// Error number `ENOSYS`, which libibverbs returns if the kernel has no RDMA module.
 const NO_SUCH_CALL: i32 = nix::errno::Errno::ENOSYS as i32;
 /// Maximum number of entries read from a device's GID table: the kernel takes their length in 16 bits.
 const GIDS: usize = 1024;
 
-/// The device that is wanted.
+/// Which RDMA device the caller wants to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The only device at one of these interfaces.
+    /// The only device that belongs to one of these network interfaces.
     Any(Vec<At>),
-    /// The device with this name.
+    /// The RDMA device with this name.
     Named(String),
-    /// The device of an interface.
+    /// The device that belongs to this network interface.
     Interface(At),
 }
 
-/// An interface of this namespace. By default the kernel shows the devices of all namespaces in each; a device of another
-/// namespace bypasses the network that this one sees.
+/// A network interface of this namespace. By default the kernel shows the devices of all namespaces in each; a device of
+/// another namespace bypasses the network that this one sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
     /// IPv4 address of the interface.
     pub ip: Ipv4Addr,
-    /// Index of the interface.
+    /// The kernel's index of the interface.
     pub index: u32,
 }
 
 impl At {
-    /// Whether a port belongs to this interface; `index` is 0 if the port's interface is unknown.
+    /// Whether a device's port belongs to this interface. `index` is the index of the port's interface, or 0 if unknown.
     fn has(&self, port: &Port, index: u32) -> bool {
         port.ip == self.ip && [0, self.index].contains(&index)
     }
 }
 
-/// A port of a device, with one of its addresses.
+/// A port of an RDMA device, with one of its IPv4 addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// Name of the device.
+    /// Name of the RDMA device that has the port.
     pub device: String,
-    /// Number of the port.
+    /// Number of the port in its device, from 1.
     pub number: u8,
-    /// Index of the address in the port's GID table.
+    /// Index of the IPv4 address in the port's GID table.
     pub gid_index: u8,
-    /// IPv4 address.
+    /// IPv4 address of the port.
     pub ip: Ipv4Addr,
-    /// The largest path MTU.
+    /// Largest path MTU of the port.
     pub mtu: Mtu,
 }
 
@@ -70,31 +70,31 @@ impl Port {
     }
 }
 
-/// Limits of a device.
+/// Limits of an RDMA device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub qps: u64,
-    /// Work requests per queue.
+    /// Maximum number of work requests in a queue.
     pub work: u64,
     pub completions: u64,
     pub regions: u64,
-    /// Maximum outstanding READs of a queue pair, and of its peer.
+    /// Maximum number of outstanding READs that a queue pair may send, and that its peer may send to it.
     pub reads: [u64; 2],
 }
 
-/// An open device.
+/// An open RDMA device, with its active ports.
 pub struct Device {
     pub library: Rc<Library>,
-    /// Stays open until this value is dropped.
+    /// libibverbs' device, which stays open until this value is dropped.
     context: NonNull<Context>,
     pub limits: Limits,
-    /// Active ports with each of their RoCEv2 addresses over IPv4, and the index of its interface.
+    /// Active ports, once for each of their RoCEv2 addresses over IPv4, with the kernel's index of the address's interface.
     ports: Vec<(Port, u32)>,
-    /// A port that is not active.
+    /// Number of a port that is not active, for the error message; `None` if all ports are active.
     inactive: Option<u8>,
 }
 
-/// Opens the wanted device.
+/// Opens the wanted RDMA device; returns it with the port to use.
 ///
 /// # Errors
 /// [`VerbsError`], if there is none or it cannot be used.
@@ -147,7 +147,7 @@ pub fn find(library: &Rc<Library>, wanted: &Wanted) -> Result<(Device, Port), Ve
     }))
 }
 
-/// Whether there is a device with this name.
+/// Whether the host has an RDMA device with this name.
 pub fn is_device(library: &Rc<Library>, name: &str) -> bool {
     let named = open_all(library, &|other| other == name);
     named.is_ok_and(|(_, names)| !names.is_empty())
@@ -155,7 +155,7 @@ pub fn is_device(library: &Rc<Library>, name: &str) -> bool {
 
 type Opened = Vec<Result<Device, VerbsError>>;
 
-/// Opens all wanted devices; a device that cannot be opened gives an error.
+/// Opens all devices that may be the wanted one; fails if a device cannot be opened.
 fn open_all(
     library: &Rc<Library>,
     is_wanted: &dyn Fn(&str) -> bool,
@@ -194,7 +194,7 @@ fn open_all(
     Ok((opened, names))
 }
 
-/// Error of a device that could not be opened. libibverbs tries its file twice, and reports the second result.
+/// Error for a device that could not be opened. libibverbs tries to open its file twice, and reports the second result.
 fn refusal(name: &str) -> VerbsError {
     let error = VerbsError::last("ibv_open_device");
     let Some(file) = file(name) else {
@@ -210,7 +210,7 @@ fn refusal(name: &str) -> VerbsError {
     }
 }
 
-/// The device file of a device.
+/// Path of the file by which programs open a device, `/dev/infiniband/…`; `None` if it is not known.
 fn file(device: &str) -> Option<PathBuf> {
     let entries = fs::read_dir("/sys/class/infiniband_verbs").ok()?;
     let mut files = entries.filter_map(|entry| {
@@ -223,7 +223,7 @@ fn file(device: &str) -> Option<PathBuf> {
 }
 
 impl Device {
-    /// Reads the attributes of `context`, which was just opened.
+    /// Reads limits, ports and addresses of a device that was just opened as `context`.
     fn new(
         library: Rc<Library>,
         context: NonNull<Context>,
@@ -300,7 +300,7 @@ impl Device {
         Ok(gids)
     }
 
-    /// The open context, valid as long as this value lives.
+    /// libibverbs' open device, valid as long as this value lives.
     pub fn context(&self) -> NonNull<Context> {
         self.context
     }

@@ -1,4 +1,4 @@
-//! libibverbs, opened at run time: the program does not link it.
+//! Opens libibverbs at run time and finds its functions; the program does not link it.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -9,20 +9,20 @@ use super::abi::{
 };
 use crate::verbs_error::VerbsError;
 
-/// Soname of the first stable ABI.
+/// File name (soname) of libibverbs with its first stable ABI.
 pub const NAME: &str = "libibverbs.so.1";
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Functions of libibverbs, under their names without `ibv_`.
+        /// Function pointers to libibverbs, under the functions' names without `ibv_`.
         pub struct Library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// The library that the function pointers belong to.
+            /// The open library, which keeps the function pointers valid.
             _opened: libloading::Library,
         }
 
         impl Library {
-            /// Opens the library of this name.
+            /// Opens the library with this file name, and looks up all functions.
             ///
             /// # Errors
             /// [`VerbsError::Library`], if the library is missing or lacks a function.
@@ -67,7 +67,7 @@ functions! {
     destroy_qp: fn(*mut Qp) -> c_int;
 }
 
-/// Symbol of a function, with its zero byte.
+/// Symbol of a function of libibverbs, with a zero byte at its end.
 fn symbol(name: &str) -> String {
     match name {
         // The header has a wrapper around this symbol.

@@ -1,25 +1,25 @@
-//! Memory of a region, which a device may read and write at any time.
+//! Memory of an RDMA region, which a device may read and write at any time.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// Page size: pinned memory consists of whole pages, shared with nothing else.
+/// Page size in bytes: pinned memory consists of whole pages, shared with nothing else.
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<u64>();
 
-/// Pages without Rust references: bytes are copied in and out by atomic operations, since a device may access them at the
-/// same time. A copy of bytes that change meanwhile is a mixture of old and new.
+/// Memory pages without Rust references: bytes are copied in and out by atomic operations, since a device may access them at
+/// the same time. A copy of bytes that change meanwhile is a mixture of old and new.
 pub struct Pages {
-    /// Allocation with `layout`, freed only by `drop`.
+    /// Pointer to the memory, which was allocated with `layout` and is freed only by `drop`.
     base: NonNull<u8>,
     layout: Layout,
     len: usize,
 }
 
 impl Pages {
-    /// Allocates `len` zero bytes; `None` if there is no memory.
+    /// Allocates `len` bytes of 0; `None` if the system has no memory left.
     pub fn new(len: usize) -> Option<Self> {
         let size = len.max(1).checked_next_multiple_of(PAGE)?;
         let layout = Layout::from_size_align(size, PAGE).ok()?;
@@ -28,12 +28,12 @@ impl Pages {
         Some(Self { base, layout, len })
     }
 
-    /// Address of the first byte.
+    /// Address of the memory's first byte.
     pub fn address(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Copies bytes in at an offset.
+    /// Copies bytes into the memory, from `offset` on.
     ///
     /// # Panics
     /// If they do not fit.
@@ -49,7 +49,7 @@ impl Pages {
         self.write_bytes(offset + bytes.len() - last.len(), last);
     }
 
-    /// Copies bytes out from an offset.
+    /// Copies bytes out of the memory, from `offset` on.
     ///
     /// # Panics
     /// If the range exceeds the memory.
@@ -65,7 +65,7 @@ impl Pages {
         self.read_bytes(end - last.len(), last);
     }
 
-    /// Number of bytes before the first whole word, and index of this word.
+    /// Number of bytes of a range before its first whole 8-byte word, and index of this word in the memory.
     fn parts(&self, offset: usize, len: usize) -> (usize, usize) {
         let end = offset.checked_add(len).expect("a range");
         assert!(end <= self.len, "{len} bytes at {offset} of {}", self.len);

@@ -52,12 +52,12 @@ use resources::Resources;
 pub use crate::verbs_error::VerbsError;
 pub use device::{At, Wanted};
 
-/// Capacity of the completion queue, if the device allows as much.
+/// Capacity of the completion queue, if the device allows this many completions.
 const COMPLETIONS: u64 = 65_536;
-/// Maximum number of routers on the path.
+/// Maximum number of routers on the path of a packet.
 const HOP_LIMIT: u8 = 64;
 
-/// Provider that uses a device.
+/// RDMA provider that uses a device or the kernel's rxe, by libibverbs.
 pub struct Verbs {
     because: String,
     port: Port,
@@ -66,18 +66,18 @@ pub struct Verbs {
     queues: BTreeMap<u32, Queues>,
     /// Completions that the device has reported and the caller has not polled.
     told: VecDeque<Completion>,
-    /// Capacity of the completion queue, and the part reserved for queue pairs.
+    /// Capacity of the completion queue, and how much of it is reserved for the work requests of queue pairs.
     room: [u64; 2],
     psns: ChaCha8Rng,
     arrivals: Arrivals,
     announce: Option<Announce>,
 }
 
-/// libibverbs, if it is installed.
+/// The opened libibverbs: proof that it is installed.
 pub struct Installed(Rc<Library>);
 
 impl Installed {
-    /// Opens the library.
+    /// Opens libibverbs.
     ///
     /// # Errors
     /// [`VerbsError::Library`].
@@ -85,14 +85,14 @@ impl Installed {
         Ok(Self(Rc::new(Library::open(library::NAME)?)))
     }
 
-    /// Whether there is a device with this name.
+    /// Whether the host has an RDMA device with this name.
     pub fn has(&self, device: &str) -> bool {
         device::is_device(&self.0, device)
     }
 }
 
 impl Verbs {
-    /// Opens a device. `because`: reason for this choice, for the user; `seed`: seed of PSNs.
+    /// Opens an RDMA device. `because` tells the user why it was chosen; `seed` determines the random PSNs.
     ///
     /// # Errors
     /// [`VerbsError`].
@@ -140,7 +140,7 @@ impl Verbs {
         pages.expect("the region is registered")
     }
 
-    /// Takes over the device's completions.
+    /// Takes completions from the device, and queues them for the caller.
     fn take(&mut self) -> Result<(), VerbsError> {
         loop {
             let told = self.resources.completions()?;
@@ -379,17 +379,17 @@ impl Provider for Verbs {
         Ok(())
     }
 
-    /// A device reports only the status of the failed work request.
+    /// Always `None`: a device reports only the status of the failed work request.
     fn fault(&self, _: Qpn) -> Option<Fault> {
         None
     }
 
-    /// Verbs report the next PSN, not the oldest unacknowledged one.
+    /// Always `None`: a device reports the next PSN, not the oldest unacknowledged PSN.
     fn unanswered(&self, _: Qpn) -> Option<Psn> {
         None
     }
 
-    /// Devices count for all queue pairs together.
+    /// Always `None`: a device counts for all queue pairs together.
     fn counters(&self, _: Qpn) -> Option<Counters> {
         None
     }
@@ -399,7 +399,7 @@ impl Provider for Verbs {
     }
 }
 
-/// Converts an error of an unreachable peer, if that is the reason.
+/// Converts the device's error to one that names the peer's address, if the peer is unreachable.
 fn unreachable(error: VerbsError, ip: std::net::Ipv4Addr, device: &str) -> ProviderError {
     let errno = match &error {
         VerbsError::Call { reason, .. } => reason.raw_os_error().map(Errno::from_raw),
@@ -431,7 +431,7 @@ fn range(local: Local) -> Range {
     }
 }
 
-/// A work request in the device's form, without its number.
+/// A work request in libibverbs' form, without its identifier, and its local bytes.
 fn translated(request: &SendRequest) -> (Local, SendWork) {
     let nowhere = Remote {
         address: 0,

@@ -1,5 +1,4 @@
-//! Posted work requests of a queue pair that have not completed: a device completes them in order, and reports only signaled
-//! ones.
+//! Keeps the posted work requests of a queue pair: a device completes them in order, and reports only signaled requests.
 
 use std::collections::VecDeque;
 
@@ -8,8 +7,8 @@ use roce::{Completion, PostError, QpConfig, Qpn, State};
 
 use super::abi::{self, WorkCompletion};
 
-/// The queues of a queue pair. The device identifies a work request by its position in its queue, with the queue in the
-/// lowest bit.
+/// Send queue and receive queue of a queue pair. The device identifies a work request by its position in its queue; the lowest
+/// bit says which queue.
 pub struct Queues {
     qpn: Qpn,
     config: QpConfig,
@@ -18,7 +17,7 @@ pub struct Queues {
     receives: Queue<u64>,
 }
 
-/// A send work request.
+/// A posted work request of the send queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub wr_id: u64,
@@ -28,7 +27,7 @@ pub struct Sent {
 
 struct Queue<T> {
     work: VecDeque<T>,
-    /// Position of the first request.
+    /// Position of the oldest request that has not completed.
     first: u64,
     most: usize,
 }
@@ -50,7 +49,7 @@ impl Queues {
         &self.config
     }
 
-    /// Records a send work request before it is posted, and returns its number.
+    /// Records a work request for the send queue before it is posted; returns its identifier for the device.
     pub fn send(&mut self, work: Sent) -> Result<u64, PostError> {
         match self.state {
             State::Rts => Ok(self.sends.push(work)? << 1),
@@ -58,12 +57,12 @@ impl Queues {
         }
     }
 
-    /// Records a receive before it is posted, and returns its number.
+    /// Records a work request for the receive queue before it is posted; returns its identifier for the device.
     pub fn receive(&mut self, wr_id: u64) -> Result<u64, PostError> {
         Ok(self.receives.push(wr_id)? << 1 | RECEIVE)
     }
 
-    /// Removes the last recorded request, which the device has not accepted.
+    /// Removes the last recorded work request, with this identifier, because the device has not accepted it.
     pub fn take_back(&mut self, number: u64) {
         match number & RECEIVE {
             RECEIVE => self.receives.work.pop_back().map(|_| ()),
@@ -71,7 +70,7 @@ impl Queues {
         };
     }
 
-    /// The completion of a work request; `None` if no such request is posted.
+    /// Converts the device's completion to that of the caller's work request; `None` if no such request is posted.
     pub fn completed(&mut self, told: &WorkCompletion) -> Option<Completion> {
         let (status, qpn) = (status(told.status), self.qpn);
         let place = told.id >> 1;
@@ -121,7 +120,7 @@ impl<T: Copy> Queue<T> {
         Ok(self.first + self.work.len() as u64 - 1)
     }
 
-    /// The request at this position; all earlier ones complete with it.
+    /// Removes and returns the request at this position; all earlier requests complete with it.
     fn done(&mut self, place: u64) -> Option<T> {
         let at = usize::try_from(place.checked_sub(self.first)?).ok()?;
         let work = *self.work.get(at)?;
@@ -131,7 +130,7 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// Status codes in numerical order.
+/// Converts a status number of libibverbs; the names are in numerical order.
 fn status(told: u32) -> Status {
     match told {
         0 => Status::Success,

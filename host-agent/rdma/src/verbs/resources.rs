@@ -1,4 +1,4 @@
-//! Resources created with a device: protection domain, completion queue, memory regions, queue pairs.
+//! Creates and uses the resources of a device: protection domain, completion queue, memory regions, queue pairs.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use super::device::Device;
 use super::memory::Pages;
 use crate::verbs_error::VerbsError;
 
-/// Number of completions polled at once.
+/// Maximum number of completions that one call of the device returns.
 const BATCH: usize = 32;
 
-/// Owns all resources until it is dropped or destroys them, so that all pointers are valid. A single thread uses it.
+/// Owns all resources of a device until it is dropped or destroys them, so all pointers are valid. One thread uses it.
 pub struct Resources {
     qps: BTreeMap<u32, NonNull<Qp>>,
     regions: BTreeMap<u32, (NonNull<Mr>, Pages)>,
@@ -31,11 +31,11 @@ pub struct Resources {
     pd: NonNull<Pd>,
     entries: Entries,
     batch: [WorkCompletion; BATCH],
-    /// Dropped last.
+    /// The open device; the last field, so that it is dropped after all resources.
     device: Device,
 }
 
-/// Function pointers in a device's context.
+/// Function pointers from libibverbs' struct of an open device.
 #[derive(Clone, Copy)]
 struct Entries {
     poll_cq: unsafe extern "C" fn(*mut Cq, c_int, *mut WorkCompletion) -> c_int,
@@ -57,7 +57,7 @@ impl Entries {
     }
 }
 
-/// Keys and address of a region.
+/// Keys and address of a registered memory region.
 #[derive(Debug, Clone, Copy)]
 pub struct Registered {
     pub lkey: u32,
@@ -66,7 +66,7 @@ pub struct Registered {
 }
 
 impl Resources {
-    /// Creates the resources, with a completion queue of this depth.
+    /// Creates the protection domain, and a completion queue for `depth` completions.
     pub fn new(device: Device, depth: u32) -> Result<Self, VerbsError> {
         let library = device.library.clone();
         let context = device.context().as_ptr();
@@ -121,13 +121,13 @@ impl Resources {
         Ok(resources)
     }
 
-    /// Descriptor of completion events.
+    /// File descriptor of the device's completion events.
     fn events(&self) -> BorrowedFd<'_> {
         // SAFETY: the channel lives as long as this value, and its descriptor is open as long.
         unsafe { BorrowedFd::borrow_raw(self.channel.as_ref().fd) }
     }
 
-    /// Numbers of regions and queue pairs.
+    /// Number of memory regions, and number of queue pairs.
     pub fn counts(&self) -> [usize; 2] {
         [self.regions.len(), self.qps.len()]
     }
@@ -172,7 +172,7 @@ impl Resources {
         self.regions.get(&lkey).map(|(_, pages)| pages)
     }
 
-    /// Creates a queue pair with queues of these depths, and returns its number.
+    /// Creates a queue pair with queues for this many sends and receives, and returns its number.
     pub fn create(&mut self, kind: u32, sends: u32, receives: u32) -> Result<u32, VerbsError> {
         let mut init = QpInit {
             qp_context: null_mut(),
@@ -213,7 +213,7 @@ impl Resources {
         VerbsError::returned("ibv_modify_qp", code)
     }
 
-    /// Destroys a queue pair. Its completions can still be polled.
+    /// Destroys a queue pair. Completions of its work requests can still be polled.
     pub fn destroy(&mut self, number: u32) {
         if let Some(qp) = self.qps.remove(&number) {
             // SAFETY: the queue pair came from create_qp, and is destroyed once.
@@ -221,7 +221,7 @@ impl Resources {
         }
     }
 
-    /// Posts a send work request with its data, if any, at `range`: the device rejects ranges outside our regions.
+    /// Posts a work request to the send queue, with its data, if any, at `range`, which must be in one of our regions.
     pub fn post_send(
         &mut self,
         number: u32,
@@ -239,7 +239,7 @@ impl Resources {
         VerbsError::returned("ibv_post_send", code)
     }
 
-    /// Posts a receive work request.
+    /// Posts a work request to the receive queue.
     pub fn post_receive(
         &mut self,
         number: u32,
@@ -262,7 +262,7 @@ impl Resources {
         VerbsError::returned("ibv_post_recv", code)
     }
 
-    /// A batch of completions; empty if there are none.
+    /// Takes a batch of completions from the device; the batch is empty if there are none.
     pub fn completions(&mut self) -> Result<&[WorkCompletion], VerbsError> {
         let (cq, first) = (self.cq.as_ptr(), self.batch.as_mut_ptr());
         // SAFETY: the queue is valid; the call writes at most `BATCH` completions.
@@ -273,14 +273,14 @@ impl Resources {
         }
     }
 
-    /// Requests an event for the next completion.
+    /// Requests an event from the device for the next completion.
     pub fn arm(&mut self) -> Result<(), VerbsError> {
         // SAFETY: the queue is valid.
         let code = unsafe { (self.entries.req_notify_cq)(self.cq.as_ptr(), 0) };
         VerbsError::returned("ibv_req_notify_cq", code)
     }
 
-    /// Waits for the event, for at most `timeout`.
+    /// Waits for the event of a completion, for at most `timeout`.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), VerbsError> {
         let came = frames::wait_readable([self.events()], timeout);
         let call = "ppoll";
@@ -324,7 +324,7 @@ fn gone(call: &'static str) -> VerbsError {
     VerbsError::Call { call, reason }
 }
 
-/// Access flags of verbs. Local reads are always allowed; remote writes require local writes (ibv_reg_mr(3)).
+/// Access rights as flags of verbs. Local reads are always allowed; remote writes require local writes (ibv_reg_mr(3)).
 pub fn rights(access: Access) -> u32 {
     let bits = [
         (Access::LOCAL_WRITE, abi::LOCAL_WRITE),
@@ -335,7 +335,7 @@ pub fn rights(access: Access) -> u32 {
     allowed.fold(0, |all, (_, bits)| all | bits)
 }
 
-/// Error of a failed registration: if no more memory may be pinned, the system reports that there is none.
+/// Error for a region that the device did not register: `ENOMEM` means that no more memory may be pinned.
 fn no_region(len: usize) -> VerbsError {
     let reason = io::Error::last_os_error();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;

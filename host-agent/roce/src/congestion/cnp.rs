@@ -1,9 +1,9 @@
-//! The notification point (DCQCN, section 3.1): a receiver of marked packets notifies their sender at limited intervals.
+//! DCQCN's notification point (section 3.1): a receiver of ECN-marked packets sends CNPs to their sender, at limited intervals.
 
-/// Minimum interval between two CNPs of a queue pair.
+/// Minimum interval between two CNPs of a queue pair, in nanoseconds: 50 µs.
 pub const INTERVAL_NS: u64 = 50_000;
 
-/// Decides when a queue pair sends CNPs.
+/// Decides when a queue pair sends congestion notification packets (CNPs).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CnpTimer {
     sent_ns: Option<u64>,
@@ -11,14 +11,14 @@ pub struct CnpTimer {
 }
 
 impl CnpTimer {
-    /// Records a packet with CE. Within the interval after a CNP it has no effect.
+    /// Records that a packet with the ECN mark CE arrived. It has no effect within the minimum interval after a CNP.
     pub fn marked(&mut self, now_ns: u64) {
         self.due |= self
             .sent_ns
             .is_none_or(|sent_ns| now_ns >= sent_ns.saturating_add(INTERVAL_NS));
     }
 
-    /// Whether a CNP must be sent now; if so, it counts as sent.
+    /// Whether a CNP must be sent now; if so, the timer counts it as sent.
     pub fn take(&mut self, now_ns: u64) -> bool {
         let due = std::mem::take(&mut self.due);
         if due {

@@ -10,31 +10,31 @@
 //! A turn occurs after each period T, and after each B bytes. Timers need no wake-up: missed turns are applied at the next
 //! transmission.
 
-/// Parameters under the paper's names; the paper's values are for 40 Gb/s.
+/// Parameters of DCQCN under the paper's names; the paper's values are for 40 Gb/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DcqcnConfig {
-    /// Initial rate of a flow, and its upper bound.
+    /// Initial rate of a flow, and upper bound of its rate, in bits per second.
     pub line_rate_bps: u64,
-    /// Lower bound of the rate.
+    /// Lower bound of a flow's rate, in bits per second.
     pub min_rate_bps: u64,
-    /// g: the weight of one CNP in α.
+    /// g: weight of one CNP in the estimate α of congestion.
     pub g: f64,
-    /// K: time without a CNP after which α shrinks.
+    /// K: time without a CNP after which α decreases, in nanoseconds.
     pub alpha_period_ns: u64,
-    /// T: period of the timer's turns.
+    /// T: period after which the timer raises the rate, in nanoseconds.
     pub increase_period_ns: u64,
-    /// B: bytes per turn of the byte counter.
+    /// B: number of sent bytes after which the byte counter raises the rate.
     pub increase_bytes: u64,
-    /// F: number of turns of fast recovery.
+    /// F: number of rate increases in the phase "fast recovery".
     pub fast_turns: u32,
-    /// R_AI.
+    /// R_AI: additive rate increase, in bits per second.
     pub additive_bps: u64,
-    /// R_HAI.
+    /// R_HAI: rate increase in the phase "hyper increase", in bits per second.
     pub hyper_bps: u64,
 }
 
 impl DcqcnConfig {
-    /// The paper's parameters, with rates in the same proportion to the line rate.
+    /// The paper's parameters, with its rates scaled from 40 Gb/s to this line rate.
     pub fn new(line_rate_bps: u64) -> Self {
         Self {
             line_rate_bps,
@@ -50,36 +50,36 @@ impl DcqcnConfig {
     }
 }
 
-/// Number of silent turns after which a flow restarts at line rate, even with parameters that never lead back to it.
+/// Timer periods without transmission or CNP after which a flow restarts at line rate, even if its parameters never lead there.
 const SILENT_TURNS: u64 = 100_000;
 
-/// Rate of a queue pair.
+/// Rate limiter of a queue pair, according to DCQCN.
 #[derive(Debug, Clone)]
 pub struct RateLimiter {
     config: Option<DcqcnConfig>,
-    /// The limit while there is congestion. Without it, packets are sent at once.
+    /// Rate limit during congestion; `None` without congestion: then packets are sent at once.
     limit: Option<Limit>,
-    /// The α with which the next limit begins.
+    /// DCQCN's α (0 to 1) at the beginning of the next rate limit.
     alpha: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Limit {
-    /// Rates R_C and R_T.
+    /// Current rate R_C and target rate R_T, in bits per second.
     current_bps: f64,
     target_bps: f64,
-    /// Times of the next turns.
+    /// Times at which α is next decreased and the timer next raises the rate.
     alpha_due_ns: u64,
     increase_due_ns: u64,
     bytes_left: u64,
     timer_turns: u32,
     byte_turns: u32,
-    /// Earliest time of the next packet.
+    /// Earliest time at which the next packet may be sent.
     next_ns: u64,
 }
 
 impl RateLimiter {
-    /// A limiter at line rate. Without parameters, CNPs have no effect.
+    /// Creates a limiter at line rate. Without a configuration, CNPs have no effect.
     pub fn new(config: Option<DcqcnConfig>) -> Self {
         Self {
             config,
@@ -88,22 +88,22 @@ impl RateLimiter {
         }
     }
 
-    /// The rate R_C; `None` if there is no limit.
+    /// Current rate R_C in bits per second; `None` if no limit is in force.
     pub fn rate_bps(&self) -> Option<u64> {
         self.limit.map(|limit| limit.current_bps as u64)
     }
 
-    /// Earliest time of the next packet, if packets are paced.
+    /// Earliest time at which the next packet may be sent; `None` if no limit is in force.
     pub fn next_ns(&self) -> Option<u64> {
         self.limit.map(|limit| limit.next_ns)
     }
 
-    /// Whether the next packet must wait.
+    /// Whether the next packet must wait because of the rate limit.
     pub fn is_paced(&self, now_ns: u64) -> bool {
         self.limit.is_some_and(|limit| limit.next_ns > now_ns)
     }
 
-    /// Reduces the rate after a CNP from the receiver.
+    /// Reduces the rate after a congestion notification packet (CNP) from the receiver.
     pub fn handle_cnp(&mut self, now_ns: u64) {
         let Some(config) = self.config else {
             return;
@@ -126,7 +126,7 @@ impl RateLimiter {
         });
     }
 
-    /// Records that `bytes` bytes were sent.
+    /// Records that `bytes` bytes were sent, and sets the time of the next packet.
     pub fn sent(&mut self, now_ns: u64, bytes: usize) {
         self.catch_up(now_ns);
         let Some(config) = self.config else {
@@ -148,7 +148,7 @@ impl RateLimiter {
         }
     }
 
-    /// Applies all turns of the timers until now.
+    /// Applies all timer periods that have passed until `now_ns`.
     fn catch_up(&mut self, now_ns: u64) {
         let Some(config) = self.config else {
             return;

@@ -1,15 +1,15 @@
-//! Extensions that some opcodes put behind the BTH: RETH and AETH (IBA 9.3, 9.7.5).
+//! Header extensions of RoCEv2 that some opcodes put behind the BTH: RETH and AETH (IBA 9.3, 9.7.5).
 
 use super::{AETH_LEN, RETH_LEN};
 
-/// RDMA extended transport header: address and length in the receiver's memory.
+/// RDMA extended transport header (RETH) of WRITE and READ requests: address and length in the receiver's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reth {
-    /// Virtual address in the receiver's region.
+    /// Virtual address in the receiver's memory region.
     pub address: u64,
-    /// The region's remote key.
+    /// Remote key of the receiver's memory region.
     pub rkey: u32,
-    /// Length of the whole message in bytes; in a resumed READ, of the missing part.
+    /// Length of the whole message in bytes; in a resumed READ, length of the missing bytes.
     pub len: u32,
 }
 
@@ -33,12 +33,12 @@ impl Reth {
     }
 }
 
-/// ACK extended transport header.
+/// ACK extended transport header (AETH) of ACKs, NAKs and READ responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Aeth {
-    /// ACK or NAK.
+    /// Whether the packet is an ACK or a NAK, and details of it.
     pub syndrome: Syndrome,
-    /// Message sequence number: messages that the responder has completed, 24 bits.
+    /// Message sequence number: number of messages that the responder has completed, 24 bits.
     pub msn: u32,
 }
 
@@ -57,24 +57,24 @@ impl Aeth {
     }
 }
 
-/// Syndrome of an AETH (IBA table 44).
+/// Syndrome of an AETH: kind of an ACK or NAK (IBA table 44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Syndrome {
-    /// All packets up to this PSN have arrived. The credit code gives the number of posted receives.
+    /// ACK: all packets up to the packet's PSN have arrived.
     Ack {
-        /// Code of five bits; [`Syndrome::NO_CREDITS`]: the responder does not count receives.
+        /// Five-bit code for the number of posted receives; [`Syndrome::NO_CREDITS`] if the responder does not count them.
         credits: u8,
     },
-    /// No receive is posted; the requester must wait for this time.
+    /// RNR NAK: the responder has no receive posted; the requester must wait for this time before it retries.
     RnrNak(RnrTimer),
-    /// The request was rejected.
+    /// NAK: the responder rejected the request for this reason.
     Nak(NakCode),
-    /// A code that the specification reserves.
+    /// A syndrome byte that the specification reserves.
     Reserved(u8),
 }
 
 impl Syndrome {
-    /// Credit code of a responder that does not count receives.
+    /// Credit code in the ACKs of a responder that does not count receives.
     pub const NO_CREDITS: u8 = 0x1F;
 
     fn from_bits(bits: u8) -> Self {
@@ -97,17 +97,17 @@ impl Syndrome {
     }
 }
 
-/// Reason for the rejection of a request (IBA table 45).
+/// Reason why a responder rejects a request (IBA table 45).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum NakCode {
-    /// A packet before this one is missing.
+    /// A packet before the received one is missing.
     PsnSequence = 0,
     /// The packet does not follow the previous one, is too long, or requests something that does not exist.
     InvalidRequest = 1,
-    /// The key is wrong, the address is outside of the region, or the access is not allowed.
+    /// The remote key is wrong, the address is outside of the region, or the region does not allow the access.
     RemoteAccess = 2,
-    /// The responder failed.
+    /// The responder failed while it executed the request.
     RemoteOperation = 3,
 }
 
@@ -123,22 +123,22 @@ impl NakCode {
     }
 }
 
-/// Time that a requester waits for a receive to be posted, as a code of five bits.
+/// Time that a requester waits after an RNR NAK before it retries, as the specification's code of five bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RnrTimer(u8);
 
 impl RnrTimer {
-    /// The timer with the low five bits of this code.
+    /// The timer whose code is the low five bits of `code`.
     pub fn new(code: u8) -> Self {
         Self(code & 0x1F)
     }
 
-    /// The code.
+    /// The specification's code of five bits.
     pub fn code(self) -> u8 {
         self.0
     }
 
-    /// The time in nanoseconds (IBA table 46).
+    /// The waiting time in nanoseconds (IBA table 46).
     pub fn ns(self) -> u64 {
         const TENS_OF_MICROSECONDS: [u64; 32] = [
             65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,

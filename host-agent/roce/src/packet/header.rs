@@ -1,4 +1,4 @@
-//! The transport header as a value, and a view of a frame.
+//! Parses RoCEv2 frames: [`Header`] has the transport header's fields, and [`Packet`] is a checked view of a frame's bytes.
 
 use super::{
     AETH_LEN, Aeth, BTH_LEN, ETHERNET_LEN, Error, ICRC_LEN, IMMEDIATE_LEN, NETWORK_LEN, Opcode,
@@ -7,7 +7,7 @@ use super::{
 use crate::Qpn;
 use crate::psn::Psn;
 
-/// Byte offset of each field of the BTH (IBA 9.2).
+/// Byte offset of each field in the base transport header (IBA 9.2).
 mod field {
     use std::ops::Range;
 
@@ -21,42 +21,42 @@ mod field {
 }
 
 const SOLICITED: u8 = 0x80;
-/// Path migration is not supported: a queue pair is always in the state "migrated".
+/// Flag of the BTH for path migration, which is not supported: every packet carries the state "migrated".
 const MIGRATED: u8 = 0x40;
 const FECN: u8 = 0x80;
 const BECN: u8 = 0x40;
 const ACK_REQUEST: u8 = 0x80;
 const LOW_24: u32 = 0xFF_FFFF;
 
-/// All header fields of a packet.
+/// All fields of a packet's transport header and its extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Opcode of the packet.
     pub opcode: Opcode,
-    /// Whether the receiver should be woken (solicited event).
+    /// Whether the receiver's program should be woken for the packet (solicited event).
     pub solicited: bool,
-    /// Partition key.
+    /// Partition key of the sender's queue pair.
     pub pkey: u16,
-    /// Forward congestion notification; RoCEv2 uses ECN in the IP header instead.
+    /// Forward congestion notification of the BTH; RoCEv2 uses ECN in the IP header instead.
     pub fecn: bool,
-    /// Backward congestion notification: set in a CNP.
+    /// Backward congestion notification of the BTH: set in a congestion notification packet (CNP).
     pub becn: bool,
-    /// The receiver's queue pair.
+    /// Number of the receiver's queue pair.
     pub destination: Qpn,
-    /// Whether the sender requests an ACK.
+    /// Whether the sender requests an ACK for this packet.
     pub ack_request: bool,
-    /// Packet sequence number.
+    /// Packet sequence number (PSN) of the packet.
     pub psn: Psn,
-    /// RETH, if the opcode has one ([`Opcode::has_reth`]).
+    /// RDMA extended transport header; `None` if the opcode has none ([`Opcode::has_reth`]).
     pub reth: Option<Reth>,
-    /// AETH, if the opcode has one ([`Opcode::has_aeth`]).
+    /// ACK extended transport header; `None` if the opcode has none ([`Opcode::has_aeth`]).
     pub aeth: Option<Aeth>,
-    /// Immediate data, if the opcode has any ([`Opcode::has_immediate`]).
+    /// Immediate data; `None` if the opcode has none ([`Opcode::has_immediate`]).
     pub immediate: Option<[u8; IMMEDIATE_LEN]>,
 }
 
 impl Header {
-    /// A header without extensions and flags.
+    /// A transport header without extensions and flags.
     pub fn new(opcode: Opcode, pkey: u16, destination: Qpn, psn: Psn) -> Self {
         Self {
             opcode,
@@ -73,7 +73,7 @@ impl Header {
         }
     }
 
-    /// Writes BTH and extensions; an extension that the opcode requires and this value lacks is written as zeros.
+    /// Writes BTH and extensions to `bytes`; writes zeros for an extension that the opcode requires and this header lacks.
     pub(super) fn write(&self, bytes: &mut [u8], padding: u8) {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         let (bth, mut rest) = bytes.split_at_mut(BTH_LEN);
@@ -105,7 +105,7 @@ impl Header {
     }
 }
 
-/// A frame that is a complete RoCEv2 packet with a correct ICRC.
+/// View of a frame that is a complete RoCEv2 packet with a correct ICRC.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     route: Route,
@@ -114,7 +114,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a frame from outside. Bytes after the IP packet (Ethernet padding) are ignored.
+    /// Parses a received frame, and checks its ICRC. Bytes after the IP packet (Ethernet padding) are ignored.
     pub fn parse(frame: &'a [u8]) -> Result<Self, Error> {
         let (packet, frame) = Self::read(frame)?;
         let icrc_at = frame.len() - ICRC_LEN;
@@ -125,12 +125,12 @@ impl<'a> Packet<'a> {
         Ok(packet)
     }
 
-    /// Reads a frame without a check of its ICRC, for callers that have checked it or do not need it.
+    /// Parses a frame without checking its ICRC, for callers that have checked it or do not need it.
     pub fn parse_unchecked(frame: &'a [u8]) -> Result<Self, Error> {
         Ok(Self::read(frame)?.0)
     }
 
-    /// Reads the packet; returns it with the frame without Ethernet padding.
+    /// Parses a frame without checking its ICRC; returns the packet, and the frame without Ethernet padding.
     fn read(frame: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         let (route, frame) = network::parse(frame)?;
         let transport = &frame[NETWORK_LEN..];
@@ -192,17 +192,17 @@ impl<'a> Packet<'a> {
         Ok((packet, frame))
     }
 
-    /// Fields of the headers before the BTH.
+    /// Addresses, UDP source port, DSCP and ECN from the Ethernet, IPv4 and UDP headers.
     pub fn route(&self) -> &Route {
         &self.route
     }
 
-    /// The transport header.
+    /// Fields of the transport header (BTH and extensions).
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The payload without padding.
+    /// Payload of the packet without padding.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }

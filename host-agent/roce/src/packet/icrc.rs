@@ -1,12 +1,12 @@
-//! The invariant CRC of RoCEv2 (annex A17.3.3).
+//! Computes the invariant CRC (ICRC) of RoCEv2 packets (annex A17.3.3).
 
 use crc32fast::Hasher;
 
 use super::{BTH_LEN, ETHERNET_LEN, IPV4_LEN, UDP_LEN};
 
-/// Length of the ones in place of the local route header, which Ethernet does not have.
+/// Number of bytes of ones in place of InfiniBand's local route header, which Ethernet does not have.
 const PSEUDO_LEN: usize = 8;
-/// Length of the headers with fields that may change on the path.
+/// Length in bytes of the headers that contain fields that may change on the path.
 const VARIANT_LEN: usize = IPV4_LEN + UDP_LEN + BTH_LEN;
 
 /// The ICRC of a packet from its IPv4 header to the last byte of padding; it is sent with its low byte first.
@@ -27,7 +27,7 @@ pub fn icrc(packet: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The ICRC of a frame without its ICRC field, in one pass: the eight bytes before the IPv4 header are set to ones meanwhile.
+/// The ICRC of a frame without its ICRC field, in one pass: during it, the eight bytes before the IPv4 header are set to ones.
 pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
     const START: usize = ETHERNET_LEN - PSEUDO_LEN;
     let covered = &mut frame[START..];
@@ -39,7 +39,7 @@ pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
     crc
 }
 
-/// Sets the variable fields to ones.
+/// Sets the header fields that may change on the path to ones.
 fn mask(headers: &mut [u8]) {
     const UDP_CHECKSUM: usize = IPV4_LEN + 6;
     const FECN_BECN: usize = IPV4_LEN + UDP_LEN + 4;

@@ -24,7 +24,7 @@ pub const ETHERNET_LEN: usize = 14;
 pub const IPV4_LEN: usize = 20;
 /// Length of the UDP header in bytes.
 pub const UDP_LEN: usize = 8;
-/// Length of the headers before the BTH in bytes.
+/// Length of the Ethernet, IPv4 and UDP headers together, in bytes.
 pub const NETWORK_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
 /// Length of the base transport header in bytes.
 pub const BTH_LEN: usize = 12;
@@ -34,36 +34,36 @@ pub const RETH_LEN: usize = 16;
 pub const AETH_LEN: usize = 4;
 /// Length of immediate data in bytes.
 pub const IMMEDIATE_LEN: usize = 4;
-/// Length of a CNP's reserved field in bytes.
+/// Length of the reserved field of a congestion notification packet (CNP) in bytes.
 pub const CNP_RESERVED_LEN: usize = 16;
 /// Length of the invariant CRC in bytes.
 pub const ICRC_LEN: usize = 4;
 
-/// Length of the longest frame with this MTU: a WRITE of one packet with immediate.
+/// Length in bytes of the longest frame with this MTU: a WRITE of one packet with immediate data.
 pub const fn frame_len(mtu: Mtu) -> usize {
     NETWORK_LEN + BTH_LEN + RETH_LEN + IMMEDIATE_LEN + mtu.bytes() + ICRC_LEN
 }
 
-/// Length of the longest frame with any MTU.
+/// Length in bytes of the longest frame with any MTU.
 pub const MAX_FRAME_LEN: usize = frame_len(Mtu::B4096);
 
-/// The path MTU: the payload of every packet of a message but the last (IBA 9.2).
+/// Path MTU of a connection: payload length of every packet of a message but the last (IBA 9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mtu {
-    /// 256 bytes.
+    /// A path MTU of 256 bytes.
     B256,
-    /// 512 bytes.
+    /// A path MTU of 512 bytes.
     B512,
-    /// 1,024 bytes.
+    /// A path MTU of 1,024 bytes.
     B1024,
-    /// 2,048 bytes.
+    /// A path MTU of 2,048 bytes.
     B2048,
-    /// 4,096 bytes.
+    /// A path MTU of 4,096 bytes.
     B4096,
 }
 
 impl Mtu {
-    /// All MTUs, the smallest first.
+    /// All path MTUs, the smallest first.
     pub const ALL: [Self; 5] = [
         Self::B256,
         Self::B512,
@@ -72,18 +72,18 @@ impl Mtu {
         Self::B4096,
     ];
 
-    /// Length in bytes.
+    /// The path MTU in bytes.
     pub const fn bytes(self) -> usize {
         256 << self as usize
     }
 
-    /// The MTU of this length; `None` if there is none.
+    /// The path MTU of this many bytes; `None` if no path MTU has this length.
     pub fn of_bytes(bytes: usize) -> Option<Self> {
         Self::ALL.into_iter().find(|mtu| mtu.bytes() == bytes)
     }
 
-    /// The largest MTU whose frames fit an interface; `None` if there is none. `link_mtu` counts from the IP header on; 80
-    /// bytes are reserved for headers, as in rxe.
+    /// The largest path MTU whose frames fit an interface; `None` if none fits. `link_mtu` is the interface's MTU in bytes,
+    /// from the IP header on; 80 bytes are reserved for headers, as in rxe.
     pub fn for_link(link_mtu: usize) -> Option<Self> {
         const HEADERS: usize = 80;
         let fits = |mtu: &Self| mtu.bytes() + HEADERS <= link_mtu;
@@ -91,25 +91,25 @@ impl Mtu {
     }
 }
 
-/// Reason why bytes are not a supported RoCEv2 packet.
+/// Reason why a frame is not a RoCEv2 packet that this crate supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Another protocol, a fragment, IP options, or another UDP port: the packet is not for RoCEv2.
+    /// The frame is not for RoCEv2: another protocol, a fragment, IP options, or another UDP port.
     #[error("not RoCEv2 over IPv4")]
     Foreign,
-    /// Fewer bytes than a header announces, or than the opcode needs.
+    /// The frame has fewer bytes than a header announces, or than the opcode needs.
     #[error("truncated")]
     Truncated,
     /// The checksum of the IPv4 header or of UDP is wrong.
     #[error("wrong checksum of IPv4 or UDP")]
     Checksum,
-    /// A transport header version other than 0.
+    /// The packet has this transport header version, not 0.
     #[error("transport header version {0}")]
     Version(u8),
-    /// The opcode belongs to another transport, or to an operation that is not supported.
+    /// This opcode belongs to another transport service, or to an operation that is not supported.
     #[error("unknown opcode {0:#04x}")]
     Opcode(u8),
-    /// Bytes after headers that no payload may follow, or padding without payload.
+    /// The packet has a payload that its opcode does not allow, or padding without payload.
     #[error("unexpected payload or padding")]
     Payload,
     /// The ICRC does not match: the packet was corrupted.
@@ -117,8 +117,8 @@ pub enum Error {
     Icrc,
 }
 
-/// Writes a frame. `fill` writes exactly the payload of `payload_len` bytes, and may fail: then the frame must not be sent.
-/// Returns the frame's length.
+/// Writes a frame to a buffer. `fill` writes exactly the payload of `payload_len` bytes, and may fail: then the frame must not
+/// be sent. Returns the frame's length.
 ///
 /// # Panics
 /// If the buffer is too short; [`MAX_FRAME_LEN`] is enough for every payload up to the largest MTU.

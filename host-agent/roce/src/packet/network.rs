@@ -1,4 +1,4 @@
-//! Ethernet, IPv4 and UDP headers around a transport packet.
+//! Writes and parses the Ethernet, IPv4 and UDP headers around a RoCEv2 transport packet.
 
 use std::net::Ipv4Addr;
 
@@ -26,37 +26,37 @@ mod field {
 }
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
-/// Version 4, five words: no options.
+/// First byte of an IPv4 header without options: version 4, length of five 32-bit words.
 const IPV4_PLAIN: u8 = 0x45;
 const PROTOCOL_UDP: u8 = 17;
 const DONT_FRAGMENT: u16 = 0x4000;
 const TTL: u8 = 64;
 
-/// Address of a sender or receiver.
+/// Address of a RoCEv2 sender or receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
-    /// Ethernet address of the next hop.
+    /// MAC address of the next hop on the way to the host; in a received frame, as the frame has it.
     pub mac: [u8; 6],
-    /// IPv4 address, which the GID ::ffff:a.b.c.d maps.
+    /// IPv4 address a.b.c.d, which RDMA devices know as the GID ::ffff:a.b.c.d.
     pub ip: Ipv4Addr,
 }
 
-/// Explicit congestion notification in the IP header (RFC 3168).
+/// Explicit congestion notification field of the IP header (RFC 3168).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Queues drop the packet under congestion.
+    /// Not ECN-capable: congested queues drop the packet.
     NotCapable = 0,
-    /// ECT(1): as ECT(0).
+    /// ECT(1): ECN-capable, with the same meaning as ECT(0).
     Capable1 = 1,
-    /// ECT(0): queues may mark the packet.
+    /// ECT(0): ECN-capable, so congested queues may mark the packet.
     Capable = 2,
-    /// CE: a queue has marked the packet.
+    /// CE (congestion experienced): a congested queue has marked the packet.
     CongestionExperienced = 3,
 }
 
 impl Ecn {
-    /// The low two bits of the type of service.
+    /// Decodes the low two bits of IPv4's type of service.
     pub fn of_tos(tos: u8) -> Self {
         match tos & 3 {
             0 => Self::NotCapable,
@@ -67,26 +67,26 @@ impl Ecn {
     }
 }
 
-/// Fields of the headers before the BTH.
+/// Fields of the Ethernet, IPv4 and UDP headers of a RoCEv2 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// The sender.
+    /// Ethernet and IPv4 address of the sender.
     pub from: Address,
-    /// The receiver.
+    /// Ethernet and IPv4 address of the receiver.
     pub to: Address,
-    /// UDP source port, which switches hash to choose a path.
+    /// UDP source port; switches hash it to choose a path.
     pub source_port: u16,
     /// Differentiated services code point, six bits.
     pub dscp: u8,
-    /// ECN field of the IP header.
+    /// ECN bits of the IP header.
     pub ecn: Ecn,
 }
 
-/// Writes Ethernet, IPv4 and UDP headers at the beginning of a frame; the rest may be written before or after. The length of
-/// the slice is that of the frame.
+/// Writes Ethernet, IPv4 and UDP headers at the beginning of `frame`, whose length is that of the whole frame. The other bytes
+/// may be written before or after.
 ///
-/// The IP identification is 0 and fragmentation is forbidden (RFC 6864), as in packets of an unconnected UDP socket; a
-/// receiver behind such a socket rebuilds these headers, and then checks the ICRC.
+/// The IP identification is 0 and fragmentation is forbidden (RFC 6864), as in packets of an unconnected UDP socket; a receiver
+/// behind such a socket rebuilds these headers, and then checks the ICRC.
 ///
 /// # Panics
 /// If the frame is shorter than these headers.
@@ -114,7 +114,7 @@ pub fn write_network_headers(frame: &mut [u8], route: &Route) {
     // The UDP checksum stays 0, "none" (RFC 768): the ICRC covers the packet.
 }
 
-/// Reads the headers before the BTH; returns their fields and the frame without Ethernet padding.
+/// Parses the Ethernet, IPv4 and UDP headers; returns their fields, and the frame without Ethernet padding.
 pub fn parse(frame: &[u8]) -> Result<(Route, &[u8]), Error> {
     if frame.len() < ETHERNET_LEN + IPV4_LEN {
         return Err(Error::Foreign);
@@ -171,7 +171,7 @@ fn udp_checksum_is_right(frame: &[u8]) -> bool {
     sum(udp, start) == 0xFFFF
 }
 
-/// The one's complement sum of 16-bit words (RFC 1071), added to `start`.
+/// The one's complement sum of 16-bit big-endian words (RFC 1071), added to `start`.
 fn sum(bytes: &[u8], start: u64) -> u16 {
     let (words, odd) = bytes.as_chunks::<2>();
     let words = words

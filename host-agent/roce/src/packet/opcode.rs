@@ -1,29 +1,29 @@
-//! BTH opcodes (IBA 9.2.1): the transport service in the high three bits, the operation in the low five.
+//! Opcodes of the base transport header (IBA 9.2.1): transport service in the high three bits, operation in the low five.
 
-/// The supported transport services.
+/// The RDMA transport services that this crate supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Service {
-    /// Reliable connection.
+    /// Reliable connection (RC): packets are acknowledged and retransmitted.
     Reliable,
-    /// Unreliable connection.
+    /// Unreliable connection (UC): a message with a lost packet is dropped.
     Unreliable,
 }
 
 /// Position of a packet in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// The first of several packets.
+    /// The first of several packets of a message.
     First,
-    /// Neither the first nor the last packet.
+    /// A packet that is neither the first nor the last of its message.
     Middle,
-    /// The last of several packets.
+    /// The last of several packets of a message.
     Last,
-    /// The only packet of the message.
+    /// The only packet of its message.
     Only,
 }
 
 impl Position {
-    /// Position of packet number `index` of `packets`.
+    /// Position of packet `index` (from 0) in a message of `packets` packets.
     pub fn new(index: u64, packets: u64) -> Self {
         match (index == 0, index + 1 >= packets) {
             (true, true) => Self::Only,
@@ -33,47 +33,47 @@ impl Position {
         }
     }
 
-    /// Whether the packet begins a message.
+    /// Whether the packet is the first or only one of its message.
     pub fn begins(self) -> bool {
         matches!(self, Self::First | Self::Only)
     }
 
-    /// Whether the packet ends a message.
+    /// Whether the packet is the last or only one of its message.
     pub fn ends(self) -> bool {
         matches!(self, Self::Last | Self::Only)
     }
 }
 
-/// Requests that carry data.
+/// Operation of a request that carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// SEND, into a receive buffer that the peer has posted.
+    /// SEND: into a receive buffer that the peer has posted.
     Send,
-    /// RDMA WRITE, to an address of the peer.
+    /// RDMA WRITE: to an address in the peer's memory.
     Write,
 }
 
-/// Type of a packet.
+/// Opcode of a RoCEv2 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
-    /// A packet of a SEND or an RDMA WRITE.
+    /// A packet with data of a SEND or an RDMA WRITE.
     Data {
-        /// Transport service.
+        /// Transport service of the connection.
         service: Service,
-        /// SEND or WRITE.
+        /// Operation of the message: SEND or WRITE.
         operation: Operation,
-        /// Position in the message.
+        /// Position of the packet in its message.
         position: Position,
-        /// Whether the message has immediate data for the receiver's completion; only the last packet carries it.
+        /// Whether the packet carries immediate data for the receiver's completion; only a message's last packet can.
         immediate: bool,
     },
-    /// RDMA READ request (RC).
+    /// RDMA READ request (reliable connections only).
     ReadRequest,
-    /// A packet of the response to a READ (RC).
+    /// A packet of the response to an RDMA READ, with its position in the response.
     ReadResponse(Position),
-    /// ACK or NAK (RC).
+    /// ACK or NAK (reliable connections only).
     Acknowledge,
-    /// Congestion notification packet (RoCEv2 annex A17.9.3).
+    /// Congestion notification packet (CNP; RoCEv2 annex A17.9.3).
     Cnp,
 }
 
@@ -85,7 +85,7 @@ const ACKNOWLEDGE: u8 = 0x11;
 const CNP: u8 = 0x81;
 
 impl Opcode {
-    /// The opcode with this byte; `None` for unsupported ones (RD, UD, atomics, SEND with invalidate).
+    /// Decodes the opcode byte of a BTH; `None` for unsupported opcodes (RD, UD, atomics, SEND with invalidate).
     pub fn from_bits(bits: u8) -> Option<Self> {
         let service = match bits & 0xE0 {
             0 => Service::Reliable,
@@ -127,7 +127,7 @@ impl Opcode {
         }
     }
 
-    /// The byte.
+    /// The opcode byte of the BTH.
     pub fn bits(self) -> u8 {
         match self {
             Self::Data {
@@ -161,7 +161,7 @@ impl Opcode {
         }
     }
 
-    /// Whether a RETH follows the BTH.
+    /// Whether packets with this opcode have a RETH after the BTH.
     pub fn has_reth(self) -> bool {
         match self {
             Self::Data {
@@ -174,7 +174,7 @@ impl Opcode {
         }
     }
 
-    /// Whether an AETH follows the BTH.
+    /// Whether packets with this opcode have an AETH after the BTH.
     pub fn has_aeth(self) -> bool {
         match self {
             Self::ReadResponse(position) => position != Position::Middle,
@@ -183,12 +183,12 @@ impl Opcode {
         }
     }
 
-    /// Whether immediate data follow.
+    /// Whether packets with this opcode have immediate data.
     pub fn has_immediate(self) -> bool {
         matches!(self, Self::Data { position, immediate: true, .. } if position.ends())
     }
 
-    /// Length of the extensions between BTH and payload in bytes.
+    /// Length in bytes of the header extensions between BTH and payload.
     pub fn extended_len(self) -> usize {
         use super::{AETH_LEN, CNP_RESERVED_LEN, IMMEDIATE_LEN, RETH_LEN};
         let mut len = 0;
@@ -206,7 +206,7 @@ impl Opcode {
         }
     }
 
-    /// Whether a payload may follow.
+    /// Whether packets with this opcode may have a payload.
     pub fn has_payload(self) -> bool {
         matches!(self, Self::Data { .. } | Self::ReadResponse(_))
     }

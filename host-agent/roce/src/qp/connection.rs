@@ -1,4 +1,4 @@
-//! State of a queue pair from RTR on, and encoding of its packets.
+//! A queue pair's connection, from the state RTR on: responder, requester, rate limiter, and encoding of its packets.
 
 use std::convert::Infallible;
 
@@ -22,17 +22,17 @@ pub(crate) struct Shared {
     pub dcqcn: Option<DcqcnConfig>,
 }
 
-/// State of a queue pair from RTR on.
+/// State that a queue pair has from RTR (ready to receive) on.
 #[derive(Debug)]
 pub struct Connection {
     pub route: Route,
     pub terms: Terms,
     pub responder: Responder,
-    /// Present from RTS on.
+    /// Sends work requests; `None` until the queue pair enters RTS (ready to send).
     pub requester: Option<Requester>,
     pub cnp: CnpTimer,
     pub limiter: RateLimiter,
-    /// Whether the last packet with data was a reply: requests and replies alternate.
+    /// Whether the last packet with data was a READ response: requests and READ responses alternate.
     pub replied: bool,
 }
 
@@ -101,7 +101,7 @@ impl Connection {
     }
 }
 
-/// UDP source port (annex A17.4.5.2): one in the dynamic range for each pair of queue pairs, so that switches spread connections.
+/// UDP source port of a connection: a hash of both queue pair numbers, so that switches spread connections (annex A17.4.5.2).
 fn source_port(one: Qpn, other: Qpn) -> u16 {
     let mixed = u64::from(one.bits()) * u64::from(other.bits());
     let folded = mixed ^ mixed >> 20 ^ mixed >> 40;

@@ -1,4 +1,4 @@
-//! Reception of messages, common to RC and UC. All checks precede any effect.
+//! Reception of SEND and WRITE messages, common to RC and UC. All checks of a packet precede its effects.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use crate::counters::Counters;
 use crate::memory::{Access, Buffer, Key, Memory};
 use crate::packet::{Opcode, Operation, Packet, Position};
 
-/// A message of which some packets have arrived, and more must follow.
+/// A message of which some packets have arrived, and others must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begun {
-    /// A SEND into the first posted receive, with the number of bytes received.
+    /// A SEND into the first posted receive; `received` is the number of bytes that have arrived.
     Send { received: u32 },
-    /// A WRITE to an address in a region.
+    /// An RDMA WRITE to an address in a memory region.
     Write {
         key: Key,
         address: u64,
@@ -23,20 +23,20 @@ enum Begun {
     },
 }
 
-/// Reason why a packet is refused.
+/// Reason why a queue pair refuses a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The packet does not follow the previous one, or its length is wrong.
+    /// The packet does not follow the previous one in its message, or its length is wrong.
     InvalidRequest,
-    /// The MTU does not allow the packet's length.
+    /// The packet's length does not fit the path MTU.
     Mtu,
-    /// Wrong key or address, or no access right, in the peer's request.
+    /// The peer's request has a wrong key or address, or no access right.
     RemoteAccess,
-    /// No receive is posted.
+    /// No receive is posted for the message.
     NotReady,
-    /// The receive is too short.
+    /// The posted receive is shorter than the message.
     LocalLength,
-    /// Wrong key or address, or no access right, in the posted receive.
+    /// The posted receive has a wrong key or address, or its region does not allow the access.
     LocalProtection,
 }
 
@@ -45,7 +45,7 @@ pub struct Inbound {
     begun: Option<Begun>,
 }
 
-/// State that a packet may change.
+/// Parts of the queue pair and endpoint that a received packet may read or change.
 pub struct Surroundings<'a, B> {
     pub terms: Terms,
     pub access: Access,
@@ -56,17 +56,17 @@ pub struct Surroundings<'a, B> {
 }
 
 impl Inbound {
-    /// Whether a message has begun and not ended.
+    /// Whether a message has begun whose last packet has not arrived.
     pub fn is_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Discards the message that has begun.
+    /// Discards the message that has begun, without a completion.
     pub fn forget(&mut self) {
         self.begun = None;
     }
 
-    /// Processes the next packet of a SEND or WRITE; returns whether it ended a message.
+    /// Processes the next packet of a SEND or WRITE; returns whether the packet ended its message.
     pub fn take<B: Buffer>(
         &mut self,
         packet: &Packet<'_>,
@@ -188,7 +188,7 @@ impl Inbound {
     }
 }
 
-/// Completes the first posted receive.
+/// Removes the first posted receive, and adds its completion.
 fn complete<B>(
     around: &mut Surroundings<'_, B>,
     kind: WorkKind,

@@ -1,4 +1,4 @@
-//! A queue pair: posted work requests, requester and responder.
+//! A queue pair: queues of posted work requests, and the requester and responder that process them.
 
 mod connection;
 mod inbound;
@@ -70,7 +70,7 @@ impl QueuePair {
         &mut self.counters
     }
 
-    /// Numbers of posted work requests that have not completed: sends, receives.
+    /// Number of posted work requests that have not completed: of sends, and of receives.
     pub fn posted(&self) -> (usize, usize) {
         let requester = self.connection.as_ref().and_then(|c| c.requester.as_ref());
         (requester.map_or(0, Requester::queued), self.receives.len())
@@ -88,7 +88,7 @@ impl QueuePair {
         self.init.pkey
     }
 
-    /// The address whose packets are accepted.
+    /// The peer's address, from which packets are accepted; `None` before the state RTR.
     pub fn peer(&self) -> Option<Address> {
         self.connection
             .as_ref()
@@ -286,7 +286,7 @@ impl QueuePair {
         self.conclude(verdict, completions);
     }
 
-    /// Runs timers that are due.
+    /// Runs the timers that are due at `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64, completions: &mut CompletionQueue) {
         if self.state != State::Rts {
             return;
@@ -299,7 +299,7 @@ impl QueuePair {
         self.conclude(verdict, completions);
     }
 
-    /// Latest time at which the queue pair wants to send or to run a timer.
+    /// Time by which the queue pair wants to send a paced packet or to run a timer; `None` if neither is pending.
     pub fn deadline_ns(&self) -> Option<u64> {
         let connection = self.connection.as_ref()?;
         let requester = match self.state {
@@ -315,7 +315,7 @@ impl QueuePair {
         [paced_ns, timer_ns].into_iter().flatten().min()
     }
 
-    /// Writes the next packet that may be sent now.
+    /// Writes the next packet that may be sent now to a buffer; returns the frame's length.
     pub fn poll_transmit<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -401,7 +401,7 @@ impl QueuePair {
         self.fail(fault, None, completions);
     }
 
-    /// Enters ERROR and flushes posted work requests. A NAK with the reason is still sent.
+    /// Enters the state ERROR and completes posted work requests as flushed. A NAK with the reason is still sent.
     fn fail(
         &mut self,
         fault: Fault,

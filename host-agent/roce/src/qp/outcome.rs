@@ -1,23 +1,23 @@
-//! Configuration of a queue pair, and errors of its operations.
+//! Configuration of a queue pair, and the errors of posting work requests and of state transitions.
 
 use super::State;
 use crate::Qpn;
 use crate::memory::AccessError;
 use crate::packet::Service;
 
-/// Configuration of a queue pair.
+/// Configuration of a queue pair: transport service, and depths of its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QpConfig {
-    /// RC or UC.
+    /// Transport service: reliable (RC) or unreliable connection (UC).
     pub service: Service,
-    /// Depth of the send queue.
+    /// Depth of the send queue, in work requests.
     pub max_sends: usize,
-    /// Depth of the receive queue.
+    /// Depth of the receive queue, in work requests.
     pub max_receives: usize,
 }
 
 impl QpConfig {
-    /// A configuration for this service, with queues of 128 requests each.
+    /// A configuration for this transport service, with queues of 128 work requests each.
     pub fn new(service: Service) -> Self {
         Self {
             service,
@@ -30,22 +30,22 @@ impl QpConfig {
 /// Reason why a work request cannot be posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// There is no such queue pair.
+    /// No queue pair has this number.
     #[error("no queue pair {0}")]
     UnknownQp(Qpn),
-    /// The queue pair's state does not allow it.
+    /// In its current state, the queue pair accepts no such work request.
     #[error("the queue pair is in the state {0:?}")]
     State(State),
-    /// The queue is full.
+    /// The send or receive queue already has its maximum number of work requests, which is given.
     #[error("the queue is full: {0} requests")]
     QueueFull(usize),
-    /// The completion queue has no capacity for another completion, if no completion is polled before.
+    /// The completion queue, of this capacity, has none left for another completion until completions are polled.
     #[error("the completion queue is full: {0} completions")]
     CompletionQueueFull(usize),
-    /// The local bytes are not accessible.
+    /// The local bytes of the work request are not accessible.
     #[error("local buffer: {0}")]
     Local(#[from] AccessError),
-    /// The message has more bytes than a message may have, or more packets than PSNs can distinguish.
+    /// The message has this many bytes: too many for a message, or for the packets that PSNs can distinguish.
     #[error("{0} bytes exceed one message at this MTU")]
     TooLong(u32),
     /// READ is not available on an unreliable connection.
@@ -53,16 +53,16 @@ pub enum PostError {
     Unsupported,
 }
 
-/// Reason why a queue pair cannot enter a state.
+/// Reason why a queue pair cannot perform a state transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError {
-    /// There is no such queue pair.
+    /// No queue pair has this number.
     #[error("no queue pair {0}")]
     UnknownQp(Qpn),
-    /// The current state does not lead to it.
+    /// The queue pair's current state does not allow the transition.
     #[error("not allowed in the state {0:?}")]
     State(State),
-    /// An attribute is out of its range.
+    /// This attribute of the transition is out of its range.
     #[error("{0} is out of its range")]
     Attribute(&'static str),
 }

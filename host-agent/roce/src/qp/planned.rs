@@ -1,4 +1,4 @@
-//! Packets to be sent, before they are encoded.
+//! Description of a packet that a queue pair will send, before it is encoded as a frame.
 
 use crate::Qpn;
 use crate::memory::{Access, Key};
@@ -14,14 +14,14 @@ pub struct Terms {
     pub mtu: Mtu,
 }
 
-/// A packet to be sent.
+/// A packet to be sent: its header, and the region bytes of its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     pub header: Header,
     pub payload: Option<Payload>,
 }
 
-/// Payload of a packet: a range of a region.
+/// Payload of a packet to be sent: a range of a memory region.
 #[derive(Debug, Clone, Copy)]
 pub struct Payload {
     pub key: Key,

@@ -24,7 +24,7 @@ use crate::psn::{ExtendedPsn, Psn};
 /// Number of packets after which an ACK is requested at the latest.
 const ACK_EVERY: u32 = 16;
 
-/// Value of `rnr_retry` that means unlimited retries.
+/// Value of the attribute `rnr_retry` that means unlimited retries.
 const RNR_FOR_EVER: u8 = 7;
 
 #[derive(Debug)]
@@ -36,27 +36,27 @@ pub struct Requester {
     next: ExtendedPsn,
     sent: ExtendedPsn,
     end: ExtendedPsn,
-    /// Index of the WQE that holds `next`; the queue's length if none does.
+    /// Index in `queue` of the work request with the packet at `next`; the queue's length if there is none.
     cursor: usize,
     since_ack_request: u32,
-    /// Position after the last packet that requested an ACK; if before `una`, no ACK is outstanding.
+    /// Position after the last packet that requested an ACK; if it is not after `una`, no ACK is outstanding.
     asked: ExtendedPsn,
     retries_left: u8,
     rnr_retries_left: u8,
-    /// Time at which a requested ACK counts as lost.
+    /// Time at which an outstanding ACK counts as lost; `None` if no ACK is outstanding or the timer is disabled.
     deadline_ns: Option<u64>,
-    /// End of the wait for the peer to post a receive; nothing is sent before.
+    /// After an RNR NAK: time until which the requester sends nothing, so that the peer can post a receive; else `None`.
     rnr_until_ns: Option<u64>,
-    /// Position of the last noted gap in READ responses: one retransmission per gap.
+    /// Position of the gap in READ responses for which the requester retransmitted last: one retransmission per gap.
     gap: Option<ExtendedPsn>,
 }
 
-/// Consequence of a packet for the queue pair as a whole.
+/// Consequence of a received packet or a timeout for the whole queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// No consequence.
+    /// The queue pair continues.
     Going,
-    /// The work request at this position failed, and the queue pair with it.
+    /// The work request with the packet at this position failed with this status, so the queue pair fails.
     Failed(ExtendedPsn, Status),
 }
 
@@ -88,7 +88,7 @@ impl Requester {
         self.queue.push_back(wqe);
     }
 
-    /// Sets the maximum number of unacknowledged packets. Packets in flight beyond it remain in flight.
+    /// Sets the maximum number of unacknowledged packets; packets that are already in flight remain in flight.
     pub fn set_window(&mut self, window: u32) {
         self.attributes.window = window;
     }
@@ -97,12 +97,12 @@ impl Requester {
         self.queue.len()
     }
 
-    /// Time of the next timer, if nothing is sent or received before.
+    /// Time of the next timer (ACK, or wait after an RNR NAK) if no packet arrives before; `None` if no timer runs.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.rnr_until_ns.or(self.deadline_ns)
     }
 
-    /// The oldest unacknowledged PSN, for reports about stalled connections.
+    /// Oldest unacknowledged PSN, for reports about stalled connections; `None` if all packets are acknowledged.
     pub fn unanswered(&self) -> Option<Psn> {
         (self.una < self.sent).then(|| self.una.psn())
     }
@@ -111,7 +111,7 @@ impl Requester {
         self.terms.service == Service::Reliable
     }
 
-    /// The packet to be sent next, if one may be sent now.
+    /// The packet to be sent next; `None` if no packet may be sent now.
     pub fn plan(&self) -> Option<Planned> {
         let wqe = self.queue.get(self.cursor)?;
         let window = u64::from(self.attributes.window);
@@ -174,7 +174,7 @@ impl Requester {
         before.filter(|wqe| wqe.is_read()).count()
     }
 
-    /// Records that the packet of [`plan`](Self::plan) was sent.
+    /// Records that the packet that [`plan`](Self::plan) returned was sent.
     pub fn sent(
         &mut self,
         now_ns: u64,
@@ -208,7 +208,7 @@ impl Requester {
         }
     }
 
-    /// Processes an ACK or NAK packet.
+    /// Processes an ACK or NAK packet: completes acknowledged work requests, or retransmits.
     pub fn handle_ack(
         &mut self,
         now_ns: u64,
@@ -275,7 +275,7 @@ impl Requester {
         Verdict::Going
     }
 
-    /// Processes a packet of a READ response, and writes it directly to memory.
+    /// Processes a packet of a READ response: checks it, and writes its payload to local memory.
     pub fn handle_read_response<B: Buffer>(
         &mut self,
         now_ns: u64,
@@ -315,7 +315,7 @@ impl Requester {
         Verdict::Going
     }
 
-    /// Handles a gap in READ responses, or an ACK of a later packet.
+    /// Retransmits a READ whose responses have a gap: a later response, or the ACK of a later packet, has arrived.
     fn read_gap(&mut self, counters: &mut Counters) -> Verdict {
         if self.gap == Some(self.una) || self.next == self.una || self.rnr_until_ns.is_some() {
             return Verdict::Going;
@@ -325,7 +325,7 @@ impl Requester {
         self.retry(counters)
     }
 
-    /// Runs timers that are due.
+    /// Runs the timers that are due at `now_ns`.
     pub fn handle_timeout(&mut self, now_ns: u64, counters: &mut Counters) -> Verdict {
         if let Some(until_ns) = self.rnr_until_ns {
             if until_ns <= now_ns {
@@ -363,14 +363,14 @@ impl Requester {
         self.deadline_ns = None;
     }
 
-    /// Starts the timer if an ACK is outstanding.
+    /// Starts the ACK timer if an ACK is outstanding, else stops it.
     fn start_timer(&mut self, now_ns: u64) {
         let timeout_ns = self.attributes.timeout_ns();
         let timeout_ns = timeout_ns.filter(|_| self.is_reliable() && self.una < self.asked);
         self.deadline_ns = timeout_ns.map(|ns| now_ns.saturating_add(ns));
     }
 
-    /// Processes an acknowledgement of everything before `before`; only their responses acknowledge READs.
+    /// Processes an acknowledgement of all packets before `before`; only responses acknowledge READs, so it stops at the first.
     fn answered(
         &mut self,
         now_ns: u64,
@@ -414,7 +414,7 @@ impl Requester {
         }
     }
 
-    /// Completes all queued work requests: the one at `failed` with its status, the others as flushed.
+    /// Completes all queued work requests: the one with the packet at `failed` with its status, the others as flushed.
     pub fn flush(
         &mut self,
         failed: Option<(ExtendedPsn, Status)>,
@@ -435,7 +435,7 @@ impl Requester {
         self.rnr_until_ns = None;
     }
 
-    /// Position of the packet of [`plan`](Self::plan).
+    /// Position of the packet that [`plan`](Self::plan) returns.
     pub fn next(&self) -> ExtendedPsn {
         self.next
     }

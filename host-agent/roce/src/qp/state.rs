@@ -15,27 +15,27 @@ use crate::memory::Access;
 use crate::packet::{Address, Mtu};
 use crate::psn::Psn;
 
-/// State of a queue pair.
+/// State of a queue pair, as in verbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Created; nothing can be posted.
+    /// RESET: the queue pair is created; nothing can be posted.
     Reset,
-    /// Receives can be posted.
+    /// INIT: receives can be posted.
     Init,
-    /// Ready to receive.
+    /// RTR (ready to receive): the queue pair processes the peer's packets.
     Rtr,
-    /// Ready to send.
+    /// RTS (ready to send): the queue pair also sends work requests.
     Rts,
-    /// Posted work requests are flushed.
+    /// ERROR: posted work requests complete as flushed.
     Error,
 }
 
 /// Attributes of the transition to INIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InitAttributes {
-    /// The partition; bit 15: full member.
+    /// Partition key of the queue pair; bit 15 marks a full member.
     pub pkey: u16,
-    /// Access of the peer through this queue pair, in addition to the limits of regions.
+    /// Access rights that the peer has through this queue pair; the rights of the memory region apply as well.
     pub access: Access,
 }
 
@@ -51,19 +51,19 @@ impl Default for InitAttributes {
 /// Attributes of the transition to RTR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RtrAttributes {
-    /// Address of the peer.
+    /// Ethernet and IPv4 address of the peer.
     pub peer: Address,
-    /// The peer's queue pair.
+    /// Number of the peer's queue pair.
     pub peer_qpn: Qpn,
     /// The PSN of the peer's first packet.
     pub psn: Psn,
-    /// Path MTU, the same on both sides.
+    /// Path MTU; both sides must use the same.
     pub mtu: Mtu,
     /// Maximum number of outstanding READs of the peer (`max_dest_rd_atomic`), 1 to 128.
     pub max_reads: u8,
-    /// Time that the peer waits if no receive is posted (`min_rnr_timer`), a code of five bits.
+    /// Time that the peer waits after an RNR NAK (`min_rnr_timer`), the specification's code of five bits.
     pub rnr_timer: u8,
-    /// Differentiated services code point of all packets, six bits.
+    /// Differentiated services code point of all packets that the queue pair sends, six bits.
     pub dscp: u8,
 }
 
@@ -72,20 +72,20 @@ pub struct RtrAttributes {
 pub struct RtsAttributes {
     /// The PSN of this side's first packet.
     pub psn: Psn,
-    /// Code of the transport timer, five bits: T = 4.096 µs · 2^timeout; 0 disables it.
+    /// Code of the ACK timer, five bits: T = 4.096 µs · 2^timeout; 0 disables the timer.
     pub timeout: u8,
     /// Number of retransmissions of a packet before its work request fails, at most 7.
     pub retry_count: u8,
-    /// Number of retries after RNR NAKs; 7 means unlimited.
+    /// Number of retries after RNR NAKs before the work request fails; 7 means unlimited.
     pub rnr_retry: u8,
     /// Maximum number of outstanding READs of this side (`max_rd_atomic`), 1 to 128.
     pub max_reads: u8,
-    /// Maximum number of unacknowledged packets.
+    /// Maximum number of unacknowledged packets in flight.
     pub window: u32,
 }
 
 impl RtsAttributes {
-    /// rxe's window, and perftest's timeout and retries.
+    /// Attributes with rxe's window, perftest's timeout and retries, and `psn` as the PSN of this side's first packet.
     pub fn new(psn: Psn) -> Self {
         Self {
             psn,
@@ -97,8 +97,8 @@ impl RtsAttributes {
         }
     }
 
-    /// T in nanoseconds: a packet counts as lost without a response for this time (IBA 9.7.6.1.3: between T and 4 T); `None`
-    /// if disabled.
+    /// T in nanoseconds: a packet without a response for this time counts as lost (IBA 9.7.6.1.3: between T and 4 T); `None` if
+    /// the timer is disabled.
     pub fn timeout_ns(&self) -> Option<u64> {
         match self.timeout & 0x1F {
             0 => None,
@@ -107,37 +107,37 @@ impl RtsAttributes {
     }
 }
 
-/// State transition with its attributes.
+/// State transition of a queue pair, with its attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modify {
-    /// RESET: discards everything, without completions.
+    /// To RESET: discards posted work requests and the connection, without completions.
     Reset,
-    /// INIT.
+    /// To INIT, from RESET.
     Init(InitAttributes),
-    /// RTR.
+    /// To RTR (ready to receive), from INIT.
     Rtr(RtrAttributes),
-    /// RTS.
+    /// To RTS (ready to send), from RTR.
     Rts(RtsAttributes),
-    /// ERROR.
+    /// To ERROR, from any state but RESET.
     Error,
 }
 
 /// Reason why a queue pair is in the state ERROR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
-    /// The caller requested the state ERROR.
+    /// The caller requested the transition to ERROR.
     #[error("put into the state ERROR")]
     Asked,
     /// A posted work request failed with this status.
     #[error("a work request failed: {0}")]
     Work(Status),
-    /// The peer sent a packet that does not follow from its earlier ones.
+    /// The peer sent a packet that does not follow from its earlier packets.
     #[error("the peer's request is invalid")]
     InvalidRequest,
     /// The peer sent a packet whose length the MTU does not allow: the two sides have different MTUs.
     #[error("a packet of the peer does not fit the MTU")]
     Mtu,
-    /// The peer used a wrong key, or an address outside of its region.
+    /// The peer's request used a wrong key, or an address outside of the region.
     #[error("the peer has no access to the requested memory")]
     RemoteAccess,
 }

@@ -1,4 +1,4 @@
-//! Work requests.
+//! Work requests: the sends, WRITEs, READs and receives that a program posts to a queue pair.
 
 use crate::completion::WorkKind;
 use crate::memory::Key;
@@ -8,53 +8,53 @@ use crate::psn::ExtendedPsn;
 /// Maximum length of a message in bytes (IBA 9.7: 2³¹).
 pub const MAX_MESSAGE: u32 = 1 << 31;
 
-/// Maximum number of packets of a message: far enough below half of all PSNs that no window over it is ambiguous.
+/// Maximum number of packets of a message: far enough below half of all PSNs that a window of packets stays unambiguous.
 pub const MAX_PACKETS: u64 = 1 << 22;
 
-/// A local range of bytes. A length of zero needs no valid key.
+/// A range of bytes in a local memory region. A length of zero needs no valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
-    /// Key of the region.
+    /// Key of the local memory region.
     pub key: Key,
-    /// Address of the first byte.
+    /// Address of the first byte in the local memory region.
     pub address: u64,
-    /// Number of bytes.
+    /// Number of bytes of the local range.
     pub len: u32,
 }
 
-/// A range of the peer's bytes, as long as the local one.
+/// A range of bytes in the peer's memory; its length is that of the local range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote {
-    /// Address of the first byte.
+    /// Address of the first byte in the peer's memory.
     pub address: u64,
-    /// The region's remote key.
+    /// Remote key of the peer's memory region.
     pub rkey: u32,
 }
 
-/// Operation of a work request.
+/// RDMA operation of a work request for the send queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// SEND, into a receive that the peer has posted.
     Send {
-        /// Source.
+        /// Local bytes to send.
         local: Local,
-        /// Immediate data for the peer's completion.
+        /// Immediate data for the peer's completion, if any.
         immediate: Option<[u8; 4]>,
     },
     /// RDMA WRITE, into the peer's memory.
     Write {
-        /// Source.
+        /// Local bytes to write.
         local: Local,
-        /// Destination.
+        /// Where the peer's memory receives the bytes.
         remote: Remote,
-        /// Immediate data for a completion at the peer, which consumes one of its receives.
+        /// Immediate data for a completion at the peer, which consumes a posted receive of the peer; `None` for no completion.
         immediate: Option<[u8; 4]>,
     },
-    /// RDMA READ, from the peer's memory (RC).
+    /// RDMA READ, from the peer's memory (reliable connections only).
     Read {
-        /// Destination.
+        /// Where local memory receives the bytes.
         local: Local,
-        /// Source.
+        /// Bytes of the peer's memory to read.
         remote: Remote,
     },
 }
@@ -80,26 +80,26 @@ impl Work {
 /// A work request for the send queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendRequest {
-    /// The caller's identifier, which the completion repeats.
+    /// The caller's identifier of the work request, which its completion repeats.
     pub wr_id: u64,
-    /// The operation.
+    /// RDMA operation: SEND, WRITE or READ.
     pub work: Work,
-    /// Whether success causes a completion; failure always does.
+    /// Whether success causes a completion; a failure always does.
     pub signaled: bool,
-    /// Whether the peer's completion should wake it (solicited event).
+    /// Whether the peer's completion should wake the peer's program (solicited event).
     pub solicited: bool,
 }
 
 /// A work request for the receive queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveRequest {
-    /// The caller's identifier, which the completion repeats.
+    /// The caller's identifier of the work request, which its completion repeats.
     pub wr_id: u64,
-    /// Buffer for a SEND; a length of zero is enough for WRITEs with immediate.
+    /// Buffer for a received SEND; a length of zero is enough for WRITEs with immediate data.
     pub local: Local,
 }
 
-/// A queued send work request, with the positions of its packets.
+/// A queued work request for the send queue, with the positions of its packets.
 #[derive(Debug, Clone, Copy)]
 pub struct Wqe {
     pub request: SendRequest,
@@ -117,7 +117,7 @@ impl Wqe {
         }
     }
 
-    /// Position after its last packet.
+    /// Position after the last packet of the work request.
     pub fn end(&self) -> ExtendedPsn {
         self.first.plus(self.packets)
     }
@@ -130,7 +130,7 @@ impl Wqe {
         matches!(self.request.work, Work::Read { .. })
     }
 
-    /// Offset of a packet in the message, and length of its payload; for a READ, of its response's payload.
+    /// Offset of a packet's payload in the message, and its length, both in bytes; for a READ, those of the response packet.
     pub fn part(&self, place: ExtendedPsn, mtu: Mtu) -> (u32, usize) {
         // A message has at most 2³¹ bytes, and no packet begins after its end.
         let offset = (place.since(self.first) * mtu.bytes() as u64) as u32;
@@ -138,7 +138,7 @@ impl Wqe {
         (offset, mtu.bytes().min(left as usize))
     }
 
-    /// Opcode of the packet at this position.
+    /// Opcode of the packet at this position, on a connection of this transport service.
     pub fn opcode(&self, place: ExtendedPsn, service: Service) -> Opcode {
         let position = Position::new(place.since(self.first), self.packets);
         let (operation, immediate) = match self.request.work {
@@ -155,7 +155,7 @@ impl Wqe {
     }
 }
 
-/// Number of packets of a message; an empty message has one, too.
+/// Number of packets of a message of `len` bytes; an empty message has one packet.
 pub fn packets_of(len: u32, mtu: Mtu) -> u64 {
     u64::from(len).div_ceil(mtu.bytes() as u64).max(1)
 }

@@ -1,4 +1,4 @@
-//! Store in a folder that all ranks can access: each text is a file.
+//! Store of the ranks' texts in a folder that all ranks can access: each text is a file.
 
 use std::fs;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::{MOST, Store, StoreError};
 
-/// Store in a folder.
+/// Store of the ranks' texts, in this folder.
 pub struct FolderStore(PathBuf);
 
 impl FolderStore {
-    /// A store in this folder, which the first publication creates.
+    /// Creates a store in this folder; the first published text creates the folder.
     pub fn new(folder: &Path) -> Self {
         Self(folder.to_owned())
     }

@@ -1,4 +1,4 @@
-//! Stores for the ranks' texts: each text has a name, and is written once.
+//! Stores by which ranks exchange texts: each text has a name, and is written once.
 //!
 //! | file | store |
 //! |---|---|
@@ -18,61 +18,61 @@ pub use folder::FolderStore;
 pub use tcp::TcpStore;
 pub use torch::TorchStore;
 
-/// Maximum length of a text: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
+/// Maximum length of a text in bytes: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
 const MOST: usize = 1 << 22;
 
-/// A store of named texts.
+/// A store of named texts that all ranks of a group can access.
 pub trait Store {
     /// Publishes a text under a name, atomically.
     ///
     /// # Errors
-    /// [`StoreError`], if there is one already or the store cannot be reached.
+    /// [`StoreError`], if the name has a text already, or the store cannot be reached.
     fn publish(&mut self, name: &str, text: &str) -> Result<(), StoreError>;
 
-    /// Reads the text with a name; `None` if it is not published yet.
+    /// Reads the text with a name; `None` if no rank has published it yet.
     ///
     /// # Errors
     /// [`StoreError`], if the store cannot be reached.
     fn read(&mut self, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// Location of a text, for error messages.
+    /// Name and location of a text in this store, for error messages.
     fn place(&self, name: &str) -> String;
 }
 
-/// Reason why a store refused an operation.
+/// Reason why a store could not publish or read a text.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A file cannot be written or read.
+    /// A file of the store cannot be written or read.
     #[error("cannot read or write {}", .path.display())]
     File {
-        /// Path of the file.
+        /// Path of the file in the store's folder.
         path: PathBuf,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The text has already been published.
+    /// A text with this name has already been published.
     #[error("{0} already exists")]
     Taken(String),
-    /// A text exceeds the maximum length.
+    /// The text with this name exceeds the maximum length.
     #[error("{0} is longer than the text of a rank")]
     TooLong(String),
-    /// The address is in use or not local.
+    /// Rank 0 cannot listen at the store's address, which is in use or not local.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
+        /// The store's address.
         address: SocketAddr,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
     /// The server of the store cannot be reached.
     #[error("cannot reach the store at {address}")]
     Gone {
-        /// Its address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The system's reason.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The server does not speak the store's protocol.
+    /// The server at this address does not speak the store's protocol.
     #[error("the server at {0} is not a store")]
     Strange(SocketAddr),
 }

@@ -1,4 +1,4 @@
-//! Store in the memory of rank 0, which the others reach over TCP, for hosts without a common folder.
+//! Store of the ranks' texts in the memory of rank 0, which other ranks reach over TCP; for hosts without a common folder.
 //!
 //! | client | server |
 //! |---|---|
@@ -17,28 +17,28 @@ use std::time::{Duration, Instant};
 
 use super::{MOST, Store, StoreError};
 
-/// Maximum length of a line: a word, a name, a length.
+/// Maximum length of a protocol line in bytes: a word, a name, a length.
 const LINE: u64 = 128;
-/// Maximum number of names per rank.
+/// Maximum number of texts that the store keeps per rank.
 const NAMES_OF_RANK: usize = 4;
-/// Number of clients allowed beside the ranks.
+/// Number of clients that rank 0 serves at once in addition to one per rank.
 const STRANGERS: usize = 16;
-/// Interval of polls for clients, or for rank 0.
+/// Interval of rank 0's polls for clients, and of clients' attempts to reach rank 0.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Store in the memory of rank 0.
+/// Store of texts in the memory of rank 0, over TCP.
 pub struct TcpStore {
     address: SocketAddr,
     end: End,
 }
 
 enum End {
-    /// Rank 0: the texts, and the flag that stops its server.
+    /// At rank 0: the texts, and the flag that stops its server.
     Kept {
         kept: Kept,
         is_over: Arc<AtomicBool>,
     },
-    /// All other ranks: the connection to rank 0.
+    /// At all other ranks: the connection to rank 0.
     Asked(BufReader<TcpStream>),
 }
 
@@ -49,7 +49,7 @@ struct Kept {
 }
 
 impl TcpStore {
-    /// Opens the store: rank 0 listens at this address, and the others try for at most `patience` to connect. A reply may
+    /// Opens the store: rank 0 listens at this address, and other ranks try for at most `patience` to connect. A reply may
     /// take as long. When rank 0's store is dropped, it accepts no more clients; connected ones are served until they close,
     /// or are silent for `patience`.
     ///
@@ -88,7 +88,7 @@ impl TcpStore {
         }
     }
 
-    /// Address of rank 0.
+    /// TCP address of rank 0's server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -146,7 +146,7 @@ impl Store for TcpStore {
 }
 
 impl Kept {
-    /// Stores a text; returns whether the name was new and there was capacity.
+    /// Stores a text; returns false if the name has a text already, or the store is full.
     fn publish(&self, name: &str, text: &str) -> bool {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !texts.contains_key(name) && texts.len() < self.most;
@@ -162,7 +162,7 @@ impl Kept {
     }
 }
 
-/// Connects as soon as a server listens there.
+/// Connects to a server; retries for at most `patience` until the server listens.
 pub(super) fn reach(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     let deadline = Instant::now() + patience;
     let stream = loop {
@@ -236,7 +236,7 @@ fn serve(stream: TcpStream, kept: &Kept, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Sends a request, and returns the line of the reply.
+/// Sends a request to rank 0, and returns the line of the reply.
 fn ask(stream: &mut BufReader<TcpStream>, words: &str) -> io::Result<String> {
     stream.get_mut().write_all(words.as_bytes())?;
     line(stream)

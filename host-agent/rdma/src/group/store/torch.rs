@@ -18,37 +18,37 @@ use std::time::Duration;
 use super::tcp::reach;
 use super::{MOST, Store, StoreError};
 
-/// Request numbers of the first generation.
+/// Request numbers of the protocol's first generation (before torch 2.1).
 const COMPARE_SET: u8 = 1;
 const GET: u8 = 2;
 const CHECK: u8 = 4;
 const NUMBER_OF_KEYS: u8 = 6;
 
-/// Greeting of the second generation.
+/// Request number and magic number that begin a connection in the second generation (since torch 2.1).
 const VALIDATE: u8 = 0;
 const MAGIC: u32 = 0x3C85_F7CE;
-/// Number of number-of-keys requests sent with the greeting. A server of the first generation, for which 0 is "set", reads
-/// the magic number and these as the length of a key, cannot allocate it, and closes the connection.
+/// Number of number-of-keys requests sent with the greeting. A server of the first generation, for which 0 is "set", reads the
+/// magic number and these requests as the length of a key, cannot allocate it, and closes the connection.
 const ASKED_FIRST: usize = 4;
 
 /// Prefix of all keys of torch's own clients.
 const PREFIX: &str = "/";
 
-/// Store in torch's `TCPStore`.
+/// Store of texts in torch's `TCPStore`.
 pub struct TorchStore {
     address: SocketAddr,
     stream: TcpStream,
-    /// Offset that the second generation adds to request numbers.
+    /// Offset that the protocol's second generation adds to request numbers: 1, or 0 with a server of the first.
     added: u8,
     prefix: String,
 }
 
 impl TorchStore {
-    /// Connects to the store at this address, for at most `patience`; a reply may take as long. All names are below `prefix`,
-    /// which differs for each group of ranks.
+    /// Connects to the `TCPStore` at this address, for at most `patience`; a reply may take as long. `prefix`, which differs
+    /// for each group of ranks, is put before all names.
     ///
     /// # Errors
-    /// [`StoreError`], if there is no server, or it does not speak this protocol.
+    /// [`StoreError`], if no server answers, or it does not speak this protocol.
     pub fn open(address: SocketAddr, prefix: &str, patience: Duration) -> Result<Self, StoreError> {
         let gone = |source| StoreError::Gone { address, source };
         let mut store = Self {
@@ -70,7 +70,7 @@ impl TorchStore {
         }
     }
 
-    /// Sends the greeting; returns whether the server is of the second generation.
+    /// Sends the greeting of the protocol's second generation; fails if the server is of the first and closes the connection.
     fn greet(&mut self) -> io::Result<()> {
         let magic = MAGIC.to_ne_bytes();
         let asked = [NUMBER_OF_KEYS + self.added; ASKED_FIRST];
@@ -132,13 +132,13 @@ impl TorchStore {
     }
 }
 
-/// Whether the server has closed the connection.
+/// Whether the error says that the server has closed the connection.
 fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
-/// A text preceded by its length.
+/// Encodes a text: its length in 8 bytes, and its bytes.
 fn with_length(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_ne_bytes(), text.as_bytes()].concat()
 }

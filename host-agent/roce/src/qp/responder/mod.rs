@@ -31,7 +31,7 @@ use crate::packet::{
 };
 use crate::psn::ExtendedPsn;
 
-/// Capacity of the reply queue, in addition to one reply per READ.
+/// Capacity of the reply queue in replies, in addition to one reply for each outstanding READ.
 const REPLIES: usize = 16;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub struct Responder {
     msn: u32,
     inbound: Inbound,
     after_gap: bool,
-    /// Position of the last READ request.
+    /// Position of the last READ request that was received.
     last_read: ExtendedPsn,
     replies: VecDeque<Reply>,
 }
@@ -54,7 +54,7 @@ enum Reply {
     Read(ReadReply),
 }
 
-/// The part of a READ's response that is still to be sent.
+/// The bytes of a READ's response that are still to be sent.
 #[derive(Debug, Clone, Copy)]
 struct ReadReply {
     next: ExtendedPsn,
@@ -62,9 +62,9 @@ struct ReadReply {
     key: Key,
     address: u64,
     left: u32,
-    /// Whether the next packet is the first one of the response.
+    /// Whether the next response packet is the first one of its response.
     begins: bool,
-    /// Whether the READ was requested again; such READs do not count as outstanding.
+    /// Whether the peer requested the READ again; such READs do not count as outstanding.
     is_again: bool,
     msn: u32,
 }
@@ -85,7 +85,7 @@ impl Responder {
         }
     }
 
-    /// Processes a SEND or WRITE packet, or a READ request. An error is the reason why the queue pair fails.
+    /// Processes a SEND or WRITE packet, or a READ request. An error is the reason why the queue pair must fail.
     pub fn handle_request<B: Buffer>(
         &mut self,
         packet: &Packet<'_>,
@@ -157,7 +157,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Sends a NAK. A temporary refusal is not an error.
+    /// Sends a NAK for a refused packet. Returns an error if the queue pair must fail; a missing receive is no such error.
     fn refuse(&mut self, refused: Refused, counters: &mut Counters) -> Result<(), Refused> {
         let code = match refused {
             Refused::NotReady => {
@@ -190,7 +190,7 @@ impl Responder {
         Err(refused)
     }
 
-    /// Processes a new READ request.
+    /// Processes a READ request that arrives for the first time.
     fn read<B: Buffer>(
         &mut self,
         reth: &Reth,
@@ -243,7 +243,7 @@ impl Responder {
         }
     }
 
-    /// Processes a repeated READ request, from the first missing response on. It reads the current memory (IBA 9.7.5.1.4).
+    /// Processes a repeated READ request, from the first missing response packet on; reads memory again (IBA 9.7.5.1.4).
     fn read_again<B: Buffer>(
         &mut self,
         place: ExtendedPsn,
@@ -295,7 +295,7 @@ impl Responder {
         self.reply(Syndrome::Nak(code), self.expected, counters);
     }
 
-    /// Queues an ACK or NAK, which replaces an unsent reply that it supersedes.
+    /// Queues an ACK or NAK, in place of an unsent ACK or NAK that it supersedes.
     fn reply(&mut self, syndrome: Syndrome, place: ExtendedPsn, counters: &mut Counters) {
         let msn = self.msn & 0xFF_FFFF;
         let reply = Reply::Acknowledge(place, Aeth { syndrome, msn });
@@ -320,12 +320,12 @@ impl Responder {
         self.replies.len() < 2 * usize::from(self.attributes.max_reads) + REPLIES
     }
 
-    /// Whether the next reply carries data, so that it is paced and alternates with requests.
+    /// Whether the next reply carries data (a READ response), so that it is paced and alternates with requests.
     pub fn next_is_data(&self) -> bool {
         matches!(self.replies.front(), Some(Reply::Read(_)))
     }
 
-    /// The reply to be sent next.
+    /// The reply (ACK, NAK or READ response packet) to be sent next; `None` if no reply is queued.
     pub fn plan(&self) -> Option<Planned> {
         let Terms {
             peer, pkey, mtu, ..
@@ -367,7 +367,7 @@ impl Responder {
         }
     }
 
-    /// Records that the reply of [`plan`](Self::plan) was sent.
+    /// Records that the reply that [`plan`](Self::plan) returned was sent.
     pub fn sent(&mut self) {
         let mtu = self.terms.mtu.bytes() as u32;
         if let Some(Reply::Read(read)) = self.replies.front_mut() {
@@ -383,7 +383,7 @@ impl Responder {
         self.replies.pop_front();
     }
 
-    /// Aborts a READ whose region was deregistered while its response was sent.
+    /// Aborts the response to a READ whose memory region was deregistered meanwhile.
     pub fn read_failed(&mut self, counters: &mut Counters) {
         let Some(Reply::Read(read)) = self.replies.front().copied() else {
             return;
@@ -392,7 +392,7 @@ impl Responder {
         self.reply(Syndrome::Nak(NakCode::RemoteOperation), read.next, counters);
     }
 
-    /// Discards all replies.
+    /// Discards all replies that were not sent yet.
     pub fn clear(&mut self) {
         self.replies.clear();
         self.inbound.forget();
