@@ -25,6 +25,9 @@ struct Tie {
     tallies: Vec<Tally>,
 }
 
+/// Maximum number of empty buffers that wait for frames.
+const MOST_SPARE: usize = 1 << 10;
+
 /// Departure times of the copies of frames, by frame and egress port, in nanoseconds since 1970.
 type Dealt = Vec<Vec<Vec<u64>>>;
 

@@ -82,7 +82,7 @@ pub struct Move {
     /// Time for which faults had to hold the frame, in nanoseconds.
     pub delay_ns: u64,
     /// Egress port, and time of the first departure by it, in nanoseconds since 1970.
-    pub left: Vec<(u32, u64)>,
+    pub left: SmallVec<[(u32, u64); 1]>,
 }
 
 impl Move {

@@ -10,7 +10,7 @@ use scenario::replay::{Classified, Engine, Recorded};
 use super::STAMP_NS;
 use super::frame::{Identity, Plainly};
 
-/// Number of leading bytes kept of a frame of a fault's flow, for the report of a hit.
+/// Number of leading bytes kept of each frame of a faulty flow, for the report of hits.
 pub const TOLD_BYTES: usize = 128;
 
 /// A frame that arrived at a switch.
@@ -31,7 +31,7 @@ pub struct Arrival {
     /// Identity of the frame: a hash of its bytes.
     pub identity: Identity,
     /// The frame's recorded bytes, if a fault's effect may have to change them; otherwise empty.
-    pub bytes: Box<[u8]>,
+    pub bytes: Vec<u8>,
     /// The RDMA packet, if the frame belongs to a connection that is announced to the switch.
     pub packet: Option<Packet>,
     /// The frame's ports and flows, as input of the model.

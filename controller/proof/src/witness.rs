@@ -21,10 +21,7 @@ use super::facts::EpochWrite;
 use super::frame::{Digest, Sight, Way};
 use super::odd::Ground;
 use super::recovery::may_be_roce;
-use super::trace::{Arrival, Passed};
-
-/// Number of leading bytes kept of each frame of a faulty flow, for the report of hits.
-const TOLD_BYTES: usize = 128;
+use super::trace::{Arrival, Passed, TOLD_BYTES};
 
 /// The longest time, in nanoseconds, for which a switch may keep a frame: the holds of all faults,
 /// the longest latency of its links, and a backlog of one second.
