@@ -34,7 +34,7 @@ impl Dump {
 /// The capture of one direction.
 struct Capture {
     path: PathBuf,
-    /// `None`: the capture has ended.
+    /// The pcap file; `None`: a write has failed, and the capture has ended.
     file: Option<Writer<BufWriter<File>>>,
 }
 
@@ -66,7 +66,7 @@ impl Capture {
     }
 }
 
-/// Captures the frames that pass to a sink.
+/// Captures the frames that pass through it to `sink`.
 struct Tap<'a> {
     incoming: &'a mut Capture,
     sink: &'a mut dyn Sink,

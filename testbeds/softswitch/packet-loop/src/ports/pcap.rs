@@ -21,32 +21,32 @@ pub struct Record {
     pub wire_len: u32,
 }
 
-/// The reason why a file cannot be read.
+/// The reason why a pcap file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
     /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file has another format, such as pcapng.
+    /// The file has another format, such as pcapng; the value is its first four bytes (the magic number).
     #[error("not a classic pcap file (magic {0:#010x})")]
     Magic(u32),
-    /// The frames belong to a link type other than Ethernet.
+    /// The frames have this link type; only Ethernet is supported.
     #[error("link type {0}; only Ethernet (1) is supported")]
     LinkType(u32),
-    /// The file ends within a record.
+    /// The file ends within the record with this number, from 0.
     #[error("the file ends within record {0}")]
     Truncated(u64),
     /// A record is longer than any frame.
     #[error("record {record} has an invalid length, {len} bytes")]
     Oversized {
-        /// Number of the record, from 0.
+        /// Number of the record in the file, from 0.
         record: u64,
-        /// Claimed length, in bytes.
+        /// Length that the record claims, in bytes.
         len: u32,
     },
 }
 
-/// Reads records of either byte order and resolution.
+/// Reads pcap records of either byte order, with timestamps in microseconds or nanoseconds.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -56,7 +56,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the file header.
+    /// Creates a reader, and reads the file header.
     pub fn new(mut source: R) -> Result<Self, PcapError> {
         let mut header = [0; 24];
         source.read_exact(&mut header)?;
@@ -134,14 +134,14 @@ fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Writes records with nanosecond resolution.
+/// Writes pcap records with timestamps in nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     sink: W,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the file header.
+    /// Creates a writer, and writes the file header.
     pub fn new(mut sink: W) -> io::Result<Self> {
         sink.write_all(&NANOSECONDS.to_le_bytes())?;
         sink.write_all(&2u16.to_le_bytes())?;
@@ -152,7 +152,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { sink })
     }
 
-    /// Writes a frame.
+    /// Writes a frame as one record; `time_ns` counts from the Unix epoch or from an origin of the caller's choice.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
         let too_late = |_| {
             io::Error::new(
@@ -184,7 +184,7 @@ pub struct PcapPort {
 }
 
 impl PcapPort {
-    /// Reads `input`, if there is one, and writes `output`.
+    /// Opens a port that receives the frames of the file `input`, if there is one, and writes sent frames to `output`.
     pub fn open(input: Option<&Path>, output: &Path) -> Result<Self, PcapError> {
         let input = input
             .map(|path| Reader::new(BufReader::new(File::open(path)?)))
