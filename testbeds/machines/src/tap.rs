@@ -1,4 +1,4 @@
-//! Tap interfaces: the frames that a machine sends arrive at one.
+//! Creates tap interfaces: the test receives the frames that a virtual machine sends at one.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -42,7 +42,7 @@ pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     Ok(file)
 }
 
-/// The error of making a tap interface in this thread; `None` if it works.
+/// The error that creating a tap interface in this thread gives; `None` if it works.
 pub(crate) fn refusal() -> Option<Errno> {
     match open("weir-tap-test", 1500) {
         Ok(_) => None,
