@@ -1,4 +1,4 @@
-//! Marks of taken interfaces: a name that the kernel gives to one process at a time, and frees when that process ends.
+//! Marks taken interfaces by a name that the kernel gives to one process at a time, and frees when that process ends.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::EdgeError;
 
-/// Marks an interface as taken, as long as this value, or a process that has inherited it, exists.
+/// A mark that an interface is taken; it lasts as long as this value, or a process that has inherited it.
 ///
 /// An abstract socket: its name belongs to the network namespace, as the interface's index does, and no file is left behind.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Mark {
         })
     }
 
-    /// Runs `start`, which starts one process that inherits the marks until its end. No other process may be started meanwhile.
+    /// Runs `start`, which starts one process that inherits the marks until its end. Meanwhile no other process may be started.
     pub(super) fn inherited<T>(
         marks: &[Mark],
         start: impl FnOnce() -> io::Result<T>,

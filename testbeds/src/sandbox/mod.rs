@@ -1,4 +1,4 @@
-//! The process continues in a copy of itself, inside new namespaces.
+//! The sandbox: the process continues in a copy of itself, inside new namespaces.
 //!
 //! ```text
 //! weir run (outer)           outside: waits, forwards signals, exits with the program's status
@@ -46,7 +46,7 @@ pub enum SandboxError {
     /// Something else failed.
     #[error("cannot enter a sandbox: {what}: {source}")]
     Io {
-        /// The operation that failed.
+        /// The operation that failed, as text.
         what: &'static str,
         /// The system's error.
         source: io::Error,
@@ -156,8 +156,8 @@ fn watched_signals() -> SigSet {
     .collect()
 }
 
-/// Starts PID 1; root does without a user namespace where only that is refused. Returns PID 1 and its report outside, and
-/// `None` inside.
+/// Starts PID 1; root does without a user namespace where only that is refused. Returns outside: PID 1 and the pipe
+/// with its report. Returns `None` inside.
 fn start_init(identity: init::Identity) -> Result<Option<(Pid, OwnedFd)>, SandboxError> {
     let mut refused = match try_start(identity, true) {
         Ok(started) => return Ok(started),
@@ -203,7 +203,7 @@ fn try_start(
     started
 }
 
-/// Reads what PID 1 reports of its set-up: nothing if all went well, else the step and the error number.
+/// Reads PID 1's report on the set-up of the sandbox: nothing if it succeeded, else the failed step and the error number.
 fn await_setup(child: Pid, report: OwnedFd) -> Result<(), SandboxError> {
     let mut message = Vec::new();
     fs::File::from(report)
