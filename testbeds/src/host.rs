@@ -66,21 +66,21 @@ pub enum ProcessError {
     /// The process could not be started.
     #[error("{host}: cannot start {program}: {source}")]
     Spawn {
-        /// Name of the host.
+        /// Name of the host in which the process was to run.
         host: String,
         /// Name of the program.
         program: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// Waiting for the process or writing to it failed.
     #[error("{host}: {what}: {source}")]
     Io {
-        /// Name of the host.
+        /// Name of the host in which the process runs.
         host: String,
         /// The operation that failed, as text.
         what: &'static str,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }
@@ -96,7 +96,7 @@ pub enum Output {
     End,
 }
 
-/// Length of the longest line that is kept in one piece, in bytes.
+/// Length of the longest output line that is kept in one piece, in bytes.
 pub const LINE_LIMIT: u64 = 1 << 20;
 /// Maximum number of unread output lines; beyond it, the process blocks when it writes.
 const LINES_WAITING: usize = 1024;
@@ -246,7 +246,7 @@ impl Process {
         }
     }
 
-    /// The end of the process's standard error; complete once the process has ended.
+    /// The end of the process's standard error as text; complete once the process has ended.
     pub fn stderr(&mut self) -> String {
         if self.status.is_some()
             && let Some(reader) = self.stderr_reader.take()
@@ -276,7 +276,7 @@ impl Process {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Kills the process and waits for it.
+    /// Kills the process and waits until it has ended.
     pub fn kill(&mut self) {
         if self.status.is_none() {
             self.signal(Signal::SIGKILL);

@@ -50,7 +50,7 @@ pub struct HubBuilder {
 }
 
 impl HubBuilder {
-    /// A builder without cables.
+    /// A hub without cables.
     pub fn new() -> HubBuilder {
         HubBuilder::default()
     }

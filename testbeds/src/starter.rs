@@ -21,7 +21,7 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Starter(Sender<Job>);
 
 impl Starter {
-    /// Starts the thread with the scheduling of the calling thread.
+    /// Starts a thread of this name with the scheduling of the calling thread.
     pub(crate) fn new(name: &str) -> io::Result<Starter> {
         let (sender, jobs) = mpsc::channel::<Job>();
         thread::Builder::new()

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Maximum number of bytes of each output stream of a command that a machine sends; it cuts off the rest.
+/// Maximum number of bytes that a machine sends of each output stream of a command; it cuts off the rest.
 pub const OUTPUT_LIMIT: usize = 1 << 20;
 /// Maximum length of the first line of a machine's reply, in bytes.
 const LINE_LIMIT: u64 = 4096;
@@ -87,7 +87,7 @@ impl Channel {
         Ok(Ticket { id, ended })
     }
 
-    /// Kills a command and all processes of its session.
+    /// Kills the command with this number and all processes of its session.
     pub(crate) fn end(&self, id: u64) -> io::Result<()> {
         lock(&self.writer)
             .0

@@ -112,7 +112,7 @@ fn index_modules(folder: &Path, index: &mut BTreeMap<String, PathBuf>) -> Result
     Ok(())
 }
 
-/// The field `depends` in a module's section .modinfo, which consists of zero-terminated strings.
+/// Names of the modules that a kernel module depends on: the field `depends` in its section .modinfo.
 fn depends(path: &Path) -> Result<Vec<String>, ImageError> {
     let bytes = read(path)?;
     let broken = |source| ImageError::Elf {

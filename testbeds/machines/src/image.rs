@@ -263,7 +263,7 @@ fn remove_others(folder: &Path, files: &[String]) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Writes kernel, initramfs, QEMU, contents and recipe into a folder, from packages that are unpacked below `root`.
+/// Writes the files of an image (kernel, initramfs, QEMU, contents, recipe) into a folder, from packages unpacked below `root`.
 fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     let (version, kernel) = kernel(&root.join("boot"))?;
     let modules = modules(&root.join("lib/modules").join(version))?;

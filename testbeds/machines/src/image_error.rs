@@ -11,10 +11,10 @@ pub enum ImageError {
     Io {
         /// Path of the file, or name of the program.
         path: PathBuf,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// A program of apt or dpkg failed.
+    /// A command line of apt or dpkg failed.
     #[error("{what} failed: {message}")]
     Command {
         /// The command line that failed.
@@ -28,7 +28,7 @@ pub enum ImageError {
     /// No downloaded package contains a shared library that a program needs.
     #[error("no package has the library {name}, which {of} needs")]
     Library {
-        /// Name of the library.
+        /// Name of the missing library.
         name: String,
         /// The program or library that needs the missing library.
         of: PathBuf,
@@ -39,7 +39,7 @@ pub enum ImageError {
     /// The ELF file of a program, library or module cannot be parsed.
     #[error("{path}: {source}")]
     Elf {
-        /// Path of the file.
+        /// Path of the file that cannot be parsed.
         path: PathBuf,
         /// The parser's error.
         source: object::Error,

@@ -32,17 +32,17 @@ pub enum MachineError {
     /// The machine's tap interface cannot be made.
     #[error("cannot make the interface {name}: {source}")]
     Interface {
-        /// Name of the interface.
+        /// Name of the tap interface.
         name: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// QEMU cannot be started, or the channel to it cannot be made.
+    /// QEMU cannot be started, or the connection to the machine cannot be made.
     #[error("machine {machine}: {source}")]
     Io {
         /// Name of the machine.
         machine: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The machine did not boot.
@@ -50,9 +50,9 @@ pub enum MachineError {
     Boot {
         /// Name of the machine.
         machine: String,
-        /// The step of init.sh that failed, or the reason why there was no message.
+        /// The step of init.sh that failed, or the reason why init.sh did not report.
         message: String,
-        /// The end of the output of kernel and QEMU.
+        /// The end of the console output: messages of the machine's kernel and of QEMU.
         console: String,
     },
     /// The machine has ended, or the connection to it is closed.
@@ -60,10 +60,10 @@ pub enum MachineError {
     Gone {
         /// Name of the machine.
         machine: String,
-        /// The end of the output of kernel and QEMU.
+        /// The end of the console output: messages of the machine's kernel and of QEMU.
         console: String,
     },
-    /// A command exceeded its time limit and was killed.
+    /// A command in the machine exceeded its time limit and was killed.
     #[error("machine {machine}: `{command}` did not end within {limit:?}")]
     Late {
         /// Name of the machine.
@@ -73,7 +73,7 @@ pub enum MachineError {
         /// Time limit of the command.
         limit: Duration,
     },
-    /// A command that had to succeed failed.
+    /// A command in the machine that had to succeed failed.
     #[error("machine {machine}: `{command}` ended with {}: {}{}", output.status, output.stdout, output.stderr)]
     Failed {
         /// Name of the machine.
@@ -102,7 +102,7 @@ impl Machine {
         Starting::new(image, options)?.booted(image, options)
     }
 
-    /// Boots several machines at the same time.
+    /// Boots several machines at the same time, each with its options.
     pub fn boot_all<const N: usize>(
         image: &Image,
         options: &[MachineOptions; N],
@@ -122,7 +122,7 @@ impl Machine {
         Ok(machines)
     }
 
-    /// Runs a shell command, for at most a minute. `ip` is busybox's, `/usr/bin/ip` iproute2's.
+    /// Runs a shell command in the machine, for at most a minute. `ip` is busybox's, `/usr/bin/ip` iproute2's.
     pub fn run(&self, command: &str) -> Result<Output, MachineError> {
         self.run_within(command, COMMAND_LIMIT)
     }
@@ -261,7 +261,7 @@ impl Drop for Job<'_> {
     }
 }
 
-/// A machine that is booting.
+/// A machine whose QEMU has been started, and that is booting.
 struct Starting {
     machine: Machine,
     tap: File,

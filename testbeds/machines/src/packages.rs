@@ -1,4 +1,4 @@
-//! Downloads Debian's packages and unpacks them into a folder. Nothing is installed, and no privilege is needed.
+//! Downloads Debian packages and unpacks them into a folder. Nothing is installed, and no privilege is needed.
 
 use std::fs;
 use std::path::Path;

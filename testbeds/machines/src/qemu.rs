@@ -17,9 +17,9 @@ use crate::{Image, MachineOptions};
 /// The way in which a machine's instructions are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor executes them (KVM).
+    /// The processor executes the machine's instructions (KVM).
     Kvm,
-    /// QEMU translates them.
+    /// QEMU translates the machine's instructions (TCG).
     Tcg,
 }
 

@@ -10,8 +10,8 @@ use std::process::Command;
 
 nix::ioctl_write_int!(set_interface, b'T', 202);
 
-/// Makes a tap interface in the network namespace of the calling thread, up, without IPv6, for packets of up to `mtu` bytes. It is
-/// removed when all processes that have the file have closed it.
+/// Makes a tap interface in the network namespace of the calling thread, up, without IPv6, for packets of up to `mtu`
+/// bytes. The kernel removes the interface when all processes that have the returned file have closed it.
 pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

@@ -27,7 +27,7 @@ use std::time::Instant;
 /// Length of the largest frame that the switch takes, in bytes without FCS: 9 KiB of payload, Ethernet header, two VLAN tags.
 pub const MAX_FRAME: usize = 9216 + 14 + 8;
 
-/// Result of a receive call.
+/// Number of frames that a receive call passed to the sink, and that were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
     /// Number of frames passed to the sink.
@@ -36,9 +36,9 @@ pub struct Received {
     pub errors: usize,
 }
 
-/// Receiver of a port's frames.
+/// Receiver of the frames that arrive at a port.
 pub trait Sink {
-    /// Marks a time: the following frames, until the next call, have all arrived by now. It is called before the first frame.
+    /// Tells the sink that all frames until the next call have arrived by now. The port calls it before the first frame.
     fn arrived(&mut self);
     /// Takes a frame, without FCS, that had waited for `waited_ns` at the last [`Self::arrived`]; 0 if the port does not know.
     fn frame(&mut self, frame: &[u8], waited_ns: u64);
@@ -59,13 +59,13 @@ pub trait PortIo: Send {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received>;
     /// Takes a frame for sending, and may keep it until [`Self::flush`].
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
-    /// Sends the kept frames; returns the number of frames lost because the link was full or down.
+    /// Sends the frames that [`Self::send`] kept; returns the number of frames lost because the link was full or down.
     fn flush(&mut self) -> io::Result<usize>;
     /// Time at which the port must next be received from and flushed even without traffic; `None`: at no certain time.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Whether a frame waits; `None` if this needs a system call.
+    /// Whether a received frame waits; `None` if only a system call can tell.
     fn has_arrived(&self) -> Option<bool> {
         None
     }

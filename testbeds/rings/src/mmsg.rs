@@ -28,7 +28,7 @@ pub struct Mmsg {
 }
 
 impl Mmsg {
-    /// Opens an interface of this network namespace.
+    /// Opens the interface of this name in this network namespace.
     pub fn open(interface: &str) -> io::Result<Self> {
         let socket = PacketSocket::open(interface)?;
         socket.set(libc::PACKET_AUXDATA, &1)?;

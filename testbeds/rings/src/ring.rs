@@ -23,7 +23,7 @@ const TAG: usize = 4;
 /// Longest credible time that a received frame has waited, in nanoseconds; longer ones count as 0.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 
-/// Options of a ring.
+/// Options of a ring that is shared with the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Maximum number of received frames that wait for the switch; each takes 1,600 bytes with an MTU of 1,500, or
@@ -66,7 +66,7 @@ pub struct Ring {
     outgoing: Slots,
     /// Index of the slot that takes the next frame to send.
     next_out: usize,
-    /// Number of frames before `next_out` that the kernel has not been notified of.
+    /// Number of queued frames: those in the slots before `next_out` of which the kernel has not been notified.
     queued: usize,
     /// Length that [`Ring::room`] granted in a slot, until [`Ring::written`]; `None`: no slot is granted.
     given: Option<usize>,
@@ -286,7 +286,7 @@ impl Ring {
         Ok(room.map(|room| &mut room[..len]))
     }
 
-    /// Queues the frame of length `len` in the [room](Self::room) that was last requested.
+    /// Queues the frame that the caller has written to the [room](Self::room) last requested, with length `len`.
     ///
     /// # Panics
     /// If it is longer than the room, or there was none.

@@ -64,7 +64,7 @@ impl SlotSize {
         self.0
     }
 
-    /// Number of slots in a block. A slot does not cross blocks.
+    /// Number of slots in a block of memory. A slot does not cross blocks.
     pub(crate) const fn per_block(self) -> usize {
         BLOCK / self.0
     }
@@ -143,7 +143,7 @@ pub(crate) struct Arrived<'a> {
     pub len: usize,
     pub vlan_tpid: u16,
     pub vlan_tci: u16,
-    /// Time of arrival by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
+    /// Time at which the frame arrived, by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
     pub at_ns: u64,
     /// [`HEADROOM`] bytes, then as much of the frame as the slot holds.
     pub bytes: &'a mut [u8],

@@ -19,7 +19,7 @@ pub(crate) const ETHERNET_HEADER: usize = 14;
 /// Which frames of an interface a socket receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hears {
-    /// All frames: the interface is promiscuous.
+    /// All frames that reach the interface, which is then promiscuous.
     #[default]
     Everything,
     /// Whole IPv4 datagrams to this UDP port, addressed to the host or to any multicast group, and ICMP messages about
@@ -105,7 +105,7 @@ impl PacketSocket {
         self.bind_protocol(libc::ETH_P_ALL)
     }
 
-    /// Binds the socket for sending only.
+    /// Binds the socket to its interface for sending only: it receives nothing.
     pub(crate) fn bind_to_send(&self) -> io::Result<()> {
         self.bind_protocol(0)
     }
@@ -127,7 +127,7 @@ impl PacketSocket {
         result(bound).map(drop)
     }
 
-    /// Sets an option of packet(7).
+    /// Sets an option of packet(7) for the socket.
     pub(crate) fn set(&self, option: libc::c_int, value: &libc::c_int) -> io::Result<()> {
         self.set_at(libc::SOL_PACKET, option, value)
     }
@@ -168,7 +168,7 @@ impl PacketSocket {
         result(asked).map(drop)
     }
 
-    /// Number of frames lost for lack of buffer space since the last call, which resets the kernel's count.
+    /// Number of received frames lost for lack of buffer space since the last call, which resets the kernel's count.
     pub(crate) fn overflow(&self) -> u64 {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };

@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Makes an unbound packet socket receive only whole IPv4 UDP datagrams to this port, and ICMP, in frames without a VLAN tag and
-/// with headers without options. Errors: the system's.
+/// Makes an unbound packet socket receive only whole IPv4 UDP datagrams to this port, and ICMP, in frames without a
+/// VLAN tag and with headers without options. Returns the system's error.
 pub fn filter_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     let program = only_udp(port);
     let program = libc::sock_fprog {

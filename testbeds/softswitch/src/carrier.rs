@@ -119,6 +119,6 @@ impl Carrier {
 enum Next {
     /// The kernel dropped notifications because the socket's buffer was full.
     Missed,
-    /// The kernel closed the socket.
+    /// The kernel closed the socket, so no more notifications come.
     End,
 }

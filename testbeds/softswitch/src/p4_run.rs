@@ -32,14 +32,14 @@ pub struct Options {
     pub poison: Option<u64>,
     /// The executor of the program; with a trace or `poison`, always the reference.
     pub executor: Executor,
-    /// Whether the text contains colors.
+    /// Whether the text of the trace contains colors.
     pub colour: bool,
 }
 
 /// The reason why packets cannot be sent through a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The program cannot be loaded.
+    /// The program cannot be loaded; the compiler's diagnostics.
     Program(String),
     /// The program's architecture has no such ingress port.
     Port(String),

@@ -97,10 +97,10 @@ pub async fn serve(
     Ok(served?)
 }
 
-/// The reason why the server stopped early.
+/// The reason why the P4Runtime server stopped early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The P4Info of the first program is inconsistent.
+    /// The P4Info of the program that runs from the start is inconsistent.
     #[error("the program's P4Info: {0}")]
     P4Info(p4rt::p4info::DecodeError),
     /// The packet loop has stopped.
@@ -125,7 +125,7 @@ struct Service {
     pipelines: RwLock<Pipelines>,
     /// Permits for reads; a read holds one until the client has taken all results.
     reads: Arc<Semaphore>,
-    /// Number of stream messages that were lost because a client was too slow.
+    /// Number of messages on stream channels that were lost because a client was too slow.
     lost: Arc<AtomicU64>,
     sdn: Sdn,
     stop: watch::Receiver<bool>,
@@ -135,7 +135,7 @@ struct Service {
 struct Endpoint(Arc<Service>);
 
 impl Service {
-    /// Creates the service for a packet loop that has no program yet.
+    /// Creates the state of all calls, for a packet loop that has no program yet.
     async fn new(
         config: Config,
         driver: &driver::Handle,

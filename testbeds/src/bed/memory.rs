@@ -12,7 +12,7 @@ use crate::capture::{Handed, Limits, Recording};
 use crate::link::{CableId, Hub, HubBuilder};
 use crate::net::Counters;
 
-/// A switch's end of a cable.
+/// A switch's end of a cable: a port of the switch.
 struct Port {
     cable: CableId,
     attachment: Attachment,
@@ -147,7 +147,7 @@ impl MemoryLinks {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the recordings of ports and returns them in the same order, without those that were not recorded.
+    /// Ends the recordings of these ports and returns them in the order of `ports`, without ports that were not recorded.
     fn take(&self, ports: &[(String, u32)]) -> Vec<PortRecording> {
         let mut taken: BTreeMap<CableId, Option<Recording>> = BTreeMap::new();
         let recordings = ports.iter().filter_map(|(switch, port)| {

@@ -28,7 +28,7 @@ use crate::net::{Counters, NetError};
 /// How the links of a topology are implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wiring {
-    /// Virtual Ethernet between network namespaces; needs a [`crate::sandbox`].
+    /// Virtual Ethernet between network namespaces; needs the calling process to be in a [`crate::sandbox`].
     Veth,
     /// Sockets between processes, with cables in memory.
     Memory,
@@ -51,16 +51,16 @@ pub struct Options {
 /// Errors of a topology while it is brought up or runs.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
-    /// An interface failed.
+    /// An operation on an interface failed.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// A capture failed.
+    /// A recording failed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// A process failed.
+    /// A process in a host failed, or could not be started.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A cable or namespace failed.
+    /// An operation on a cable or a network namespace failed.
     #[error("cannot build the network: {0}")]
     Io(#[from] io::Error),
     /// Hosts whose kernels speak IP were requested without network namespaces.
@@ -102,7 +102,7 @@ impl fmt::Display for Attachment {
 pub struct PortRecording {
     /// Name of the switch.
     pub switch: String,
-    /// Port number.
+    /// Number of the switch's port.
     pub port: u32,
     /// Recorded frames; `In` are frames towards the switch.
     pub recording: Recording,
@@ -126,7 +126,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Brings a topology up.
+    /// Brings up the hosts and links of a topology.
     pub fn up(topology: &Topology, options: &Options) -> Result<Bed, BedError> {
         let links = match options.wiring {
             Wiring::Veth => Links::Veth(veth::VethLinks::up(topology, options)?),
@@ -196,7 +196,7 @@ impl Bed {
         }
     }
 
-    /// Interface of a switch's port; `None` for a port that the topology does not have, and for links in memory.
+    /// Interface that is a switch's port; `None` for a port that the topology does not have, and for links in memory.
     fn port_interface(&self, switch: &str, port: u32) -> Option<PortInterface> {
         match &self.links {
             Links::Veth(links) => links.port_interface(switch, port),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use proof::{Identity, Loser, Sight, Way};
 
-/// Output of a [`Recorder`](super::Recorder), in the order of delivery.
+/// An output of a [`Recorder`](super::Recorder), which its sink gets in the order of delivery.
 #[derive(Debug)]
 pub enum Handed {
     /// Frames of one port. The batches of a port come in the order in which its frames passed.
@@ -16,7 +16,7 @@ pub enum Handed {
     Until(u64),
 }
 
-/// Frames that passed a port and are missing from all batches.
+/// A notice of frames that passed a port and are missing from all batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     /// Index of the port in the list of ports that the recorder was given.
@@ -36,7 +36,7 @@ pub struct Record {
     pub at_ns: u64,
     /// Identity of the whole frame, by which it is recognized at other ports.
     pub identity: Identity,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
     /// Direction of the frame: to the switch or out of it.
     pub way: Way,
@@ -63,7 +63,7 @@ fn number(text: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*number))
 }
 
-/// Frames that passed one port, in the order in which they passed.
+/// A batch of frames that passed one port, in the order in which they passed.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// Index of the port in the list of ports that the recorder was given.
@@ -72,8 +72,8 @@ pub struct Batch {
     pub records: Vec<Record>,
     /// The kept first bytes of all frames, one frame after the other.
     pub bytes: Vec<u8>,
-    /// Number of frames that were stamped before the last [`Handed::Until`]: the kernel handed them over too late. A judge that
-    /// relied on that time can conclude nothing of this port.
+    /// Number of frames that were stamped before the last [`Handed::Until`]: the kernel handed them over too late. A
+    /// judge that relied on the time can conclude nothing about this port.
     pub late: u64,
 }
 
@@ -118,7 +118,7 @@ impl Batch {
         text.extend(&self.bytes);
     }
 
-    /// Reads what [`Batch::encode`] wrote; `None` if it is cut off.
+    /// Reads a batch that [`Batch::encode`] wrote; `None` if `text` is cut off.
     #[must_use]
     pub fn decode(port: usize, text: &[u8]) -> Option<Batch> {
         let mut rest = text;

@@ -3,11 +3,11 @@
 /// Which frames a recorder records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// All frames.
+    /// All frames that pass the interface.
     Everything,
-    /// IPv4 UDP packets to this port, without later fragments.
+    /// IPv4 UDP packets to this destination port, without later fragments.
     UdpTo(u16),
-    /// IPv4 TCP packets.
+    /// All IPv4 TCP packets.
     Tcp,
 }
 

@@ -10,12 +10,12 @@ use pnet::packet::tcp::TcpPacket;
 use pnet::packet::udp::UdpPacket;
 use wire::{Flags, HEADER_LEN, Kind, PROTOCOL_VERSION, Packet};
 
-/// Identifies one transmission of an aggregation frame.
+/// Key that identifies one transmission of an aggregation frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AggregationKey {
-    /// UPDATE, SUM or RESULT.
+    /// Kind of the frame: UPDATE, SUM or RESULT.
     pub kind: Kind,
-    /// The training job.
+    /// Number of the training job.
     pub job: u16,
     /// Number of the chunk whose values the frame carries.
     pub chunk: u32,

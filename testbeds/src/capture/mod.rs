@@ -31,9 +31,9 @@ use proof::Way;
 /// Direction of a frame, seen from the recorded interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// Received over the link. On a cable: from end A to end B.
+    /// The interface received the frame over the link. On a cable: from end A to end B.
     In,
-    /// Sent over the link. On a cable: from end B to end A.
+    /// The interface sent the frame over the link. On a cable: from end B to end A.
     Out,
 }
 
@@ -72,7 +72,7 @@ pub struct Frame {
     pub at_ns: u64,
     /// Direction of the frame.
     pub direction: Direction,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
     /// First bytes of the frame, up to [`Limits::frame_bytes`].
     pub bytes: Box<[u8]>,
@@ -145,14 +145,14 @@ impl Recording {
     }
 }
 
-/// Error of a recording.
+/// Error of recording an interface.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot capture on {interface}: {what}: {source}")]
 pub struct CaptureError {
-    /// Name of the interface.
+    /// Name of the interface that was recorded.
     pub interface: String,
     /// The operation that failed, as text.
     pub what: &'static str,
-    /// The system's error.
+    /// Error that the operating system reported.
     pub source: io::Error,
 }

@@ -22,7 +22,7 @@ const SLACK_NS: u64 = 200_000_000;
 /// Pause between two rounds over all rings, in which their blocks gather. Without it, 512 rings whose timers expire at
 /// different times wake the thread 128,000 times a second.
 const GATHERING: Duration = Duration::from_millis(2);
-/// Interval between queries of the kernel's drop counters.
+/// Interval between two queries of the kernel's counters of dropped frames.
 const COUNTING: Duration = Duration::from_millis(100);
 /// Size of a batch in bytes: the batch ends with the block that exceeds it, or with the ring's last ready block.
 const BATCH_BYTES: usize = 1 << 20;
@@ -114,7 +114,7 @@ struct Bounds {
     end_ns: u64,
 }
 
-/// State of a recorder's thread.
+/// State of a recorder's thread: the rings that it reads, and the sink that gets the frames.
 pub(super) struct Reader<S> {
     rings: Vec<WatchedRing>,
     epoll: Epoll,

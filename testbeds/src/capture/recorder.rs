@@ -1,4 +1,4 @@
-//! One thread that records any number of ports and hands over their frames while they pass.
+//! A recorder: one thread that records any number of ports and hands over their frames while they pass.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,12 @@ use super::size::{LinkSize, ring_sizes};
 use super::{CaptureError, Filter, Handed};
 use crate::host::Namespace;
 
-/// A port to record.
+/// A port that a recorder is to record.
 #[derive(Debug, Clone)]
 pub struct RecordedPort {
     /// Index of the port in the caller's list, with which its frames are handed over.
     pub port: usize,
-    /// Namespace of the interface.
+    /// Network namespace of the interface.
     pub namespace: Namespace,
     /// Name of the interface. Frames that it receives count as going to the switch, frames that it sends as leaving the switch.
     pub interface: String,

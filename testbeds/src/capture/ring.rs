@@ -53,7 +53,7 @@ impl PacketSocket {
         })
     }
 
-    /// Gives the socket its ring; from then on frames arrive.
+    /// Gives the socket a ring of this size; from then on the kernel puts frames there.
     pub fn start(self, size: RingSize) -> io::Result<Ring> {
         let frame_bytes = 2048;
         let request = libc::tpacket_req3 {
@@ -125,7 +125,7 @@ pub(super) struct CapturedFrame<'b> {
     pub wire_len: u32,
     /// The frame's VLAN tag, which the kernel has removed from the bytes after the addresses; `None`: it has removed none.
     pub tag: Option<[u8; 4]>,
-    /// First bytes of the frame, as many as the socket requests.
+    /// First bytes of the frame, as many as the socket has requested from the kernel.
     pub bytes: &'b [u8],
 }
 

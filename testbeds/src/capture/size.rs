@@ -8,7 +8,7 @@
 pub(super) struct RingSize {
     /// Size of a block in bytes: a power of two, and at least a page.
     pub block_bytes: u32,
-    /// Number of blocks.
+    /// Number of blocks of the ring.
     pub blocks: u32,
 }
 
@@ -38,8 +38,8 @@ const BLOCKS_OF_A_SECOND: u64 = 256;
 const LEAST_BLOCKS: u64 = 64;
 /// Size of the ring of a link whose rate is unknown, in bytes: 32 MiB.
 const UNKNOWN_RATE_BYTES: u64 = BLOCKS_OF_A_SECOND * MOST_BLOCK;
-/// Bytes of a block besides one frame: the header of the block (48 bytes), the header and the address of the frame (68), two
-/// alignments to 16 bytes, and a VLAN tag.
+/// Bytes of a block that are not available to its only frame: the header of the block (48 bytes), the header and the
+/// address of the frame (68), two alignments to 16 bytes, and a VLAN tag.
 const OVERHEAD: u32 = 160;
 
 /// Properties of a link that determine the size of its ring.

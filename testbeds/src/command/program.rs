@@ -239,7 +239,7 @@ impl Handle {
     }
 }
 
-/// Processes that a program had when it was asked to end.
+/// The processes that a program had at one time, usually when it was asked to end.
 #[derive(Debug)]
 pub struct Remains(Tree);
 

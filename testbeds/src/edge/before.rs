@@ -94,7 +94,7 @@ impl Before {
         })
     }
 
-    /// Name of the interface.
+    /// Name that the interface had.
     pub fn interface(&self) -> &str {
         &self.interface
     }

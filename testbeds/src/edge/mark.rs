@@ -16,8 +16,8 @@ use super::EdgeError;
 pub struct Mark(UnixDatagram);
 
 impl Mark {
-    /// Marks an interface of the calling thread's namespace. Call it before reading the interface's state: another process that
-    /// has taken the interface has changed it.
+    /// Marks an interface of the calling thread's namespace. Call it before reading the interface's state: another weir
+    /// that has taken the interface has changed its state.
     pub fn set(interface: &str, index: u32) -> Result<Mark, EdgeError> {
         let bound = SocketAddr::from_abstract_name(format!("weir/interface/{index}"))
             .and_then(|name| UnixDatagram::bind_addr(&name));

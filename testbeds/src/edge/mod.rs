@@ -30,7 +30,7 @@ pub enum EdgeError {
     /// The kernel reported an error for a change to an interface.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// CAP_NET_ADMIN is missing.
+    /// The process lacks the capability CAP_NET_ADMIN, which changes to interfaces need.
     #[error(
         "interfaces are changed with CAP_NET_ADMIN, and opened with CAP_NET_RAW: run it as root ({0})"
     )]
@@ -98,7 +98,7 @@ pub enum EdgeError {
     Mark {
         /// Name of the interface.
         interface: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The interface carries longer frames than the switch takes.
@@ -129,7 +129,7 @@ pub enum EdgeError {
     NoHost {
         /// Path of the namespace.
         path: PathBuf,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The host has no virtual Ethernet interface, or several.
@@ -156,9 +156,9 @@ pub enum EdgeError {
     /// The process that restores the interfaces (the keeper) failed.
     #[error("the process that restores interfaces: {what}: {source}")]
     Keeper {
-        /// The operation that failed.
+        /// The operation of the keeper that failed.
         what: &'static str,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The keeper could not restore all interfaces; its report.
@@ -175,7 +175,7 @@ pub fn check_loopback(netlink: &Netlink) -> Result<(), EdgeError> {
 }
 
 impl EdgeError {
-    /// The error for a change that the kernel refused.
+    /// The error for a change to an interface that the kernel refused.
     fn of_change(error: NetError) -> EdgeError {
         match error {
             NetError::Interface { ref source, .. }

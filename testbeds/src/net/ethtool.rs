@@ -23,7 +23,7 @@ const ETHTOOL_GGSO: u32 = 0x23;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
-/// The bit of large receive offload in the flags of an interface.
+/// Bit of large receive offload (LRO) in an interface's ethtool flags.
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
 /// States of the offloads that merge received frames, so that a capture shows frames that never were on the wire.
@@ -108,7 +108,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Switches the sending offloads off, so that every frame leaves finished.
+    /// Switches the sending offloads of an interface off, so that every frame leaves with checksums and in its final segments.
     pub(super) fn finish_frames(name: &str) -> io::Result<()> {
         for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SSG, ETHTOOL_STXCSUM] {
             ethtool(name, command, 0)?;

@@ -12,7 +12,7 @@ use super::{Merging, NetError, Netlink, Sending, failure};
 /// State of an existing network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whether the interface is administratively up.
+    /// Whether the interface is up by configuration.
     pub up: bool,
     /// Whether the interface has a carrier; always false while it is down.
     pub carrier: bool,
@@ -84,7 +84,7 @@ impl Netlink {
         Ok(Found::new(self.link(name)?))
     }
 
-    /// Name and state of the interface with an index; `None` if it no longer exists.
+    /// Name and state of the interface with this index; `None` if it does not exist in the namespace.
     pub fn find_index(&self, index: u32) -> Result<Option<(String, Found)>, NetError> {
         let link = self.request(
             "cannot find",
@@ -105,7 +105,7 @@ impl Netlink {
         }
     }
 
-    /// The name of the interface with an index; `None` if there is none.
+    /// The name of the interface with this index; `None` if it does not exist in the namespace.
     pub fn name_of(&self, index: u32) -> Result<Option<String>, NetError> {
         Ok(self.find_index(index)?.map(|(name, _)| name))
     }

@@ -17,7 +17,7 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage,
 use super::existing::Found;
 use super::{NetError, Netlink};
 
-/// A setting of an interface that would be lost.
+/// A setting of an interface that the kernel would not restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lasting {
     /// An IP address that this machine has on the interface.
@@ -45,7 +45,7 @@ impl fmt::Display for Lasting {
     }
 }
 
-/// How the kernel makes an interface's IPv6 link-local address (`addr_gen_mode`).
+/// How the kernel derives an interface's IPv6 link-local address (`addr_gen_mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Makes {
     FromMac,

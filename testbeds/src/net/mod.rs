@@ -105,17 +105,17 @@ pub struct Rate {
 /// Counters of an interface. Bytes do not include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Bytes received.
+    /// Number of bytes received.
     pub rx_bytes: u64,
-    /// Frames received.
+    /// Number of frames received.
     pub rx_frames: u64,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub tx_bytes: u64,
-    /// Frames sent.
+    /// Number of frames sent.
     pub tx_frames: u64,
-    /// Frames not received for lack of buffer space.
+    /// Number of frames not received for lack of buffer space.
     pub rx_dropped: u64,
-    /// Frames not sent.
+    /// Number of frames that were to be sent and were dropped.
     pub tx_dropped: u64,
 }
 
@@ -209,7 +209,7 @@ impl Netlink {
         }
     }
 
-    /// Moves an interface into another namespace. It arrives down and without addresses.
+    /// Moves an interface into another namespace. The interface is then down and without addresses.
     pub fn move_to(&self, name: &str, namespace: &Namespace) -> Result<(), NetError> {
         let index = self.index(name)?;
         let fd = namespace.as_fd().as_raw_fd();
@@ -404,7 +404,7 @@ impl Netlink {
     }
 }
 
-/// Sends a request and waits for the kernel's acknowledgment.
+/// Sends a netlink request and waits for the kernel's acknowledgment.
 async fn acknowledged(
     mut handle: rtnetlink::Handle,
     request: NetlinkMessage<RouteNetlinkMessage>,

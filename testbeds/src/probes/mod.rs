@@ -40,9 +40,9 @@ pub enum ProbeRequest {
     Http {
         /// Address of the server.
         to: SocketAddrV4,
-        /// Name of the server in the request.
+        /// Host name in the HTTP request.
         host: String,
-        /// Path, with its leading slash.
+        /// Path in the HTTP request, with its leading slash.
         path: String,
     },
     /// Runs a program of the user.
@@ -84,9 +84,9 @@ pub struct Answers {
 /// Phase of all probes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Requests are sent.
+    /// Each probe sends requests at its rate.
     Sending,
-    /// No more requests are sent; outstanding answers are awaited.
+    /// Probes send no more requests and wait for the outstanding answers.
     Waiting,
     /// Probes stop at once, because the caller no longer wants the results.
     Abandoned,

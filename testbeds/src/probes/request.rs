@@ -1,4 +1,4 @@
-//! One request of a probe over the probe's own sockets.
+//! Sends one request of a probe over the probe's own sockets: TCP, UDP or HTTP.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -60,7 +60,7 @@ pub struct Operation {
 pub struct CommandSummary {
     /// Name of the command, in capital letters.
     pub command: String,
-    /// Number of requests.
+    /// Number of requests with this command.
     pub count: u64,
     /// Median latency, in nanoseconds.
     pub p50_ns: u64,
@@ -85,18 +85,18 @@ pub struct ClientReport {
     pub operations: Vec<Operation>,
 }
 
-/// Error that ends a client early.
+/// Error that ends a client before all its requests.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// A command in the arguments has no words; the value is its position.
     #[error("command {0} is empty")]
     EmptyCommand(usize),
-    /// The server cannot be reached.
+    /// The client cannot connect to the server.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// Address of the server.
         address: SocketAddrV4,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The server did not answer within the timeout, or the connection broke.
@@ -106,7 +106,7 @@ pub enum ClientError {
         index: usize,
         /// Command name of the request.
         command: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }

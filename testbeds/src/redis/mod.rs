@@ -109,7 +109,7 @@ impl Server {
         }))
     }
 
-    /// The last output line of the server, which writes its errors to the standard output too.
+    /// The last line that the server has printed, errors included, as it writes them to the standard output too.
     fn last_words(&mut self) -> String {
         let mut last = String::new();
         while let crate::host::Output::Line(line) =

@@ -22,7 +22,7 @@ impl Request<'_> {
     }
 }
 
-/// Writes a request as an array of bulk strings.
+/// Encodes a request as an array of bulk strings.
 pub fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -77,7 +77,7 @@ pub enum ReplyError {
     /// More bytes are needed for a whole reply.
     #[error("the reply is not complete")]
     Incomplete,
-    /// The bytes are no reply of RESP 2.
+    /// The bytes are not a reply of RESP 2.
     #[error("this is no reply of RESP 2")]
     Malformed,
 }

@@ -43,12 +43,12 @@ pub enum SandboxError {
         "the sandbox must be entered before any thread is started; this process has {0} threads"
     )]
     Threads(usize),
-    /// Something else failed.
+    /// Another operation of entering the sandbox failed.
     #[error("cannot enter a sandbox: {what}: {source}")]
     Io {
         /// The operation that failed, as text.
         what: &'static str,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }
@@ -85,7 +85,7 @@ fn io_error(what: &'static str) -> impl Fn(Errno) -> SandboxError {
     }
 }
 
-/// Starts PID 1 and waits for it. Returns the exit status outside, and `None` inside.
+/// Starts PID 1 of the sandbox and waits for it. Returns its exit status outside, and `None` inside the sandbox.
 fn supervise() -> Result<Option<i32>, SandboxError> {
     let threads = thread_count();
     if threads > 1 {

@@ -28,7 +28,7 @@ pub(super) fn raise() {
     }
 }
 
-/// Gives the calling thread ordinary scheduling, which is always permitted.
+/// Gives the calling thread ordinary scheduling, which Linux always permits.
 pub(super) fn lower() {
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
 }

@@ -1,4 +1,4 @@
-//! Finds the setting of this machine that refuses the namespaces.
+//! Finds the setting of this machine because of which it refuses the namespaces of a sandbox.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl Step {
 pub struct Refusal {
     /// The step of entering the sandbox that was refused.
     pub step: Step,
-    /// The system's error.
+    /// Error that the operating system reported.
     pub errno: Errno,
     /// The setting that causes the refusal, with the change that the user has to make; `None`: it was not found.
     pub setting: Option<String>,

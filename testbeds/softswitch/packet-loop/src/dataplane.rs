@@ -105,12 +105,12 @@ impl Dataplane {
     }
 }
 
-/// An event for the control plane.
+/// An event of the program for the control plane.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A frame that the program sent to the CPU port, including its controller header.
     Packet(Vec<u8>),
-    /// A digest message.
+    /// A digest message that the program sent to the control plane.
     Digest(DigestMessage),
     /// A table entry that no packet has matched within its idle timeout: the table's index, and the table entry.
     Idle(usize, Box<EntryState>),
@@ -120,7 +120,7 @@ pub enum Event {
 pub struct Program {
     /// The objects that a control plane may address in the program.
     pub p4info: P4Info,
-    /// The program in its initial state.
+    /// The program in its initial state, which can process frames.
     pub dataplane: Dataplane,
 }
 
@@ -129,7 +129,7 @@ pub struct Program {
 #[error("{0}")]
 pub struct LoadError(pub String);
 
-/// Loads programs from device configs.
+/// Loads programs from the device configs that P4Runtime clients send.
 pub trait Loader: Send + Sync + 'static {
     /// Loads the program that `device_config` contains.
     fn load(&self, device_config: &[u8]) -> Result<Program, LoadError>;

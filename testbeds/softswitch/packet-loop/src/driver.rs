@@ -42,7 +42,7 @@ const COMMAND_BACKLOG: usize = 256;
 /// Maximum number of packets and notifications that wait for the control plane; further ones are dropped and counted.
 const PACKET_IN_BACKLOG: usize = 1024;
 
-/// A running packet loop.
+/// A packet loop that runs in its own thread.
 pub struct Driver {
     /// Sends commands to the packet loop.
     pub handle: Handle,

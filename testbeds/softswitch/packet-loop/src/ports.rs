@@ -39,7 +39,7 @@ pub struct Options {
 
 /// A port after it was opened.
 pub struct Opened {
-    /// The port.
+    /// The port's back end.
     pub port: Box<dyn PortIo>,
     /// A notice for the user if the fallback back end is in use; else `None`.
     pub notice: Option<String>,

@@ -9,9 +9,9 @@ use crate::ports::MOST_MARK_AT;
 /// A port and the interface behind it, written `1@veth0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// The port's number.
+    /// Number of the switch's port.
     pub port: u32,
-    /// The interface's name.
+    /// Name of the interface.
     pub name: String,
 }
 

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 /// The table entries, multicast groups and clone sessions that are written to a switch before the first packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ControlState {
-    /// Entries of tables.
+    /// Table entries to write.
     pub entries: Vec<TableEntry>,
-    /// Multicast groups.
+    /// Multicast groups to write.
     pub groups: Vec<MulticastGroup>,
-    /// Clone sessions.
+    /// Clone sessions to write.
     pub sessions: Vec<CloneSession>,
 }
 

@@ -82,7 +82,7 @@ struct HeaderField {
     width: u32,
     /// Index of the field in P4Info; `None`: P4Info hides the field, which is then 0.
     metadata: Option<usize>,
-    /// Whether a client may omit the field.
+    /// Whether a client may omit the field from the metadata of a packet-out.
     padding: bool,
     form: Form,
 }

@@ -32,7 +32,7 @@ pub async fn connect(
 pub(super) struct Extension {
     driver: driver::Handle,
     shutdown: watch::Sender<bool>,
-    /// Number of stream messages that were lost because a client was too slow.
+    /// Number of messages on stream channels that were lost because a client was too slow.
     lost: Arc<AtomicU64>,
 }
 

@@ -1,4 +1,4 @@
-//! P4Runtime calls within this process, without a network.
+//! A switch in this process with P4Runtime calls as functions, without a network.
 
 use super::*;
 use arbitration::Step;

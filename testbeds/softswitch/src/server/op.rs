@@ -118,7 +118,7 @@ impl Op {
         }
     }
 
-    /// Applies the update to the program.
+    /// Applies the update to the program in `switch`.
     pub(super) fn apply(self, now_ns: u64, switch: &mut Switch) -> UpdateResult {
         match self {
             Op::Insert(table, write) => switch

@@ -1,4 +1,4 @@
-//! The stream channel: arbitration, packets from and to the CPU port, digest lists, idle entries (P4Runtime 1.4,
+//! Serves the stream channel: arbitration, packets from and to the CPU port, digest lists, idle entries (P4Runtime 1.4,
 //! section 16).
 
 use super::arbitration::{Notice, Step};

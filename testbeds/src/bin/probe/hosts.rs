@@ -9,7 +9,7 @@ use testbeds::net::{Interface, Netlink};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// Two hosts, `a` 10.0.0.1 and `b` 10.0.0.2, on one wire.
+/// Creates two hosts, `a` 10.0.0.1 and `b` 10.0.0.2, on one wire, each with its netlink connection.
 pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
     let root = Netlink::open()?;
     root.create_veth("va", "vb")?;

@@ -20,7 +20,7 @@ const SEED: u64 = 7;
 /// Data that the recorder's sink received in a test.
 #[derive(Debug, Default)]
 struct Got {
-    /// Port, time, direction, identity, length on the link and bytes kept of each frame.
+    /// Each frame: port, time, direction, identity, length on the link, number of bytes kept.
     frames: Vec<(usize, u64, Way, Identity, u32, usize)>,
     /// Number of frames whose identity is that of the kept bytes; it equals the number of frames if whole frames are kept.
     of_all_bytes: usize,

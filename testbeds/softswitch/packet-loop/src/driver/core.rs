@@ -12,15 +12,15 @@ use std::time::Instant;
 /// Packet statistics of the switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Frames received, over all ports.
+    /// Number of frames received, over all ports.
     pub rx_frames: u64,
-    /// Frames sent, over all ports.
+    /// Number of frames sent, over all ports.
     pub tx_frames: u64,
-    /// Packets sent to the control plane.
+    /// Number of packets sent to the control plane.
     pub packets_in: u64,
-    /// Packets received from the control plane.
+    /// Number of packets received from the control plane.
     pub packets_out: u64,
-    /// Frames dropped in the switch, by reason.
+    /// Number of frames dropped in the switch, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Longest time, in nanoseconds, by which a packet that the program held (recirculating or queued) was processed too late.
     pub latest_ns: u64,

@@ -25,12 +25,12 @@ pub(super) struct Drops {
 /// The packet loop's state: ports, running program, counters.
 pub(super) struct Engine {
     pub(super) program: Option<Dataplane>,
-    /// Ports in order of their numbers.
+    /// The switch's ports, in order of their numbers.
     pub(super) ports: Vec<Port>,
     /// Numbers of the failed ports of which the program has not been notified.
     pub(super) failed: Vec<u32>,
     pub(super) drops: Drops,
-    /// Packets sent to the control plane.
+    /// Number of packets sent to the control plane.
     pub(super) packets_in: u64,
     /// Longest time, in nanoseconds, by which the program's timed work was done too late.
     pub(super) latest_ns: u64,
@@ -123,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// Sends the program's output to its ports and to the control plane.
+    /// Sends the frames and events that the program has put out to the ports and to the control plane.
     pub(super) fn transmit(&mut self) {
         while let Some(Transmit { port, bytes: frame }) = self
             .program

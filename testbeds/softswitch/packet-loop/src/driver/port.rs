@@ -11,25 +11,25 @@ pub struct PortCounters {
     pub port: u32,
     /// Name of the port's interface, socket or file.
     pub name: String,
-    /// Frames received and processed.
+    /// Number of frames received and processed.
     pub rx_frames: u64,
-    /// Bytes received, without FCS.
+    /// Number of bytes received and processed, without FCS.
     pub rx_bytes: u64,
-    /// Frames handed to the link, without those known to be lost.
+    /// Number of frames handed to the link, without those known to be lost.
     pub tx_frames: u64,
-    /// Bytes of frames handed to the link, without FCS.
+    /// Number of bytes of the frames handed to the link, without FCS.
     pub tx_bytes: u64,
-    /// Frames that arrived and were not processed.
+    /// Number of frames that arrived and were not processed.
     pub rx_errors: u64,
-    /// Frames among `rx_errors` that were lost because too many others waited for the switch.
+    /// Number of the frames among `rx_errors` that were lost because too many others waited for the switch.
     pub rx_lost_frames: u64,
-    /// Frames lost because the link was full or down.
+    /// Number of frames lost because the link was full or down.
     pub tx_errors: u64,
-    /// Frames that the switch marked (ECN) because too many frames waited for the link.
+    /// Number of frames that the switch marked (ECN) because too many frames waited for the link.
     pub tx_marked: u64,
 }
 
-/// A port and its state.
+/// A port of the packet loop: its back end, counters and state.
 pub(super) struct Port {
     pub(super) io: Box<dyn PortIo>,
     pub(super) counters: PortCounters,

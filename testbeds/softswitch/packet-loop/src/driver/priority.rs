@@ -19,7 +19,7 @@ pub enum Priority {
     RealTime,
     /// The thread has the greatest share of the processor among ordinary threads (niceness -20).
     High,
-    /// The thread is an ordinary one.
+    /// The packet thread has the scheduling of any other thread.
     Ordinary,
 }
 

@@ -78,7 +78,7 @@ impl Waiter {
         }
     }
 
-    /// Marks the ports that have frames, without waiting.
+    /// Marks the ports on which frames have arrived, without waiting.
     pub(super) fn poll_ports(&self, engine: &Engine) {
         engine.mark_arrived();
         if self.polls_kernel {
@@ -86,8 +86,7 @@ impl Waiter {
         }
     }
 
-    /// Called after an iteration with `frames` frames. Polls for more; returns how to sleep, or `None` if the loop
-    /// continues.
+    /// Called after an iteration with `frames` frames. Polls for more; returns how to sleep (`None`: the loop continues).
     pub(super) fn after(
         &mut self,
         engine: &Engine,
@@ -124,7 +123,7 @@ impl Waiter {
         Some(Sleep::Until(engine.idle_time()))
     }
 
-    /// Sleeps, then marks the ports that have frames.
+    /// Sleeps as `sleep` says, then marks the ports on which frames have arrived.
     pub(super) fn sleep(&mut self, engine: &Engine, sleep: Sleep) {
         match sleep {
             Sleep::Gather(time) => {

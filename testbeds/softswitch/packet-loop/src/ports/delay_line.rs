@@ -1,6 +1,6 @@
 //! One direction of a link with latency: each frame leaves when the latency has passed since it entered.
 //!
-//! Pure: time is an argument. Buffers are reused, so in steady state nothing is allocated.
+//! Pure: time is an argument. Buffers are reused, so in steady state no memory is allocated.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ pub const BYTES: usize = 64 << 20;
 /// Maximum number of buffers kept for reuse.
 const SPARE: usize = 1024;
 
-/// One direction of a link with latency.
+/// One direction of a link: it holds each frame for the link's latency.
 #[derive(Debug)]
 pub struct DelayLine {
     latency_ns: u64,

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Maximum number of frames in flight per direction, as in a veth pair's default queue.
 pub const QUEUE: usize = 1000;
 
-/// The switch's end of the link.
+/// The switch's end of a link in memory, as a port.
 #[derive(Debug)]
 pub struct MemoryPort {
     name: String,
@@ -21,7 +21,7 @@ pub struct MemoryPort {
     lost: usize,
 }
 
-/// The host's end of the link.
+/// The host's end of a link in memory.
 #[derive(Debug)]
 pub struct MemoryLink {
     incoming: Receiver<Vec<u8>>,

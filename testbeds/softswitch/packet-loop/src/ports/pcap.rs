@@ -1,4 +1,4 @@
-//! Classic pcap files: a reader, a writer, and a port made of both.
+//! Reads and writes classic pcap files, and offers two of them as a port.
 
 use super::{MAX_FRAME, PortIo, Received, Sink};
 use std::fs::File;
@@ -10,14 +10,14 @@ const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const ETHERNET: u32 = 1;
 
-/// A captured frame.
+/// A frame in a pcap file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Nanoseconds since the Unix epoch, or since another origin that the writer chose.
+    /// Time of the frame in nanoseconds since the Unix epoch, or since another origin that the writer chose.
     pub time_ns: u64,
-    /// The captured bytes.
+    /// The captured bytes of the frame.
     pub frame: Vec<u8>,
-    /// Length on the wire, in bytes: greater than `frame.len()` if the capture cut the frame.
+    /// Length of the frame on the wire, in bytes: greater than `frame.len()` if the capture cut the frame.
     pub wire_len: u32,
 }
 
@@ -36,7 +36,7 @@ pub enum PcapError {
     /// The file ends within the record with this number, from 0.
     #[error("the file ends within record {0}")]
     Truncated(u64),
-    /// A record is longer than any frame.
+    /// A record claims to be longer than any frame.
     #[error("record {record} has an invalid length, {len} bytes")]
     Oversized {
         /// Number of the record in the file, from 0.
@@ -120,7 +120,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Reads as much as is available, up to the buffer's length.
+/// Reads bytes until `buffer` is full or the source ends; returns how many.
 fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -168,7 +168,7 @@ impl<W: Write> Writer<W> {
         self.sink.write_all(frame)
     }
 
-    /// Passes all buffered data to the operating system.
+    /// Passes all buffered records to the operating system.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }

@@ -36,7 +36,7 @@ pub struct RoleConfig {
 /// Selects the packet-ins whose metadata field has this value.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct PacketFilter {
-    /// Id of a field of the `packet_in` header.
+    /// Id in P4Info of a metadata field of the `packet_in` header.
     #[prost(uint32, tag = "1")]
     pub metadata_id: u32,
     /// Value that the field must have, in the encoding of packet metadata.
@@ -85,7 +85,7 @@ impl RoleConfig {
 pub struct Access {
     /// Ids of the objects that the role's config lists; `None`: the role has no config.
     pub(super) own: Option<BTreeSet<u32>>,
-    /// Ids of objects that other roles write exclusively.
+    /// Ids of objects that other roles write exclusively, so this role may not.
     pub(super) foreign: BTreeSet<u32>,
 }
 

@@ -69,7 +69,7 @@ impl Iterator for Responses {
 }
 
 impl Responses {
-    /// Converts cells to messages one by one, because as messages they take many times the memory.
+    /// Converts array cells to messages one by one, because as messages they take many times the memory.
     fn next_entity(&mut self) -> Option<Result<v1::Entity, UpdateError>> {
         while let Some(answer) = self.answers.as_slice().first() {
             let cell = match answer {

@@ -1,4 +1,4 @@
-//! Reads of objects other than table entries: direct counters and meters, members and groups, cells, value sets, digests.
+//! Answers reads of other objects than table entries: direct counters and meters, members, groups, cells, value sets, digests.
 
 use super::answer::Answer;
 use super::select::{Wanted, arrays, direct_tables, which};
