@@ -1,4 +1,4 @@
-//! A host is a network namespace. A [`Process`] value represents a process in it; dropping the value kills the process.
+//! A host of the testbed is a network namespace. A [`Process`] runs in it; dropping this value kills the process.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub use crate::namespace::Namespace;
 use crate::sandbox::priority;
 use crate::starter;
 
-/// A host: a name and a network namespace.
+/// A host of the testbed: a name and a network namespace.
 #[derive(Debug, Clone)]
 pub struct Host {
     name: String,
@@ -60,27 +60,27 @@ impl Host {
     }
 }
 
-/// Errors of a host's process.
+/// Errors of a process that runs in a host.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The process could not be started.
     #[error("{host}: cannot start {program}: {source}")]
     Spawn {
-        /// Name of the host.
+        /// Name of the host in which the process was to run.
         host: String,
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// Waiting for the process or writing to it failed.
     #[error("{host}: {what}: {source}")]
     Io {
-        /// Name of the host.
+        /// Name of the host in which the process runs.
         host: String,
-        /// The operation that failed.
+        /// The operation that failed, as text.
         what: &'static str,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }
@@ -88,22 +88,22 @@ pub enum ProcessError {
 /// Result of reading a process's standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// A line, without its end. A line longer than [`LINE_LIMIT`] comes in pieces.
+    /// A line of text without its line end. A line longer than [`LINE_LIMIT`] comes in pieces.
     Line(String),
-    /// No line within the timeout.
+    /// The process wrote no complete line within the timeout.
     TimedOut,
-    /// End of the output.
+    /// The process has closed its standard output.
     End,
 }
 
-/// Length of the longest line that is kept in one piece, in bytes.
+/// Length of the longest output line that is kept in one piece, in bytes.
 pub const LINE_LIMIT: u64 = 1 << 20;
-/// Maximum number of unread lines; beyond it, the process blocks in its write.
+/// Maximum number of unread output lines; beyond it, the process blocks when it writes.
 const LINES_WAITING: usize = 1024;
-/// Number of bytes kept of the end of the standard error.
+/// Number of bytes that are kept from the end of a process's standard error.
 const STDERR_LIMIT: usize = 64 << 10;
 
-/// Time to wait for the process group of a killed process. Its processes die at once, except for scheduling delays.
+/// Time to wait until all processes in the group of a killed process are gone. They die at once, except for scheduling delays.
 const GROUP_DIES: Duration = Duration::from_secs(1);
 
 /// A running process. Dropping it kills the process and the processes that it started in its process group.
@@ -119,18 +119,18 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process in the calling thread's namespaces; [`Host::spawn`] starts it in a host. The process also dies when this
-    /// process is killed.
+    /// Starts a process in the calling thread's namespaces; [`Host::spawn`] starts it in a host. The new process also
+    /// dies when the calling process is killed.
     pub fn spawn(host: &str, command: Command) -> Result<Process, ProcessError> {
         Process::start(host, command, starter::spawn)
     }
 
-    /// Like [`Process::spawn`], for a switch: it runs with real-time priority if the sandbox may grant that.
+    /// Like [`Process::spawn`], but for a switch: it runs with real-time priority if the sandbox may grant that.
     pub(crate) fn spawn_switch(host: &str, command: Command) -> Result<Process, ProcessError> {
         Process::start(host, command, priority::spawn)
     }
 
-    /// `spawn` has to start the process from a thread that lives as long as this process: the child dies with that thread.
+    /// Starts a process by `spawn`, from a thread that lives as long as this process: the child dies with that thread.
     fn start(
         host: &str,
         mut command: Command,
@@ -180,7 +180,7 @@ impl Process {
         })
     }
 
-    /// Name of the host of the process.
+    /// Name of the host in which the process runs.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -190,7 +190,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Reads the next line of the standard output.
+    /// Reads the next line of the process's standard output, and waits for it for up to `timeout`.
     pub fn next_line(&mut self, timeout: Duration) -> Output {
         match self.lines.recv_timeout(timeout) {
             Ok(line) => Output::Line(line),
@@ -217,7 +217,7 @@ impl Process {
         self.stdin = None;
     }
 
-    /// Exit status, if the process has ended.
+    /// Exit status of the process; `None`: it still runs.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
         if self.status.is_none() {
             self.status = self.child.try_wait().map_err(|source| ProcessError::Io {
@@ -229,7 +229,7 @@ impl Process {
         Ok(self.status)
     }
 
-    /// Waits for the end of the process and discards its output; `None` after the timeout.
+    /// Waits for the end of the process and discards its output; `None`: it still runs after the timeout.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<ExitStatus>, ProcessError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -246,7 +246,7 @@ impl Process {
         }
     }
 
-    /// The end of the process's standard error; complete once the process has ended.
+    /// The end of the process's standard error as text; complete once the process has ended.
     pub fn stderr(&mut self) -> String {
         if self.status.is_some()
             && let Some(reader) = self.stderr_reader.take()
@@ -261,7 +261,7 @@ impl Process {
         String::from_utf8_lossy(tail.make_contiguous()).into_owned()
     }
 
-    /// Asks the process to end.
+    /// Asks the process to end, by SIGTERM.
     pub fn terminate(&self) {
         self.signal(Signal::SIGTERM);
     }
@@ -276,7 +276,7 @@ impl Process {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Kills the process and waits for it.
+    /// Kills the process and waits until it has ended.
     pub fn kill(&mut self) {
         if self.status.is_none() {
             self.signal(Signal::SIGKILL);
@@ -285,7 +285,7 @@ impl Process {
         }
     }
 
-    /// Kills the process and its group without waiting for their end: their ports may take a while to close.
+    /// Kills the process and its group without waiting for their end: their network ports may take a while to close.
     pub fn strike(&self) {
         self.signal(Signal::SIGKILL);
     }
@@ -296,8 +296,8 @@ impl Process {
         Ok(self.try_wait()?.is_some() && killpg(group, None).is_err())
     }
 
-    /// Waits until the processes of the group have died too: a signal takes effect a moment after it is sent, and only the
-    /// group's leader is our child to wait for.
+    /// Waits until the other processes of the group have died: a signal takes effect a moment after it is sent, and
+    /// waitpid(2) only waits for the group's leader, our child.
     fn wait_for_its_group(&self) {
         let group = Pid::from_raw(self.child.id() as libc::pid_t);
         let give_up = Instant::now() + GROUP_DIES;
@@ -355,7 +355,7 @@ fn read_tail(mut source: impl Read, tail: &Mutex<VecDeque<u8>>) {
     }
 }
 
-/// Lets a child process inherit a descriptor, under the number that this returns.
+/// Lets a child process inherit a descriptor; returns the descriptor's number in the child.
 ///
 /// For [`crate::link`]: `command.arg("--link-fd").arg(inherit(&mut command, fd).to_string())`.
 pub fn inherit(command: &mut Command, fd: OwnedFd) -> i32 {

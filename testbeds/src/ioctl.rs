@@ -1,5 +1,5 @@
-//! Requests to interfaces by ioctl, in the namespace of the calling thread. The sandbox brings its loopback interface up this
-//! way, before netlink can run.
+//! Requests to network interfaces by ioctl(2), in the namespace of the calling thread. The sandbox brings its loopback
+//! interface up this way, before netlink can run.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -25,7 +25,7 @@ pub fn loopback_up() -> io::Result<()> {
     Ok(())
 }
 
-/// A socket for requests to interfaces.
+/// Opens a socket for ioctl requests to interfaces.
 pub fn control_socket() -> io::Result<OwnedFd> {
     Ok(socket(
         AddressFamily::Inet,
@@ -35,7 +35,7 @@ pub fn control_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// A request to an interface, without its argument.
+/// The argument structure of an ioctl request to the interface `name`, with only the name filled in.
 pub fn interface_request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: ifreq is plain data, for which all zeros is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -7,11 +7,11 @@
 //! | [`host`] | a host is a network namespace; processes run in it |
 //! | [`net`] | veth pairs, addresses, offloads, rates, counters |
 //! | [`link`] | cables in memory, for machines that refuse namespaces |
-//! | [`bed`] | a topology, brought up |
-//! | [`edge`] | interfaces that exist: taken, and given back in every ending |
+//! | [`bed`] | a running topology: hosts, links, switch ports |
+//! | [`edge`] | existing interfaces: taken, and restored however weir ends |
 //! | [`capture`] | recordings of a link, and what two recordings say about the switch between them |
-//! | [`command`] | programs of the user's |
-//! | [`probes`] | questions to services, timed |
+//! | [`command`] | programs of the user |
+//! | [`probes`] | timed requests to services |
 //! | [`redis`] | a real Redis server and clients that measure |
 //!
 //! Nothing here keeps state outside the process: interfaces live in namespaces, namespaces live as long as the

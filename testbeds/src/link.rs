@@ -1,5 +1,4 @@
-//! Cables in memory, for machines that refuse namespaces: the same agents and the same switch, without a kernel's network
-//! between them.
+//! Cables in memory, for machines that refuse network namespaces: they connect the same agents and switch as veth pairs do.
 //!
 //! A cable has two ends, each a `SOCK_SEQPACKET` socket: one `send` is one frame, one `recv` is one frame, and a
 //! recv of nothing means that the cable was unplugged. A thread carries frames between the ends, counts them, and records
@@ -31,32 +30,32 @@ const QUEUE_LIMIT: usize = 1024;
 /// Requested buffer size of each socket, in bytes; the kernel grants at most net.core.wmem_max.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Number of a cable in its [`Hub`].
+/// Index of a cable in its [`Hub`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CableId(usize);
 
 /// The two ends of a cable, for the processes that it connects.
 #[derive(Debug)]
 pub struct Ends {
-    /// End A; frames that enter here count as received.
+    /// End A; frames that enter the cable here count as received.
     pub a: OwnedFd,
-    /// End B.
+    /// End B; frames that enter the cable here count as sent.
     pub b: OwnedFd,
 }
 
-/// Cables that do not carry frames yet.
+/// A set of cables before the thread that carries their frames is started.
 #[derive(Debug, Default)]
 pub struct HubBuilder {
     cables: Vec<Cable>,
 }
 
 impl HubBuilder {
-    /// A builder without cables.
+    /// A hub without cables.
     pub fn new() -> HubBuilder {
         HubBuilder::default()
     }
 
-    /// Adds a cable, recorded within `limits` if they are given.
+    /// Adds a cable; returns its number and its two ends. `record`: limits of its recording; `None`: it is not recorded.
     pub fn cable(&mut self, record: Option<Limits>) -> io::Result<(CableId, Ends)> {
         let (a, inner_a) = seqpacket_pair()?;
         let (b, inner_b) = seqpacket_pair()?;
@@ -71,7 +70,7 @@ impl HubBuilder {
         Ok((CableId(self.cables.len() - 1), Ends { a, b }))
     }
 
-    /// Starts the thread that carries the frames.
+    /// Starts the thread that carries the frames of all cables.
     pub fn start(self) -> io::Result<Hub> {
         let (stopped, stop) = pipe2(OFlag::O_CLOEXEC)?;
         let shared = self
@@ -90,7 +89,7 @@ impl HubBuilder {
     }
 }
 
-/// Cables that carry frames. Dropping the hub unplugs all cables.
+/// A set of cables whose frames a thread carries. Dropping the hub unplugs all cables.
 #[derive(Debug)]
 pub struct Hub {
     shared: Vec<Shared>,
@@ -99,7 +98,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Counters of a cable; "received" counts frames that entered at end A, "sent" those that left there.
+    /// Counters of a cable: "received" counts frames that entered at end A, "sent" frames that entered at end B.
     pub fn counters(&self, cable: CableId) -> Option<Counters> {
         let counts = &self.shared.get(cable.0)?.counts;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -137,7 +136,7 @@ impl Drop for Hub {
     }
 }
 
-/// A cable without a carrying thread, for two ends that need neither counters nor recordings.
+/// Creates a cable whose ends are connected directly: without a carrying thread, it has neither counters nor recordings.
 pub fn direct() -> io::Result<Ends> {
     let (a, b) = seqpacket_pair()?;
     Ok(Ends { a, b })
@@ -153,7 +152,7 @@ struct Counts {
 #[derive(Debug, Clone)]
 struct Shared {
     counts: Arc<[Counts; 2]>,
-    /// `None` while the cable is not recorded.
+    /// The cable's recording; `None` while it is not recorded.
     collector: Arc<Mutex<Option<Collector>>>,
 }
 
@@ -165,7 +164,7 @@ impl Shared {
     }
 }
 
-/// One direction of a cable.
+/// One direction of a cable, with the frames that wait in it.
 #[derive(Debug)]
 struct Lane {
     direction: Direction,
@@ -183,7 +182,7 @@ impl Lane {
 
 #[derive(Debug)]
 struct Cable {
-    /// Lane 0 goes from socket 0 to socket 1, lane 1 back.
+    /// The two directions: lane 0 goes from socket 0 to socket 1, lane 1 from socket 1 to socket 0.
     lanes: [Lane; 2],
     sockets: [OwnedFd; 2],
     shared: Shared,
@@ -193,13 +192,13 @@ struct Cable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Plugged,
-    /// The process at this end has closed it; frames that it sent before are still delivered to the other end.
+    /// The process at this end (0 or 1) has closed it; frames that it sent before are still delivered to the other end.
     Gone(usize),
     Unplugged,
 }
 
 impl Cable {
-    /// Numbers of the sockets that are still open.
+    /// Indices of the sockets (0, 1) that are still open.
     fn open(&self) -> impl Iterator<Item = usize> {
         let state = self.state;
         (0..2).filter(move |socket| state != State::Unplugged && state != State::Gone(*socket))
@@ -214,7 +213,7 @@ impl Cable {
         flags
     }
 
-    /// Takes the frames that have arrived at one socket and forwards as many as possible.
+    /// Takes the frames that have arrived at the socket with index `socket` and forwards as many as possible.
     fn serve(&mut self, socket: usize, buffer: &mut [u8]) {
         // Bounded, so that one busy end does not keep the others waiting.
         for _ in 0..64 {
@@ -243,7 +242,7 @@ impl Cable {
         }
     }
 
-    /// The process at the end of a socket has closed it.
+    /// Handles that the process at the other side of a socket has closed its end.
     fn leave(&mut self, socket: usize) {
         match self.state {
             State::Plugged => self.state = State::Gone(socket),
@@ -252,7 +251,7 @@ impl Cable {
         self.discard(1 - socket);
     }
 
-    /// Drops the frames that wait in a lane.
+    /// Drops and counts the frames that wait in a lane.
     fn discard(&mut self, lane: usize) {
         let dropped = self.lanes[lane].waiting.len() as u64;
         self.shared.counts[lane]
@@ -295,7 +294,7 @@ impl Cable {
         }
     }
 
-    /// Both directions end, as when a veth's peer is deleted.
+    /// Ends both directions of the cable, as when the peer of a veth is deleted.
     fn unplug(&mut self) {
         self.state = State::Unplugged;
         self.discard(0);

@@ -1,4 +1,4 @@
-//! Network namespaces. A descriptor holds a namespace, not a process: there is no process to start or to die, and nothing is
+//! Network namespaces. A descriptor holds a namespace, not a process: no process has to be kept alive, and nothing is
 //! left behind.
 
 use std::fs::File;
@@ -11,14 +11,14 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::ioctl;
 
-/// A network namespace.
+/// A network namespace, which exists at least as long as this value.
 #[derive(Debug, Clone)]
 pub struct Namespace {
     fd: Arc<OwnedFd>,
 }
 
 impl Namespace {
-    /// Creates a namespace and brings its loopback interface up.
+    /// Creates a network namespace and brings its loopback interface up.
     pub fn new() -> io::Result<Namespace> {
         on_scratch_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -27,14 +27,14 @@ impl Namespace {
         })
     }
 
-    /// The namespace of the calling thread.
+    /// The network namespace of the calling thread.
     pub fn current() -> io::Result<Namespace> {
         Ok(Namespace {
             fd: Arc::new(File::open("/proc/thread-self/ns/net")?.into()),
         })
     }
 
-    /// Opens an existing namespace by its file.
+    /// Opens an existing network namespace by its file, such as `/proc/PID/ns/net`.
     pub fn open(path: &std::path::Path) -> io::Result<Namespace> {
         let file: OwnedFd = File::open(path)?.into();
         let namespace = Namespace { fd: Arc::new(file) };
@@ -43,8 +43,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Runs `work` in this namespace on a separate thread, so that the calling thread does not move. Sockets that `work`
-    /// opens and returns stay in this namespace.
+    /// Runs `work` in this network namespace on a separate thread, so that the calling thread does not move. Sockets
+    /// that `work` opens and returns stay in this namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_scratch_thread(|| {
             setns(&self.fd, CloneFlags::CLONE_NEWNET)?;

@@ -1,7 +1,7 @@
 //! Threads that live as long as the process, and start processes on behalf of shorter-lived threads.
 //!
-//! The kernel ties a child that is to die with its parent to the *thread* that started it (PR_SET_PDEATHSIG): a child
-//! started by a test's thread would die with that thread. A child also inherits the thread's scheduling.
+//! The kernel ties a child that is to die with its parent process to the *thread* that started it (PR_SET_PDEATHSIG): a
+//! child started by a test's thread would die with that thread. A child also inherits the thread's scheduling.
 
 use std::fs::File;
 use std::io;
@@ -16,12 +16,12 @@ use nix::unistd::{getpid, gettid};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that ends with the process.
+/// A thread that lives as long as the process, and starts child processes.
 #[derive(Debug)]
 pub(crate) struct Starter(Sender<Job>);
 
 impl Starter {
-    /// Starts the thread with the scheduling of the calling thread.
+    /// Starts a thread of this name with the scheduling of the calling thread.
     pub(crate) fn new(name: &str) -> io::Result<Starter> {
         let (sender, jobs) = mpsc::channel::<Job>();
         thread::Builder::new()
@@ -30,7 +30,7 @@ impl Starter {
         Ok(Starter(sender))
     }
 
-    /// Starts a process in the calling thread's network namespace.
+    /// Starts a child process in the calling thread's network namespace.
     pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
         let namespace = own_namespace()?;
         let (sender, started) = mpsc::sync_channel(1);
@@ -43,7 +43,7 @@ impl Starter {
     }
 }
 
-/// Starts a process, which may die with this one, from a thread that lives as long as this process.
+/// Starts a child process, which may be set to die with this process, from a thread that lives as long as this process.
 pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     static STARTER: LazyLock<io::Result<Starter>> = LazyLock::new(|| Starter::new("starter"));
     if getpid() == gettid() {
@@ -60,7 +60,7 @@ fn own_namespace() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }
 
-/// Starts a process in a network namespace, which the calling thread leaves again.
+/// Starts a child process in a network namespace, which the calling thread enters for this and leaves again.
 fn spawn_in(namespace: &File, mut command: Command) -> io::Result<Child> {
     let home = own_namespace()?;
     let identity = |file: &File| file.metadata().map(|of| (of.dev(), of.ino()));

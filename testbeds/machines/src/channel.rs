@@ -1,4 +1,4 @@
-//! Requests to a machine and its replies. The other side is init.sh.
+//! The connection by which a test sends commands to a virtual machine (to init.sh there) and receives their results.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,33 +7,33 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Maximum number of bytes of each output stream of a command that a machine sends; it cuts off the rest.
+/// Maximum number of bytes that a machine sends of each output stream of a command; it cuts off the rest.
 pub const OUTPUT_LIMIT: usize = 1 << 20;
-/// Maximum length of a reply's first line, in bytes.
+/// Maximum length of the first line of a machine's reply, in bytes.
 const LINE_LIMIT: u64 = 4096;
 
-/// Result of a command.
+/// Result of a command that ran in a virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Exit status as in a shell: 128 plus the signal's number if a signal ended the command.
     pub status: u8,
-    /// Standard output, up to [`OUTPUT_LIMIT`].
+    /// Standard output, cut after [`OUTPUT_LIMIT`] bytes.
     pub stdout: String,
-    /// Standard error, up to [`OUTPUT_LIMIT`].
+    /// Standard error, cut after [`OUTPUT_LIMIT`] bytes.
     pub stderr: String,
 }
 
 impl Output {
-    /// Whether the status is 0.
+    /// Whether the command succeeded (status 0).
     pub fn is_success(&self) -> bool {
         self.status == 0
     }
 }
 
-/// Running commands by number; `None` once the machine sends no more replies.
+/// Receivers of the running commands' results, by command number; `None` once the machine sends no more replies.
 type Waiting = Arc<Mutex<Option<BTreeMap<u64, SyncSender<Output>>>>>;
 
-/// The host's end of the channel.
+/// The test's end of the connection to a virtual machine.
 pub(crate) struct Channel {
     writer: Mutex<(UnixStream, u64)>,
     waiting: Waiting,
@@ -41,7 +41,7 @@ pub(crate) struct Channel {
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
-/// A running command.
+/// A command that runs in a virtual machine.
 pub(crate) struct Ticket {
     pub(crate) id: u64,
     pub(crate) ended: Receiver<Output>,
@@ -67,12 +67,12 @@ impl Channel {
         })
     }
 
-    /// The machine's first line: "ready", or the step that failed.
+    /// The first line that the machine sends: "ready", or the boot step that failed.
     pub(crate) fn greeting(&self, limit: Duration) -> Result<String, RecvTimeoutError> {
         self.greeting.recv_timeout(limit)
     }
 
-    /// Starts a shell command.
+    /// Starts a shell command in the machine.
     pub(crate) fn start(&self, command: &str) -> io::Result<Ticket> {
         let mut writer = lock(&self.writer);
         writer.1 += 1;
@@ -87,14 +87,14 @@ impl Channel {
         Ok(Ticket { id, ended })
     }
 
-    /// Kills a command and all processes of its session.
+    /// Kills the command with this number and all processes of its session.
     pub(crate) fn end(&self, id: u64) -> io::Result<()> {
         lock(&self.writer)
             .0
             .write_all(format!("end {id}\n").as_bytes())
     }
 
-    /// Waits for the reader, after the machine has ended.
+    /// Closes the connection and waits for the thread that reads it, after the machine has ended.
     pub(crate) fn close(&mut self) {
         let _ = lock(&self.writer).0.shutdown(std::net::Shutdown::Both);
         if let Some(reader) = self.reader.take() {

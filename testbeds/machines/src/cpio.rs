@@ -7,7 +7,7 @@ const TRAILER: &str = "TRAILER!!!";
 const DIRECTORY: u32 = 0o040_755;
 const REGULAR: u32 = 0o100_000;
 
-/// Writer of an archive. It adds each folder before the files in it.
+/// Writer of a cpio archive. It adds each folder before the files in it.
 pub(crate) struct Archive<W: Write> {
     to: W,
     folders: BTreeSet<String>,
@@ -24,7 +24,7 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// Adds a file; `path` has no leading slash.
+    /// Adds a file to the archive; `path` has no leading slash.
     pub(crate) fn file(&mut self, path: &str, permissions: u32, content: &[u8]) -> io::Result<()> {
         for (end, _) in path.match_indices('/') {
             if self.folders.insert(path[..end].to_owned()) {
@@ -71,7 +71,7 @@ impl<W: Write> Archive<W> {
         self.pad(content.len())
     }
 
-    /// Pads to a multiple of four bytes, at which headers and contents start.
+    /// Adds zeros after `length` bytes up to a multiple of four, at which headers and contents start.
     fn pad(&mut self, length: usize) -> io::Result<()> {
         let padding = length.next_multiple_of(4) - length;
         self.to.write_all(&[0; 3][..padding])

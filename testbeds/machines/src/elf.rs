@@ -1,4 +1,4 @@
-//! Dependencies of programs, libraries and kernel modules, as their ELF files list them.
+//! Finds the files that programs, libraries and kernel modules depend on, as their ELF files list them.
 
 use object::read::elf::{Dyn, ElfFile64};
 use object::{Endianness, Object, ObjectSection};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::ImageError;
 
-/// Folders of Debian's libraries, below a root.
+/// Folders of Debian's shared libraries, relative to the root of a file system.
 const LIBRARIES: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
 
-/// The libraries that programs need, directly or indirectly, with their names and their paths below `root`. Those that are `known`
-/// are left out.
+/// The shared libraries that programs need, directly or indirectly: each name with its path below `root`. Libraries in
+/// `known` are left out.
 pub(crate) fn libraries(
     root: &Path,
     programs: &[PathBuf],
@@ -36,7 +36,7 @@ pub(crate) fn libraries(
     Ok(found)
 }
 
-/// The DT_NEEDED entries of an object; none for a static one.
+/// Names of the shared libraries that an ELF file lists (DT_NEEDED); empty for a static program.
 fn needed(path: &Path) -> Result<Vec<String>, ImageError> {
     let bytes = read(path)?;
     let broken = |source| ImageError::Elf {
@@ -60,8 +60,8 @@ fn needed(path: &Path) -> Result<Vec<String>, ImageError> {
         .collect()
 }
 
-/// Modules in the order in which they are loaded, each after its dependencies. They are below `folder`; those in `builtin` are part
-/// of the kernel.
+/// Kernel modules in the order in which they are loaded, each after its dependencies. They are below `folder`; those in
+/// `builtin` are part of the kernel.
 pub(crate) fn modules(
     folder: &Path,
     wanted: &[&str],
@@ -112,7 +112,7 @@ fn index_modules(folder: &Path, index: &mut BTreeMap<String, PathBuf>) -> Result
     Ok(())
 }
 
-/// The field `depends` in a module's section .modinfo, which consists of zero-terminated strings.
+/// Names of the modules that a kernel module depends on: the field `depends` in its section .modinfo.
 fn depends(path: &Path) -> Result<Vec<String>, ImageError> {
     let bytes = read(path)?;
     let broken = |source| ImageError::Elf {

@@ -1,5 +1,5 @@
-//! The files that a machine boots: Debian's kernel and an initramfs with a few files of Debian's packages. QEMU comes from the same
-//! packages, so that none has to be installed.
+//! Makes the files that a virtual machine boots: Debian's kernel and an initramfs with a few files of Debian's
+//! packages. QEMU comes from the same packages, so that none has to be installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::elf;
 use crate::kernel::unpacked;
 use crate::packages::{self, Deadline};
 
-/// Metapackage of the newest kernel with software RoCE, which the cloud kernel lacks.
+/// Debian's metapackage of the newest kernel with software RoCE, which the cloud kernel lacks.
 const KERNEL: &str = "linux-image-amd64";
-/// Packages of the machine's programs, of its verbs provider, and of QEMU.
+/// Debian packages of the programs in the machine, of its verbs provider, and of QEMU.
 const PACKAGES: [&str; 9] = [
     "busybox-static",
     "ibverbs-providers",
@@ -30,7 +30,7 @@ const PACKAGES: [&str; 9] = [
 ];
 
 const QEMU: &str = "usr/bin/qemu-system-x86_64";
-/// Files that QEMU opens: its translator, and the virtual machine's ROMs. Each with its folder in the image and its path in the package.
+/// Files that QEMU opens (translator, ROMs of the virtual machine): folder in the image, and path in the package.
 const QEMU_FILES: [(&str, &str); 5] = [
     (
         "modules",
@@ -42,7 +42,7 @@ const QEMU_FILES: [(&str, &str); 5] = [
     ("roms", "usr/share/qemu/pvh.bin"),
 ];
 
-/// Dynamically linked programs, and their paths in the package.
+/// Dynamically linked programs in the machine: name, and path in the Debian package.
 const PROGRAMS: [(&str, &str); 10] = [
     ("usr/bin/ip", "bin/ip"),
     ("usr/bin/rdma", "usr/bin/rdma"),
@@ -61,7 +61,7 @@ const PROGRAMS: [(&str, &str); 10] = [
 ];
 const INTERPRETER: &str = "lib64/ld-linux-x86-64.so.2";
 
-/// perftest's programs. The package has them in `usr/bin`, the machine in `usr/lib/perftest` behind scripts in `usr/bin`.
+/// perftest's programs: in the package in `usr/bin`, in the machine in `usr/lib/perftest`, behind scripts in `usr/bin`.
 const PERFTEST: [&str; 6] = [
     "ib_write_bw",
     "ib_write_lat",
@@ -90,27 +90,26 @@ const MODULES: [&str; 7] = [
     "rdma_rxe",
 ];
 
-/// Version of the way in which an image's files are made.
+/// Version of the format of an image; to be increased when its files are made in another way.
 const FORMAT: u32 = 2;
 const INIT: &str = include_str!("init.sh");
 
-/// A kernel, an initramfs and QEMU, as files in a folder.
+/// Files in a folder from which a virtual machine boots: a kernel, an initramfs and QEMU.
 #[derive(Debug, Clone)]
 pub struct Image {
     qemu: PathBuf,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Paths in the machine, without the leading slash.
+    /// Paths of the files in the machine's file system, without the leading slash.
     contents: Vec<String>,
-    /// The initramfs if it was made for one test.
+    /// Keeps an initramfs that was made for one test; dropping it deletes the file. `None`: the image's own initramfs.
     _temporary: Option<Arc<tempfile::TempPath>>,
 }
 
 impl Image {
     /// Opens the image that [`make`](Self::make) has made in a folder.
     ///
-    /// # Errors
-    /// The folder has no image, or one of another version of this crate.
+    /// # Errors The folder has no image, or the image of another version of this crate.
     pub fn open(folder: &Path) -> Result<Self, ImageError> {
         let image = folder.join("image");
         let missing = || ImageError::Missing(folder.to_owned());
@@ -219,7 +218,7 @@ impl Image {
     }
 }
 
-/// Writes programs and libraries to the archive, by their paths in the machine.
+/// Adds programs and libraries to the archive. `files`: path in the machine, and path on this computer.
 fn pack<W: Write>(
     archive: &mut Archive<W>,
     files: &BTreeMap<String, PathBuf>,
@@ -232,7 +231,7 @@ fn pack<W: Write>(
     Ok(())
 }
 
-/// Everything that determines an image's content.
+/// Text that contains everything that determines an image's content; if it differs, the image has to be made again.
 fn recipe() -> String {
     let scripts = PERFTEST.map(perftest_script).concat();
     format!(
@@ -240,7 +239,7 @@ fn recipe() -> String {
     )
 }
 
-/// A library's path in the machine.
+/// Path of a shared library in the machine's file system.
 fn library(name: &str) -> String {
     format!("lib/x86_64-linux-gnu/{name}")
 }
@@ -252,7 +251,7 @@ fn temporary_folder(folder: &Path) -> Result<tempfile::TempDir, ImageError> {
         .map_err(ImageError::at(folder))
 }
 
-/// Removes packages of an older kernel or library.
+/// Removes the Debian packages in a folder that are not in `files`: those of an older kernel or library.
 fn remove_others(folder: &Path, files: &[String]) -> Result<(), ImageError> {
     let at = ImageError::at(folder);
     for entry in fs::read_dir(folder).map_err(&at)? {
@@ -264,7 +263,7 @@ fn remove_others(folder: &Path, files: &[String]) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Writes kernel, initramfs, QEMU, contents and recipe into a folder, from packages that are unpacked below `root`.
+/// Writes the files of an image (kernel, initramfs, QEMU, contents, recipe) into a folder, from packages unpacked below `root`.
 fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     let (version, kernel) = kernel(&root.join("boot"))?;
     let modules = modules(&root.join("lib/modules").join(version))?;
@@ -325,7 +324,7 @@ fn write_image(root: &Path, to: &Path) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Copies QEMU into a folder: `qemu` itself, `modules`, `roms`, and `lib` with its loader.
+/// Copies QEMU from packages unpacked below `root` into a folder: `qemu` itself, `modules`, `roms`, and `lib` with its loader.
 fn write_qemu(root: &Path, to: &Path) -> Result<(), ImageError> {
     let mut files = vec![(to.join("qemu"), root.join(QEMU))];
     for (folder, path) in QEMU_FILES {
@@ -347,7 +346,7 @@ fn write_qemu(root: &Path, to: &Path) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// A kernel's version and file.
+/// Version and path of the kernel in a `boot` folder.
 fn kernel(boot: &Path) -> Result<(String, PathBuf), ImageError> {
     for entry in fs::read_dir(boot).map_err(ImageError::at(boot))? {
         let path = entry.map_err(ImageError::at(boot))?.path();

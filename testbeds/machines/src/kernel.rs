@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const SECTOR: usize = 512;
 const ELF: &[u8] = b"\x7fELF";
 
-/// The kernel in a bzImage; `None` if it is not compressed with xz, as Debian 12's are, or if this computer has no xz.
+/// The uncompressed kernel in a bzImage; `None` if it is not compressed with xz, or this computer has no xz.
 pub(crate) fn unpacked(image: &[u8]) -> Option<Vec<u8>> {
     let mut packed = tempfile::tempfile().ok()?;
     packed.write_all(payload(image)?).ok()?;
@@ -19,7 +19,7 @@ pub(crate) fn unpacked(image: &[u8]) -> Option<Vec<u8>> {
     output.stdout.starts_with(ELF).then_some(output.stdout)
 }
 
-/// The compressed part according to the setup header (x86 boot protocol 2.08: setup_sects, payload_offset, payload_length).
+/// The compressed part of a bzImage by its setup header (x86 boot protocol 2.08: setup_sects, payload_offset, payload_length).
 fn payload(image: &[u8]) -> Option<&[u8]> {
     if image.get(0x202..0x206)? != b"HdrS" {
         return None;

@@ -1,12 +1,12 @@
-//! A network without flooding: the switch has a port for each Ethernet address, and each host gets static neighbor entries.
+//! A network of virtual machines without flooding: each Ethernet address has a switch port, each host static neighbor entries.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use crate::{Machine, MachineError};
 
-/// A program for the embedded switch (v1model). It forwards a frame to the port of its destination address, 1 for the first of these
-/// addresses, and drops frames to other addresses.
+/// A program for the embedded switch (v1model). It forwards a frame to the port of its destination address (port 1 for
+/// the first address in `macs`), and drops frames to other addresses.
 pub fn switch_program(macs: &[[u8; 6]]) -> String {
     let entries = macs
         .iter()
@@ -47,14 +47,14 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     )
 }
 
-/// The arguments of `ip` that set a static neighbor entry.
+/// Arguments of `ip` that set a permanent neighbor entry: IP address, MAC address and interface.
 pub fn neighbour(address: Ipv4Addr, mac: [u8; 6], interface: &str) -> String {
     let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
     format!("neighbour replace {address} lladdr {mac} dev {interface} nud permanent")
 }
 
 impl Machine {
-    /// Sets a static neighbor entry in the machine.
+    /// Sets a permanent neighbor entry in the machine, so that it sends no ARP for this address.
     pub fn introduce(&self, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), MachineError> {
         let arguments = neighbour(address, mac, "eth0");
         self.succeed(&format!("/usr/bin/ip {arguments}"))

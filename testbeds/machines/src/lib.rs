@@ -35,10 +35,10 @@ pub use qemu::Accelerator;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Environment variable with the image's folder; the default is `target/test-machines`.
+/// Environment variable with the folder of the image; without it, the folder is `target/test-machines`.
 pub const FOLDER_VARIABLE: &str = "WEIR_MACHINES";
 
-/// The image's folder: from the variable, or else `test-machines` in the workspace's target folder.
+/// The image's folder: the value of [`FOLDER_VARIABLE`], or else `test-machines` in the workspace's target folder.
 fn default_folder() -> PathBuf {
     let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-machines");
     std::env::var_os(FOLDER_VARIABLE).map_or(image, PathBuf::from)
@@ -49,15 +49,15 @@ pub fn image() -> Result<Image, ImageError> {
     Image::open(&default_folder())
 }
 
-/// Makes the image of [`image()`] if it does not exist; returns its folder. See [`Image::make`].
+/// Makes the image that [`image()`] opens, if it does not exist; returns its folder. See [`Image::make`].
 pub fn make_image(limit: Duration) -> Result<PathBuf, ImageError> {
     let folder = default_folder();
     Image::make(&folder, limit)?;
     Ok(folder)
 }
 
-/// Opens the image for a test. Skips the test by name if the image is missing, if tap interfaces cannot be made, or if
-/// [`FOLDER_VARIABLE`] is set and empty, as by `cargo xtask test` without `--machines`.
+/// Opens the image for a test; `None` if the test is skipped. Skips the test by name if the image is missing, if tap
+/// interfaces cannot be made, or if [`FOLDER_VARIABLE`] is set and empty, as by `cargo xtask test` without `--machines`.
 pub fn for_test(test: &str) -> Option<Image> {
     if std::env::var_os(FOLDER_VARIABLE).is_some_and(|folder| folder.is_empty()) {
         test_support::skip(

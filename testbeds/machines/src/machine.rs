@@ -1,4 +1,4 @@
-//! A virtual machine, from its boot to its end.
+//! Boots a virtual machine, runs commands in it, and ends it.
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::fs::File;
@@ -18,31 +18,31 @@ use crate::{Accelerator, Image, MachineOptions, Output, tap};
 const BOOT_LIMIT: Duration = Duration::from_secs(90);
 /// Time limit of a boot with KVM, which takes a second. After it, QEMU boots again by translation, as KVM may hang.
 const KVM_BOOT_LIMIT: Duration = Duration::from_secs(10);
-/// Default time limit of a command.
+/// Default time limit of a command in a machine.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// Number of bytes at the end of the console that an error shows.
+/// Number of bytes from the end of the console output that an error shows.
 const CONSOLE_TAIL: u64 = 4096;
 
-/// Whether KVM has failed; it is not tried again.
+/// Whether a boot with KVM has failed; machines then boot without it.
 static KVM_HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Error of a machine.
+/// Error of a virtual machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// The tap interface cannot be made.
+    /// The machine's tap interface cannot be made.
     #[error("cannot make the interface {name}: {source}")]
     Interface {
-        /// Name of the interface.
+        /// Name of the tap interface.
         name: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// QEMU cannot be started, or the channel to it cannot be made.
+    /// QEMU cannot be started, or the connection to the machine cannot be made.
     #[error("machine {machine}: {source}")]
     Io {
         /// Name of the machine.
         machine: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The machine did not boot.
@@ -50,42 +50,42 @@ pub enum MachineError {
     Boot {
         /// Name of the machine.
         machine: String,
-        /// The step of init.sh that failed, or the reason why there was no message.
+        /// The step of init.sh that failed, or the reason why init.sh did not report.
         message: String,
-        /// The end of the output of kernel and QEMU.
+        /// The end of the console output: messages of the machine's kernel and of QEMU.
         console: String,
     },
-    /// The machine has ended, or its channel is closed.
+    /// The machine has ended, or the connection to it is closed.
     #[error("machine {machine} has ended\n{console}")]
     Gone {
         /// Name of the machine.
         machine: String,
-        /// The end of the output of kernel and QEMU.
+        /// The end of the console output: messages of the machine's kernel and of QEMU.
         console: String,
     },
-    /// A command exceeded its time limit and was killed.
+    /// A command in the machine exceeded its time limit and was killed.
     #[error("machine {machine}: `{command}` did not end within {limit:?}")]
     Late {
         /// Name of the machine.
         machine: String,
         /// The shell command.
         command: String,
-        /// Its time limit.
+        /// Time limit of the command.
         limit: Duration,
     },
-    /// A command that had to succeed failed.
+    /// A command in the machine that had to succeed failed.
     #[error("machine {machine}: `{command}` ended with {}: {}{}", output.status, output.stdout, output.stderr)]
     Failed {
         /// Name of the machine.
         machine: String,
         /// The shell command.
         command: String,
-        /// Its result.
+        /// Exit status and output of the command.
         output: Output,
     },
 }
 
-/// A running machine. It ends when this is dropped.
+/// A running virtual machine. It ends when this value is dropped.
 pub struct Machine {
     name: String,
     address: Ipv4Addr,
@@ -102,7 +102,7 @@ impl Machine {
         Starting::new(image, options)?.booted(image, options)
     }
 
-    /// Boots several machines at the same time.
+    /// Boots several machines at the same time, each with its options.
     pub fn boot_all<const N: usize>(
         image: &Image,
         options: &[MachineOptions; N],
@@ -122,22 +122,22 @@ impl Machine {
         Ok(machines)
     }
 
-    /// Runs a shell command, for at most a minute. `ip` is busybox's, `/usr/bin/ip` iproute2's.
+    /// Runs a shell command in the machine, for at most a minute. `ip` is busybox's, `/usr/bin/ip` iproute2's.
     pub fn run(&self, command: &str) -> Result<Output, MachineError> {
         self.run_within(command, COMMAND_LIMIT)
     }
 
-    /// Runs a shell command, and kills it after `limit`.
+    /// Runs a shell command in the machine, and kills the command after `limit`.
     pub fn run_within(&self, command: &str, limit: Duration) -> Result<Output, MachineError> {
         self.spawn(command)?.wait(limit)
     }
 
-    /// Runs a shell command that has to succeed, for at most a minute; returns its standard output.
+    /// Runs a shell command in the machine for at most a minute; returns its standard output, or an error if the command fails.
     pub fn succeed(&self, command: &str) -> Result<String, MachineError> {
         self.spawn(command)?.succeed(COMMAND_LIMIT)
     }
 
-    /// Starts a shell command.
+    /// Starts a shell command in the machine, and does not wait for its end.
     pub fn spawn(&self, command: &str) -> Result<Job<'_>, MachineError> {
         let ticket = self.channel.start(command).map_err(|_| self.gone())?;
         Ok(Job {
@@ -147,7 +147,7 @@ impl Machine {
         })
     }
 
-    /// Waits until something listens on a TCP port.
+    /// Waits until a program in the machine listens on a TCP port.
     pub fn await_listening(&self, port: u16) -> Result<(), MachineError> {
         // proc(5): local address, remote address, state, of which 0A is listening. The kernel sends no notification.
         let listens = format!("[0-9A-F]*:{port:04X} [0-9A-F]*:0000 0A");
@@ -156,32 +156,32 @@ impl Machine {
         self.succeed(&command).map(|_| ())
     }
 
-    /// Host name.
+    /// Host name of the machine.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// IPv4 address.
+    /// IPv4 address of the machine.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// Process id of QEMU.
+    /// Process id of the machine's QEMU.
     pub fn pid(&self) -> u32 {
         self.qemu.id()
     }
 
-    /// The accelerator in use.
+    /// How the machine's instructions are executed: by KVM, or translated by QEMU.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
     }
 
-    /// Time from the start of QEMU to the machine's greeting.
+    /// Time from the start of QEMU until the machine reported that it was ready.
     pub fn boot_time(&self) -> Duration {
         self.boot_time
     }
 
-    /// The end of what its kernel and QEMU have written.
+    /// The end of the console output: the messages of the machine's kernel and of QEMU.
     pub fn console(&self) -> String {
         console_tail(&self.console)
     }
@@ -201,7 +201,7 @@ impl Drop for Machine {
     }
 }
 
-/// A command that runs in a machine. It is killed when this is dropped.
+/// A command that runs in a machine. It is killed when this value is dropped.
 pub struct Job<'a> {
     machine: &'a Machine,
     command: String,
@@ -209,7 +209,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Waits for the command's end, and kills it after `limit`.
+    /// Waits for the command's end, and kills the command after `limit`.
     pub fn wait(mut self, limit: Duration) -> Result<Output, MachineError> {
         let Some(ticket) = &self.ticket else {
             return Err(self.machine.gone());
@@ -228,7 +228,7 @@ impl Job<'_> {
         }
     }
 
-    /// Waits for the command's end, which has to be a success; returns its standard output.
+    /// Waits for the command's end; returns its standard output, or an error if the command fails or exceeds `limit`.
     pub fn succeed(self, limit: Duration) -> Result<String, MachineError> {
         let (machine, command) = (self.machine.name.clone(), self.command.clone());
         let output = self.wait(limit)?;
@@ -261,7 +261,7 @@ impl Drop for Job<'_> {
     }
 }
 
-/// A machine that is booting.
+/// A machine whose QEMU has been started, and that is booting.
 struct Starting {
     machine: Machine,
     tap: File,
@@ -322,7 +322,7 @@ impl Starting {
         })
     }
 
-    /// Waits until the machine has booted. If it does not boot with KVM, boots it again without.
+    /// Waits until the machine has booted. If it does not boot with KVM, boots it again without KVM.
     fn booted(self, image: &Image, options: &MachineOptions) -> Result<Machine, MachineError> {
         let Self {
             mut machine,

@@ -1,28 +1,29 @@
-//! Options of a machine.
+//! Options of a virtual machine: its name, network and memory.
 
 use std::net::Ipv4Addr;
 
-/// Options of one machine.
+/// Options of one virtual machine.
 #[derive(Debug, Clone)]
 pub struct MachineOptions {
-    /// Host name: letters, digits, hyphens.
+    /// Host name of the machine: letters, digits, hyphens.
     pub name: String,
-    /// Name of the tap interface that is made in the caller's network namespace.
+    /// Name of the machine's tap interface, which is made in the caller's network namespace.
     pub interface: String,
-    /// MAC address.
+    /// MAC address of the machine.
     pub mac: [u8; 6],
-    /// IPv4 address.
+    /// IPv4 address of the machine.
     pub address: Ipv4Addr,
-    /// Prefix length of the network, in bits.
+    /// Prefix length of the machine's network, in bits.
     pub prefix: u8,
-    /// Maximum length of an IP packet in bytes, on both ends. rxe's MTU is the largest power of two that is at least 80 bytes shorter.
+    /// Maximum length of an IP packet in bytes, also at the tap. rxe's MTU is the largest power of two at least 80
+    /// bytes shorter.
     pub mtu: u16,
-    /// Memory, in MiB.
+    /// Memory of the machine, in MiB.
     pub memory_mib: u32,
 }
 
 impl MachineOptions {
-    /// A machine in a /24 network with an MTU of 4,200 bytes, so that rxe's is 4,096, and a MAC derived from its address.
+    /// Options of a machine in a /24 network. Its MTU is 4,200 bytes, so that rxe's is 4,096; its MAC derives from its address.
     pub fn new(name: &str, interface: &str, address: Ipv4Addr) -> Self {
         let [a, b, c, d] = address.octets();
         Self {

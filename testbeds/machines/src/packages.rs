@@ -1,4 +1,4 @@
-//! Downloads Debian's packages and unpacks them into a folder. Nothing is installed, and no privilege is needed.
+//! Downloads Debian packages and unpacks them into a folder. Nothing is installed, and no privilege is needed.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::ImageError;
 
-/// Prefixes of the names of packages with libraries.
+/// Prefixes by which the names of Debian packages with libraries begin.
 const LIBRARY_PREFIXES: [&str; 2] = ["lib", "zlib"];
 
-/// Time at which everything has to be done.
+/// Time at which making the image has to be finished.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(pub Instant);
 
@@ -20,7 +20,7 @@ impl Deadline {
     }
 }
 
-/// Adds the packages of the libraries that these packages depend on.
+/// Adds, to a list of Debian packages, the packages of the libraries that they depend on.
 pub(crate) fn with_libraries(
     packages: &[&str],
     deadline: Deadline,
@@ -49,7 +49,7 @@ pub(crate) fn with_libraries(
     Ok(names)
 }
 
-/// The kernel's package that a metapackage depends on: `linux-image-6.1.0-56-amd64` for `linux-image-amd64`.
+/// Name of the kernel package that a metapackage depends on: `linux-image-6.1.0-56-amd64` for `linux-image-amd64`.
 pub(crate) fn kernel_of(meta: &str, deadline: Deadline) -> Result<String, ImageError> {
     let text = output("apt-cache", &["depends", meta], deadline)?;
     let kernel = text
@@ -61,7 +61,7 @@ pub(crate) fn kernel_of(meta: &str, deadline: Deadline) -> Result<String, ImageE
         .ok_or_else(|| ImageError::Package(meta.to_owned()))
 }
 
-/// Downloads the newest version of each package that apt knows into a folder, unless it is there; returns the file names.
+/// Downloads the newest version that apt knows of each package into a folder, unless it is there; returns the file names.
 pub(crate) fn download(
     folder: &Path,
     packages: &[String],
@@ -97,7 +97,7 @@ pub(crate) fn download(
     Ok(files)
 }
 
-/// Unpacks a package's files below a folder.
+/// Unpacks the files of a Debian package below the folder `root`.
 pub(crate) fn unpack(package: &Path, root: &Path, deadline: Deadline) -> Result<(), ImageError> {
     let mut unpack = limited("dpkg-deb", deadline)?;
     succeed(
@@ -112,7 +112,7 @@ fn output(program: &str, arguments: &[&str], deadline: Deadline) -> Result<Strin
     succeed(command.args(arguments), program)
 }
 
-/// A command that is killed at the deadline.
+/// A command line that kills `program` at the deadline.
 fn limited(program: &str, deadline: Deadline) -> Result<Command, ImageError> {
     let left = deadline.0.saturating_duration_since(Instant::now());
     if left.is_zero() {

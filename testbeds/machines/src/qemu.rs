@@ -1,4 +1,4 @@
-//! The QEMU process of a machine.
+//! Starts the QEMU process of a virtual machine.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -17,9 +17,9 @@ use crate::{Image, MachineOptions};
 /// The way in which a machine's instructions are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor executes them (KVM).
+    /// The processor executes the machine's instructions (KVM).
     Kvm,
-    /// QEMU translates them.
+    /// QEMU translates the machine's instructions (TCG).
     Tcg,
 }
 
@@ -32,17 +32,17 @@ impl Accelerator {
     }
 }
 
-/// The files that a machine is connected to.
+/// The files that connect a virtual machine with the test.
 pub(crate) struct Wiring<'a> {
-    /// The tap interface of the NIC.
+    /// The tap interface that carries the frames of the machine's NIC.
     pub tap: &'a File,
-    /// The socket for requests and replies.
+    /// The socket for requests to the machine and its replies.
     pub channel: &'a OwnedFd,
-    /// The output of kernel and QEMU.
+    /// The file that receives the messages of the machine's kernel and of QEMU.
     pub console: &'a File,
 }
 
-/// Starts a machine, which ends with the calling thread.
+/// Starts the QEMU process of a machine, which ends with the calling thread.
 pub(crate) fn start(
     image: &Image,
     options: &MachineOptions,
@@ -98,7 +98,7 @@ pub(crate) fn start(
     command.spawn()
 }
 
-/// The NIC, without offloads: the machine computes checksums and segments, so that a switch sees frames as on a wire.
+/// QEMU's NIC, without offloads: the machine computes checksums and segments, so that a switch sees frames as on a wire.
 fn nic(options: &MachineOptions) -> String {
     let mac = options.mac.map(|byte| format!("{byte:02x}")).join(":");
     let off = [
@@ -115,7 +115,7 @@ fn nic(options: &MachineOptions) -> String {
     format!("virtio-net-pci,netdev=net,romfile=,mac={mac}{off}")
 }
 
-/// The kernel's command line. It disables the kernel's timer check, which fails if other programs keep QEMU from the processor.
+/// Command line of the machine's kernel. It disables the kernel's timer check, which fails if QEMU gets no processor.
 fn kernel_arguments(options: &MachineOptions) -> String {
     let MachineOptions {
         name,

@@ -1,4 +1,4 @@
-//! Tap interfaces: the frames that a machine sends arrive at one.
+//! Creates tap interfaces: the test receives the frames that a virtual machine sends at one.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -10,8 +10,8 @@ use std::process::Command;
 
 nix::ioctl_write_int!(set_interface, b'T', 202);
 
-/// Makes a tap interface in the network namespace of the calling thread, up, without IPv6, for packets of up to `mtu` bytes. It is
-/// removed when all processes that have the file have closed it.
+/// Makes a tap interface in the network namespace of the calling thread, up, without IPv6, for packets of up to `mtu`
+/// bytes. The kernel removes the interface when all processes that have the returned file have closed it.
 pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -42,7 +42,7 @@ pub(crate) fn open(name: &str, mtu: u16) -> io::Result<File> {
     Ok(file)
 }
 
-/// The error of making a tap interface in this thread; `None` if it works.
+/// The error that creating a tap interface in this thread gives; `None` if it works.
 pub(crate) fn refusal() -> Option<Errno> {
     match open("weir-tap-test", 1500) {
         Ok(_) => None,

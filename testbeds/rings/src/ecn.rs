@@ -8,7 +8,7 @@ const CONGESTED: u8 = 0b11;
 const IPV4_HEADER: usize = 20;
 const IPV4_CHECKSUM: usize = 10;
 const IPV6_HEADER: usize = 40;
-/// Shift of the ECN bits in the second byte: the traffic class lies across the first two bytes.
+/// Bits by which the ECN field is shifted in the second byte of an IPv6 header.
 const IPV6_ECN_SHIFT: u32 = 4;
 
 /// Marks a frame of an ECN-capable transport (ECT(0), ECT(1)), also behind VLAN tags, and returns whether it did. Other frames
@@ -55,7 +55,7 @@ fn mark_bits(byte: &mut u8, shift: u32) -> bool {
     is_capable
 }
 
-/// Updates a checksum after a change of one covered word (RFC 1624, equation 3): a wrong checksum stays wrong.
+/// Updates an IPv4 checksum after one 16-bit word changed (RFC 1624, equation 3): a wrong checksum stays wrong.
 fn mended(checksum: [u8; 2], before: [u8; 2], after: [u8; 2]) -> [u8; 2] {
     let [checksum, before, after] = [checksum, before, after].map(u16::from_be_bytes);
     let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);

@@ -1,4 +1,4 @@
-//! Sockets inherited from the process that started this one.
+//! Takes over sockets that this process inherited from its parent.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -6,8 +6,8 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-/// Takes the socket inherited under this number, which no other part of this process may own; programs started by this process
-/// do not inherit it. An error if it is not open, or one of the standard streams.
+/// Takes the socket inherited under this number, which no other part of this process may own; programs started by this
+/// process do not inherit it. Returns an error if it is not open, or is a standard stream.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     // 0 to 2 are the standard streams.
     if number < 3 {

@@ -1,5 +1,5 @@
-//! Frames of Linux interfaces through AF_PACKET sockets (packet(7)): [`Ring`] shares them with the kernel (PACKET_MMAP),
-//! [`Mmsg`] copies them in batches, for systems without the ring.
+//! Frames of Linux interfaces through AF_PACKET sockets (packet(7)): [`Ring`] shares frames with the kernel
+//! (PACKET_MMAP), [`Mmsg`] copies frames in batches, for systems without the ring.
 //!
 //! Ports of the embedded switch and ranks of an all-reduce use these; [`PortIo`] is their common interface.
 
@@ -27,24 +27,24 @@ use std::time::Instant;
 /// Length of the largest frame that the switch takes, in bytes without FCS: 9 KiB of payload, Ethernet header, two VLAN tags.
 pub const MAX_FRAME: usize = 9216 + 14 + 8;
 
-/// Result of a receive call.
+/// Number of frames that a receive call passed to the sink, and that were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Frames handed over.
+    /// Number of frames passed to the sink.
     pub frames: usize,
-    /// Frames lost: cut off, or larger than [`MAX_FRAME`].
+    /// Number of frames lost: the kernel cut them off, or they are larger than [`MAX_FRAME`].
     pub errors: usize,
 }
 
-/// Receiver of a port's frames.
+/// Receiver of the frames that arrive at a port.
 pub trait Sink {
-    /// Marks a time: the following frames, until the next call, have all arrived by now. It is called before the first frame.
+    /// Tells the sink that all frames until the next call have arrived by now. The port calls it before the first frame.
     fn arrived(&mut self);
     /// Takes a frame, without FCS, that had waited for `waited_ns` at the last [`Self::arrived`]; 0 if the port does not know.
     fn frame(&mut self, frame: &[u8], waited_ns: u64);
 }
 
-/// Sink for callers that need no times.
+/// Sink for callers that need no arrival times.
 impl<F: FnMut(&[u8])> Sink for F {
     fn arrived(&mut self) {}
 
@@ -53,36 +53,36 @@ impl<F: FnMut(&[u8])> Sink for F {
     }
 }
 
-/// A link as the switch sees it.
+/// A port of the switch: it receives and sends the frames of a link.
 pub trait PortIo: Send {
-    /// Hands up to `budget` frames that have arrived to `sink`; returns at once.
+    /// Passes up to `budget` frames that have arrived to `sink`; returns at once.
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received>;
-    /// Takes a frame for sending. May keep it until [`Self::flush`].
+    /// Takes a frame for sending, and may keep it until [`Self::flush`].
     fn send(&mut self, frame: &[u8]) -> io::Result<()>;
-    /// Sends the kept frames; returns the number of frames lost because the link was full or down.
+    /// Sends the frames that [`Self::send`] kept; returns the number of frames lost because the link was full or down.
     fn flush(&mut self) -> io::Result<usize>;
-    /// Time of the next receive and flush, even if nothing arrives and nothing is sent.
+    /// Time at which the port must next be received from and flushed even without traffic; `None`: at no certain time.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// Whether a frame waits; `None` if this needs a system call.
+    /// Whether a received frame waits; `None` if only a system call can tell.
     fn has_arrived(&self) -> Option<bool> {
         None
     }
-    /// Frames that were lost since the last call because too many waited for [`Self::receive`].
+    /// Number of frames lost since the last call because too many waited for [`Self::receive`].
     fn overflow(&mut self) -> u64 {
         0
     }
-    /// Frames that were marked since the last call because too many waited for the link; 0 where the port knows of no queue.
+    /// Number of frames marked (ECN) since the last call because the link's queue was long; 0 where the port knows of no queue.
     fn marked(&mut self) -> u64 {
         0
     }
-    /// A descriptor that becomes readable when frames have arrived. `None`: [`Self::receive`] never has more than at the start.
+    /// A descriptor that becomes readable when frames have arrived; `None`: all frames exist from the start (a file).
     fn fd(&self) -> Option<BorrowedFd<'_>>;
-    /// Index of the interface behind the port, whose carrier is the port's. `None`: the port is always up.
+    /// Index of the interface behind the port; the port is down while the interface has no carrier. `None`: it is always up.
     fn interface(&self) -> Option<u32> {
         None
     }
-    /// Readable name: the interface or the file.
+    /// Name of the port for users: its interface or file.
     fn name(&self) -> &str;
 }

@@ -8,19 +8,19 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Frames per system call.
+/// Maximum number of frames per system call.
 const BATCH: usize = 32;
-/// Bytes for the VLAN tag that the kernel removed from a frame.
+/// Length of the VLAN tag that the kernel removes from a frame, in bytes.
 const TAG: usize = 4;
 const BUFFER: usize = TAG + MAX_FRAME + 1;
-/// Words of a control buffer, which holds PACKET_AUXDATA's structure, aligned, with its header.
+/// Number of 64-bit words of a control buffer, which holds PACKET_AUXDATA's structure with its header.
 const CONTROL_WORDS: usize = 8;
 
-/// An interface, in promiscuous mode as long as this lives. Frames that the host itself sends are not received.
+/// An interface, in promiscuous mode as long as this value exists. Frames that the host itself sends are not received.
 pub struct Mmsg {
     name: String,
     socket: PacketSocket,
-    /// `BATCH` buffers of `BUFFER` bytes.
+    /// `BATCH` receive buffers of `BUFFER` bytes each.
     incoming: Vec<u8>,
     outgoing: Vec<Vec<u8>>,
     queued: usize,
@@ -28,7 +28,7 @@ pub struct Mmsg {
 }
 
 impl Mmsg {
-    /// Opens an interface of this network namespace.
+    /// Opens the interface of this name in this network namespace.
     pub fn open(interface: &str) -> io::Result<Self> {
         let socket = PacketSocket::open(interface)?;
         socket.set(libc::PACKET_AUXDATA, &1)?;
@@ -207,7 +207,7 @@ impl Mmsg {
     }
 }
 
-/// The kernel's auxiliary data of a frame.
+/// The auxiliary data (PACKET_AUXDATA) that the kernel attached to a received frame; `None` if it is missing.
 fn auxiliary(message: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
     let mut next = {
         // SAFETY: recvmmsg has filled in the header; its control buffer is alive and aligned to 8.

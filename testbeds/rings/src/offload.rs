@@ -1,5 +1,5 @@
-//! Work that a virtual link leaves to the network card: a veth pair hands over the frames of local processes
-//! with unfinished checksums (ethtool's `tx`), and there is no card.
+//! Finishes checksums that a virtual link leaves to a network card: a veth pair hands over frames of local processes
+//! with unfinished checksums (ethtool's `tx`), and has no card.
 
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
@@ -12,7 +12,7 @@ pub(crate) fn finish_checksum(frame: &mut [u8]) -> bool {
     finish(frame).is_some()
 }
 
-/// EtherType of a frame's payload, and the payload's offset, behind VLAN tags.
+/// EtherType of a frame's payload, and the payload's offset in bytes, after VLAN tags; `None` for a frame that is cut off.
 pub(crate) fn network(frame: &[u8]) -> Option<(u16, usize)> {
     let mut start = ETHERNET;
     loop {
@@ -48,7 +48,7 @@ fn finish(frame: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Protocol, and start and end of the segment in the packet.
+/// Protocol of an IPv4 packet, and start and end of its segment in bytes; `None` if the header is cut off.
 fn ipv4(packet: &[u8]) -> Option<(u8, usize, usize)> {
     let header = usize::from(packet.first()? & 0xf) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
@@ -56,7 +56,7 @@ fn ipv4(packet: &[u8]) -> Option<(u8, usize, usize)> {
     Some((protocol, header, total))
 }
 
-/// Like [`ipv4`], after the extension headers.
+/// Like [`ipv4`] for an IPv6 packet: the segment starts after the extension headers.
 fn ipv6(packet: &[u8]) -> Option<(u8, usize, usize)> {
     let payload = usize::from(u16::from_be_bytes([*packet.get(4)?, *packet.get(5)?]));
     let (mut protocol, mut at) = (*packet.get(6)?, 40);
@@ -68,7 +68,7 @@ fn ipv6(packet: &[u8]) -> Option<(u8, usize, usize)> {
     Some((protocol, at, 40 + payload))
 }
 
-/// Ones' complement sum (RFC 1071).
+/// Ones' complement sum of all 16-bit words (RFC 1071).
 pub(crate) fn folded(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
     let mut words = bytes.chunks_exact(2);

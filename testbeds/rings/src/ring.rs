@@ -1,5 +1,5 @@
 //! A Linux interface through rings shared with the kernel (PACKET_MMAP): frames are read where the kernel put them, and
-//! written where it sends from. Sending takes one system call per batch, receiving none.
+//! written where it sends from. Sending takes one system call per batch; receiving takes none.
 //!
 //! TPACKET_V2, not V3: V3 hands over blocks of frames, and a block that is not full only after a millisecond or more,
 //! which is acceptable for a capture but not for a switch (docs/decisions).
@@ -13,21 +13,21 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of frames kept before they are handed to the kernel.
+/// Number of frames to send that are queued before the kernel is notified.
 const BATCH: usize = 64;
-/// Number of frames in flight to a network card: two batches.
+/// Number of slots for frames to send: two batches.
 const SEND_SLOTS: usize = 2 * BATCH;
-/// Maximum of [`Options::mark_at`]: the ring does not see more frames ahead of a frame.
+/// Maximum of [`Options::mark_at`]: the ring cannot count more waiting frames.
 pub const MOST_MARK_AT: usize = SEND_SLOTS - 1;
 const TAG: usize = 4;
-/// Longest credible waiting time of a frame, in nanoseconds.
+/// Longest credible time that a received frame has waited, in nanoseconds; longer ones count as 0.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 
-/// Options of a ring.
+/// Options of a ring that is shared with the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum number of frames that wait for the switch; each takes 1,600 bytes with an MTU of 1,500, or 9,152 with 9,000.
-    /// Further frames are lost and counted.
+    /// Maximum number of received frames that wait for the switch; each takes 1,600 bytes with an MTU of 1,500, or
+    /// 9,152 with 9,000. Further frames are lost and counted.
     pub slots: usize,
     /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
     /// interface do not see frames that the switch sends.
@@ -35,7 +35,7 @@ pub struct Options {
     /// Number of frames waiting for the link, 1 to [`MOST_MARK_AT`], from which on a new frame is marked if its transport
     /// supports ECN. `None`: no frame is marked, and the queue is not checked.
     pub mark_at: Option<usize>,
-    /// Which frames are received.
+    /// Which frames the ring receives.
     pub hears: Hears,
 }
 
@@ -51,44 +51,44 @@ impl Default for Options {
     }
 }
 
-/// An interface, in promiscuous mode while this exists if all frames are received. The host's own frames are not received.
+/// An interface; promiscuous while this value exists if all frames are received. The host's own frames are not received.
 pub struct Ring {
     name: String,
-    /// Receives, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
+    /// Receives frames, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
     socket: PacketSocket,
     incoming: Slots,
-    /// The slot that the kernel fills next.
+    /// Index of the slot that the kernel fills next with a received frame.
     next_in: usize,
     sender: PacketSocket,
-    /// Length of the longest frame sent through a slot. Longer ones do not fit, or the link may not take them: the kernel does
-    /// not check the length of a frame with an offload header.
+    /// Length of the longest frame sent through a slot. Longer frames do not fit, or the link may not take them: the
+    /// kernel does not check the length of a frame with an offload header.
     slot_room: usize,
     outgoing: Slots,
-    /// The slot that takes the next frame.
+    /// Index of the slot that takes the next frame to send.
     next_out: usize,
-    /// Number of frames before `next_out` that the kernel has not been notified of.
+    /// Number of queued frames: those in the slots before `next_out` of which the kernel has not been notified.
     queued: usize,
-    /// Length of the requested space in a slot that has no frame yet.
+    /// Length that [`Ring::room`] granted in a slot, until [`Ring::written`]; `None`: no slot is granted.
     given: Option<usize>,
     lost: usize,
     mark_at: Option<usize>,
-    /// Number of frames marked since the last query.
+    /// Number of frames marked (ECN) since the last query.
     marked: u64,
-    /// Copy of the frame that is being marked.
+    /// Copy of the frame that is being marked (ECN).
     marking: Vec<u8>,
-    /// Number of frames since the last query that the kernel has cut for lack of capacity beside the ring.
+    /// Number of received frames that the kernel has cut since the last query because the socket's buffer was full.
     cut: u64,
     large: Vec<u8>,
     warned: bool,
 }
 
-/// Result of taking an arrived frame.
+/// Result of taking a received frame from its slot.
 enum Taken {
-    /// The sink got the frame.
+    /// The sink got the whole frame.
     Whole,
-    /// The kernel has kept the part of it that fits a slot.
+    /// The frame is lost: the kernel kept only the part of it that fits a slot.
     Cut,
-    /// The frame is longer than the switch takes.
+    /// The frame is lost: it is longer than [`MAX_FRAME`](crate::MAX_FRAME).
     TooLong,
 }
 
@@ -156,7 +156,7 @@ impl Ring {
         })
     }
 
-    /// Number of arrived frames, up to `most`.
+    /// Number of received frames that wait in the ring, up to `most`.
     fn arrived(&self, most: usize) -> usize {
         let count = self.incoming.count();
         (0..most.min(count))
@@ -166,7 +166,7 @@ impl Ring {
             .count()
     }
 
-    /// Hands over the frame of the next slot; `now_ns` is the time of the machine's clock.
+    /// Passes the next received frame to `sink`; `now_ns` is the time of the machine's clock.
     fn hand_over(&mut self, sink: &mut dyn Sink, now_ns: u64) -> io::Result<Taken> {
         let Some(arrived) = self.incoming.arrived(self.next_in) else {
             return Ok(Taken::Cut);
@@ -209,7 +209,7 @@ impl Ring {
         Ok(Taken::Whole)
     }
 
-    /// Result for a frame of which the kernel has kept only a part.
+    /// Result for a received frame of length `len` of which the kernel has kept only a part.
     fn not_whole(&mut self, len: usize) -> Taken {
         if len <= MAX_FRAME {
             return Taken::Cut;
@@ -227,8 +227,8 @@ impl Ring {
 
     /// Whether a frame sent now would have at least `frames` frames ahead of it that wait for the link.
     ///
-    /// The kernel returns a slot when its frame has left the queueing discipline and the device, in order. Frames that the kernel
-    /// does not know yet wait as well, but only if the link is busy: a batch for an idle link is no queue.
+    /// The kernel returns slots in order, when the frame has left the queueing discipline and the device. Frames that the
+    /// kernel has not been notified of wait as well, but only if the link is busy: a batch for an idle link is no queue.
     pub fn has_waiting(&self, frames: usize) -> bool {
         let count = self.outgoing.count();
         // The ring limits the slots: a full ring has the maximum number of frames waiting.
@@ -247,7 +247,7 @@ impl Ring {
         sent
     }
 
-    /// Takes a frame for sending.
+    /// Queues a frame for sending; without a free slot, sends it at once.
     fn enqueue(&mut self, frame: &[u8]) -> io::Result<()> {
         if frame.len() > self.slot_room {
             return self.send_beside(frame);
@@ -268,8 +268,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Space to write the next frame in place if it has at most `len` bytes; [`written`](Self::written) then queues it. `None`:
-    /// the frame has to be sent in the usual way.
+    /// Space to write the next frame in place if it has at most `len` bytes; [`written`](Self::written) then queues it.
+    /// `None`: use [`PortIo::send`] instead.
     ///
     /// # Errors
     /// The link fails.
@@ -286,7 +286,7 @@ impl Ring {
         Ok(room.map(|room| &mut room[..len]))
     }
 
-    /// Queues the frame of length `len` in the [room](Self::room) that was last requested.
+    /// Queues the frame that the caller has written to the [room](Self::room) last requested, with length `len`.
     ///
     /// # Panics
     /// If it is longer than the room, or there was none.
@@ -327,13 +327,13 @@ impl Ring {
         Ok(())
     }
 
-    /// Slot of the first queued frame.
+    /// Index of the slot with the first queued frame.
     fn first_queued(&self) -> usize {
         let count = self.outgoing.count();
         (self.next_out + count - self.queued) % count
     }
 
-    /// Removes the frames that the kernel has taken from the queue.
+    /// Removes the frames from the queue that the kernel has taken for sending.
     fn forget_sent(&mut self) {
         let ours = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
         while self.queued > 0 && self.outgoing.status(self.first_queued()) & ours == 0 {
@@ -341,7 +341,7 @@ impl Ring {
         }
     }
 
-    /// Removes the first frame from the queue. The kernel goes on at its slot, so the frames behind it move up.
+    /// Removes the first frame from the queue, which counts as lost. The kernel continues at its slot, so later frames move up.
     fn withdraw_first(&mut self) {
         if self.queued == 0 {
             return;
@@ -374,7 +374,7 @@ impl Ring {
         self.queued = 0;
     }
 
-    /// Sends a frame that no slot holds. It is lost if the link's queue has no capacity for it.
+    /// Sends a frame that fits no slot through the receiving socket. It is lost if the link's queue is full.
     fn send_beside(&mut self, frame: &[u8]) -> io::Result<()> {
         // Frames queued before are sent before.
         self.transmit()?;
@@ -402,7 +402,7 @@ impl Ring {
     }
 }
 
-/// Time that a frame has waited in the ring, in nanoseconds; 0 if it is not credible, as the machine's clock may be set.
+/// Time that a frame has waited in the ring, in nanoseconds; 0 if it is not credible, because the machine's clock was set.
 fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
     match now_ns.checked_sub(at_ns) {
         Some(waited) if waited <= LONGEST_WAIT_NS => waited,
@@ -410,8 +410,8 @@ fn waited_ns(now_ns: u64, at_ns: u64) -> u64 {
     }
 }
 
-/// Makes a sink read its clock, and returns the kernel's clock read just before. If the thread was preempted between the two,
-/// frames would seem to arrive later by that time, so both are read again.
+/// Makes a sink read its clock, and returns the kernel's clock, read just before. If the thread was preempted between
+/// the two readings, frames would seem to arrive later, so both clocks are read again.
 fn stamp_arrival(sink: &mut dyn Sink) -> u64 {
     let mut read_ns = clock_ns();
     for _ in 0..3 {
@@ -425,7 +425,7 @@ fn stamp_arrival(sink: &mut dyn Sink) -> u64 {
     read_ns
 }
 
-/// Time of the clock by which the kernel stamps frames, in nanoseconds.
+/// Current time of the clock with which the kernel stamps frames, in nanoseconds.
 fn clock_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -437,7 +437,7 @@ fn clock_ns() -> u64 {
 const TOGETHER_NS: u64 = 5_000;
 
 impl Ring {
-    /// Descriptors of the ring's sockets.
+    /// Descriptors of the ring's two sockets.
     pub fn descriptors(&self) -> [RawFd; 2] {
         [&self.socket, &self.sender].map(|socket| socket.fd.as_raw_fd())
     }

@@ -1,10 +1,10 @@
-//! Parallel calls that wait for an RCU grace period of the kernel, 9 to 24 ms each: creating the ring of a packet socket, and closing
-//! it. Calls that wait at the same time share the grace period.
+//! Runs calls in parallel that wait for an RCU grace period of the kernel, 9 to 24 ms each: creating the ring of a
+//! packet socket, and closing it. Calls that wait at the same time share the grace period.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Maximum number of threads.
+/// Maximum number of threads that run calls in parallel.
 const THREADS: usize = 64;
 
 /// Runs `work` on all items in parallel and returns the results in the order of the items.

@@ -15,26 +15,26 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes that the kernel allocates in one piece; a multiple of any page size.
+/// Bytes of a block of slots, which the kernel allocates in one piece; a multiple of any page size.
 pub(crate) const BLOCK: usize = 64 << 10;
 const CACHE_LINE: usize = 64;
-/// Two VLAN tags, which a link takes beyond its longest frame.
+/// Length of two VLAN tags, in bytes: a link takes them beyond its longest frame.
 const TAGS: usize = 8;
-/// Length of the longest frame with an MTU of 1,500, and with the largest MTU, in bytes.
+/// Length of the longest frame with an MTU of 1,500, in bytes.
 const USUAL_LONGEST: usize = 1514;
 const LONGEST: usize = MAX_FRAME - TAGS;
 
-/// `struct tpacket2_hdr`, aligned to 16 bytes.
+/// Length of a slot's header, `struct tpacket2_hdr`, aligned to 16 bytes.
 const HEADER: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(16);
-/// Offset of data to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`): a `struct virtio_net_hdr`, then the frame. The header
-/// makes the kernel copy the whole frame: bytes that are not copied are attached to the packet as a page, which a veth pair
-/// has to copy all the same, into a page that it has to allocate first.
+/// Offset in a slot of the data to send (`tp_hdrlen - sizeof(struct sockaddr_ll)`): a `struct virtio_net_hdr`, then the
+/// frame. The header makes the kernel copy the whole frame: bytes that are not copied are attached to the packet as a
+/// page, which a veth pair has to copy all the same, into a page that it has to allocate first.
 const SEND_OFFSET: usize = HEADER;
-/// `struct virtio_net_hdr`, of which only `hdr_len` is not 0.
+/// Length of `struct virtio_net_hdr`, whose fields except `hdr_len` are 0, in bytes.
 const OFFLOAD_HEADER: usize = 10;
 const OFFLOAD_LENGTH: usize = 2;
 const SEND_FRAME: usize = SEND_OFFSET + OFFLOAD_HEADER;
-/// Smallest offset of a received frame: after its header and link-layer address.
+/// Smallest offset of a received frame in its slot: after the slot's header and the link-layer address.
 const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
 /// Usual offset of a received frame: the network header is aligned to 16 bytes, with 16 bytes for a link header before it.
 const USUAL_FRAME: usize = (RECEIVE_OFFSET + 16).next_multiple_of(16) - 14;
@@ -44,13 +44,13 @@ pub(crate) const HEADROOM: usize = 4;
 const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);
 const _: () = assert!(SlotSize::of_frames(MAX_FRAME).0 <= BLOCK);
 
-/// Bytes of a slot: an odd number of cache lines, so that consecutive slots fall into different cache sets.
+/// Size of a slot in bytes: an odd number of cache lines, so that consecutive slots fall into different cache sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotSize(usize);
 
 impl SlotSize {
-    /// Size for frames up to a length, limited to those that the switch takes, both sent and received; at least Ethernet's usual
-    /// frames fit.
+    /// Size of a slot that takes frames of up to `longest` bytes, sent or received; at least Ethernet's usual frames
+    /// fit, and at most those that the switch takes.
     pub(crate) const fn of_frames(longest: usize) -> SlotSize {
         let longest = match longest {
             ..USUAL_LONGEST => USUAL_LONGEST + TAGS,
@@ -64,7 +64,7 @@ impl SlotSize {
         self.0
     }
 
-    /// Number of slots in a block. A slot does not cross blocks.
+    /// Number of slots in a block of memory. A slot does not cross blocks.
     pub(crate) const fn per_block(self) -> usize {
         BLOCK / self.0
     }
@@ -75,7 +75,7 @@ impl SlotSize {
     }
 }
 
-/// Maps the ring that was requested for a socket, and returns the slots of its blocks.
+/// Maps the memory of the ring that was requested for a socket, and returns its slots.
 pub(crate) fn map(socket: &impl AsRawFd, blocks: usize, size: SlotSize) -> io::Result<Slots> {
     let bytes = blocks * BLOCK;
     // SAFETY: a new mapping where the kernel likes; nothing of ours is touched.
@@ -104,7 +104,7 @@ pub(crate) fn map(socket: &impl AsRawFd, blocks: usize, size: SlotSize) -> io::R
     })
 }
 
-/// The memory of a socket's ring.
+/// The memory of a socket's ring; dropping it unmaps the memory.
 struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -119,7 +119,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Slots 0 to `count - 1`.
+/// The slots of a ring, numbered from 0 to `count - 1`.
 ///
 /// Invariant: `start` is aligned to 16 bytes; from it `count / size.per_block()` whole blocks are readable and writable, by this
 /// value and by the kernel only.
@@ -127,23 +127,23 @@ pub(crate) struct Slots {
     start: NonNull<u8>,
     size: SlotSize,
     count: usize,
-    /// The mapping; `None` in tests.
+    /// The memory that contains the slots; `None` in tests.
     _memory: Option<Mapping>,
 }
 
 // SAFETY: the memory is valid in every thread and belongs to this value (and the kernel) alone.
 unsafe impl Send for Slots {}
 
-/// A frame that the kernel has given us.
+/// A received frame in its slot, which the kernel has handed over.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
-    /// `TP_STATUS_…`
+    /// Status word of the slot (`TP_STATUS_…`).
     pub status: u32,
-    /// The frame's length on the link, without a stripped tag.
+    /// The frame's length on the link in bytes, without a VLAN tag that the kernel has removed.
     pub len: usize,
     pub vlan_tpid: u16,
     pub vlan_tci: u16,
-    /// Time of arrival by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
+    /// Time at which the frame arrived, by the machine's clock (`CLOCK_REALTIME`), in nanoseconds.
     pub at_ns: u64,
     /// [`HEADROOM`] bytes, then as much of the frame as the slot holds.
     pub bytes: &'a mut [u8],
@@ -154,7 +154,7 @@ impl Slots {
         self.count
     }
 
-    /// The slot's first byte, with room for its size.
+    /// Address of a slot's first byte; the whole slot is readable from it.
     fn slot(&self, index: usize) -> NonNull<u8> {
         assert!(index < self.count);
         let per_block = self.size.per_block();
@@ -172,23 +172,23 @@ impl Slots {
         unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) }
     }
 
-    /// Status of a slot, which states its owner.
+    /// Status word of a slot, which states whether the kernel or this process owns the slot.
     pub(crate) fn status(&self, index: usize) -> u32 {
         self.status_word(index).load(Ordering::Acquire)
     }
 
-    /// Gives a slot to the kernel, or takes one back that the kernel has not examined.
+    /// Sets a slot's status word: gives the slot to the kernel, or takes it back before the kernel has examined it.
     pub(crate) fn set_status(&mut self, index: usize, status: u32) {
         self.status_word(index).store(status, Ordering::Release);
     }
 
-    /// Whether the kernel has given us this slot, with a frame.
+    /// Whether the kernel has handed over this slot, with a received frame.
     pub(crate) fn has_arrived(&self, index: usize) -> bool {
         self.status(index) & libc::TP_STATUS_USER != 0
     }
 
-    /// Fetches the beginning of a slot's frame into the cache: another processor has written it. The status, which has been
-    /// read, lies in the cache line before.
+    /// Fetches the beginning of a slot's frame into the cache: another processor has written it. The slot's status lies
+    /// in an earlier cache line.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -202,7 +202,7 @@ impl Slots {
         let _ = index;
     }
 
-    /// The frame in a slot that [has arrived](Self::has_arrived); none if its description makes no sense.
+    /// The received frame in a slot that [has arrived](Self::has_arrived); `None` if its offset or length is invalid.
     pub(crate) fn arrived(&mut self, index: usize) -> Option<Arrived<'_>> {
         let status = self.status(index);
         if status & libc::TP_STATUS_USER == 0 {
@@ -231,8 +231,8 @@ impl Slots {
         })
     }
 
-    /// Puts a frame into a free slot and hands it to the kernel, which examines it at the next send; false if the slot is
-    /// not free.
+    /// Puts a frame to send into a free slot and gives it to the kernel, which examines it at the next send; false if
+    /// the slot is not free.
     ///
     /// # Panics
     /// If the frame is longer than [`SlotSize::send_room`].
@@ -246,7 +246,7 @@ impl Slots {
         true
     }
 
-    /// Space to write a frame that is then [released](Self::release); `None` if the slot is not free.
+    /// Space in a slot to write a frame to, for [`release`](Self::release); `None` if the slot is not free.
     pub(crate) fn room(&mut self, index: usize) -> Option<&mut [u8]> {
         if self.status(index) != libc::TP_STATUS_AVAILABLE {
             return None;
@@ -284,7 +284,7 @@ impl Slots {
         self.set_status(index, libc::TP_STATUS_SEND_REQUEST);
     }
 
-    /// Moves a frame that the kernel has not taken to another slot that it has not taken either.
+    /// Moves a frame to send to another slot; the kernel has taken neither of the two slots.
     pub(crate) fn move_frame(&mut self, from: usize, to: usize) {
         let (source, target) = (self.slot(from), self.slot(to));
         let sending = |slot| self.status(slot) & libc::TP_STATUS_SENDING != 0;

@@ -1,4 +1,4 @@
-//! Packet socket operations that both backends share.
+//! Operations on packet sockets that [`crate::Ring`] and [`crate::Mmsg`] share.
 #![allow(unsafe_code)]
 
 use crate::udp_filter::filter_udp;
@@ -6,24 +6,24 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Requested buffer size in bytes, with or without a ring; whatever the system grants of it is enough.
+/// Requested size of a socket's buffer in bytes, with or without a ring; a smaller one, if the system grants less, suffices.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
-/// A tag was taken out of the frame; TPID known. (`linux/if_packet.h`; `libc` lacks them.)
+/// Status flag: the kernel has removed a VLAN tag from the frame, and its TPID is known. (`linux/if_packet.h`; not in `libc`.)
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TPID_8021Q: u16 = 0x8100;
 /// Length of the Ethernet header in bytes, the shortest frame without padding.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// Which frames of an interface are received.
+/// Which frames of an interface a socket receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hears {
-    /// All frames: the interface is promiscuous.
+    /// All frames that reach the interface, which is then promiscuous.
     #[default]
     Everything,
-    /// Whole IPv4 datagrams to this UDP port, addressed to the host or to any group, and ICMP messages about them: the kernel
-    /// filters out the rest.
+    /// Whole IPv4 datagrams to this UDP port, addressed to the host or to any multicast group, and ICMP messages about
+    /// them: the kernel filters out the rest.
     Udp(u16),
 }
 
@@ -88,7 +88,7 @@ impl PacketSocket {
         Ok(ETHERNET_HEADER + usize::try_from(mtu).unwrap_or(0))
     }
 
-    /// Binds the socket to its interface; from then on frames arrive.
+    /// Binds the socket to its interface; from then on it receives the frames that `hears` selects.
     pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
         if let Hears::Udp(port) = hears {
             filter_udp(&self.fd, port)?;
@@ -105,7 +105,7 @@ impl PacketSocket {
         self.bind_protocol(libc::ETH_P_ALL)
     }
 
-    /// Binds the socket for sending only.
+    /// Binds the socket to its interface for sending only: it receives nothing.
     pub(crate) fn bind_to_send(&self) -> io::Result<()> {
         self.bind_protocol(0)
     }
@@ -127,12 +127,12 @@ impl PacketSocket {
         result(bound).map(drop)
     }
 
-    /// Sets an option of packet(7).
+    /// Sets an option of packet(7) for the socket.
     pub(crate) fn set(&self, option: libc::c_int, value: &libc::c_int) -> io::Result<()> {
         self.set_at(libc::SOL_PACKET, option, value)
     }
 
-    /// Sets an option.
+    /// Sets a socket option of the protocol level `level`.
     pub(crate) fn set_at<T>(
         &self,
         level: libc::c_int,
@@ -168,7 +168,7 @@ impl PacketSocket {
         result(asked).map(drop)
     }
 
-    /// Number of frames lost for lack of buffer space since the last call, which resets the kernel's count.
+    /// Number of received frames lost for lack of buffer space since the last call, which resets the kernel's count.
     pub(crate) fn overflow(&self) -> u64 {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
@@ -176,7 +176,7 @@ impl PacketSocket {
             .map_or(0, |()| statistics.tp_drops.into())
     }
 
-    /// Returns and clears the error that makes the socket readable without a frame (the interface went down).
+    /// Returns and clears the socket's error, which makes it readable without a frame (the interface went down).
     pub(crate) fn take_error(&self) -> io::Result<()> {
         let mut error: libc::c_int = 0;
         self.ask(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
@@ -186,7 +186,7 @@ impl PacketSocket {
         }
     }
 
-    /// Reads a queued frame, cut to the buffer, and returns its whole length; `None` if there is none.
+    /// Reads a frame that waits, cut to the buffer, and returns its whole length; `None` if no frame waits.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         loop {
@@ -243,7 +243,7 @@ fn result(value: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// The VLAN tag that the kernel keeps beside a frame instead of in it, from the words that describe the frame.
+/// The VLAN tag that the kernel has removed from a frame; `None`: it has removed none. The arguments describe the frame.
 pub(crate) fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
     if status & TP_STATUS_VLAN_VALID == 0 {
         return None;

@@ -1,11 +1,11 @@
-//! Kernel filter of a packet socket (bpf(4)): frames for other receivers cost this receiver nothing.
+//! Kernel filter of a packet socket (bpf(4)): the kernel drops frames for other receivers before they cost anything.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Makes an unbound packet socket receive only whole IPv4 UDP datagrams to this port, and ICMP, in frames without a VLAN tag and
-/// with headers without options. Errors: the system's.
+/// Makes an unbound packet socket receive only whole IPv4 UDP datagrams to this port, and ICMP, in frames without a
+/// VLAN tag and with headers without options. Returns the system's error.
 pub fn filter_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     let program = only_udp(port);
     let program = libc::sock_fprog {
@@ -29,7 +29,7 @@ pub fn filter_udp(socket: impl AsFd, port: u16) -> io::Result<()> {
     }
 }
 
-/// Program for [`filter_udp`]. The kernel removes a frame's tag before a socket sees it, and only reports that there was one.
+/// BPF program of [`filter_udp`]. The kernel removes a VLAN tag before a socket sees the frame, and only reports that it did.
 fn only_udp(port: u16) -> [libc::sock_filter; 15] {
     const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
@@ -39,11 +39,11 @@ fn only_udp(port: u16) -> [libc::sock_filter; 15] {
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     const HAS_TAG: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32;
     const IPV4: u32 = 0x0800;
-    /// The version, and a length of 20 bytes.
+    /// First byte of an IPv4 header without options: version 4, and a length of five 32-bit words.
     const WITHOUT_OPTIONS: u32 = 0x45;
     const UDP: u32 = 17;
     const ICMP: u32 = 1;
-    /// More fragments, or not the first.
+    /// Bits of an IPv4 header that are set in a fragment: More Fragments, and the fragment offset.
     const FRAGMENT: u32 = 0x3fff;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     [

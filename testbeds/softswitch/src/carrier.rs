@@ -1,4 +1,4 @@
-//! Carrier changes of the interfaces behind ports, as the kernel reports them (rtnetlink(7)).
+//! Reports to the packet loop when an interface behind a port gains or loses carrier, as the kernel notifies (rtnetlink(7)).
 
 use crate::driver::{Handle, Stopped};
 use rtnetlink::MulticastGroup;
@@ -12,17 +12,17 @@ use tokio_stream::{Stream, StreamExt};
 
 type Messages = Pin<Box<dyn Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send>>;
 
-/// Listens to the kernel's carrier notifications.
+/// Listens to the kernel's notifications of carrier changes.
 pub(crate) struct Carrier {
-    /// Last known carrier by interface index; the packet loop initially assumes that all are up.
+    /// Last known carrier of each interface, by interface index; the packet loop initially assumes that all have carrier.
     interfaces: BTreeMap<u32, bool>,
     messages: Messages,
     kernel: rtnetlink::Handle,
 }
 
 impl Carrier {
-    /// Starts to listen for interfaces of this network namespace, on the current runtime. `None`: there are no
-    /// interfaces, or the kernel does not report, of which the log has a warning.
+    /// Starts to listen for carrier changes of these interfaces of this network namespace, on the current runtime.
+    /// `None`: the list is empty, or the kernel does not report, of which the log has a warning.
     pub(crate) fn watch(interfaces: Vec<u32>) -> Option<Carrier> {
         if interfaces.is_empty() {
             return None;
@@ -47,7 +47,7 @@ impl Carrier {
         })
     }
 
-    /// Reports carrier changes to the packet loop, until one of them stops.
+    /// Reports carrier changes to the packet loop, until the kernel's notifications end or the packet loop stops.
     pub(crate) async fn report(mut self, driver: Handle) {
         // On `Stopped`, no receiver of the reports is left.
         while let Ok(true) = self.report_all(&driver).await {
@@ -57,8 +57,8 @@ impl Carrier {
         }
     }
 
-    /// Reports the current state. It is read after the subscription, so that no change is missed in between. False: the
-    /// kernel does not answer.
+    /// Reports the current carrier of all interfaces. It is read after the subscription, so that no change is missed in
+    /// between. Returns false if the kernel does not answer.
     async fn report_all(&mut self, driver: &Handle) -> Result<bool, Stopped> {
         let mut absent: Vec<u32> = self.interfaces.keys().copied().collect();
         let mut links = self.kernel.link().get().execute();
@@ -115,10 +115,10 @@ impl Carrier {
     }
 }
 
-/// The reason why no more changes come.
+/// The reason why the stream of notifications is interrupted.
 enum Next {
-    /// Notifications were lost because the buffer was full.
+    /// The kernel dropped notifications because the socket's buffer was full.
     Missed,
-    /// The kernel closed the socket.
+    /// The kernel closed the socket, so no more notifications come.
     End,
 }

@@ -1,4 +1,4 @@
-//! `weir switch`: the switch by itself, with the flags of BMv2.
+//! `weir switch`: runs the embedded switch as a program of its own, with the flags of BMv2.
 
 mod values;
 
@@ -22,7 +22,7 @@ pub use values::{Interface, PortMark, PortRate};
 
 /// Maximum number of frames in a port's ring: 105 MB of the kernel's memory.
 const MAX_RECEIVE_QUEUE: u64 = 65_536;
-/// Exit code of a switch that could not run.
+/// Exit code of `weir switch` if it could not run.
 const FAILURE: u8 = 2;
 
 /// Flags of `weir switch`.
@@ -160,7 +160,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// Checks combinations of flags.
+/// Checks that the flags do not contradict each other.
 fn check(args: &Args) -> Result<(), String> {
     let (mut ports, mut names) = (BTreeSet::new(), BTreeSet::new());
     for Interface { port, name } in &args.interfaces {
@@ -311,7 +311,7 @@ fn serve(instance: instance::Instance) -> Result<(), String> {
     instance.wait().map_err(|error| format!("error: {error}"))
 }
 
-/// Opens all ports in parallel: the kernel takes about 15 ms for each.
+/// Opens all ports in parallel, because the kernel takes about 15 ms for each.
 fn open_all(
     interfaces: &[Interface],
     marks: &[PortMark],

@@ -1,4 +1,4 @@
-//! A running switch: ports, packet loop and server together, in this process.
+//! Runs a switch in this process: ports, packet loop and P4Runtime server together.
 
 use crate::carrier::Carrier;
 use crate::dataplane::{Loader, Program};
@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
-/// The parts of a switch.
+/// Configuration of a switch: ids, ports, programs and address.
 pub struct Config {
-    /// Device id in P4Runtime.
+    /// Device id of the switch in P4Runtime.
     pub device_id: u64,
-    /// The port of the control plane.
+    /// Number of the port by which the control plane exchanges packets with the program.
     pub cpu_port: u32,
-    /// Ports, with their numbers and back ends.
+    /// Number and back end of each port.
     pub ports: Vec<(u32, Box<dyn PortIo>)>,
     /// Compiles the programs that P4Runtime clients send.
     pub loader: Arc<dyn Loader>,
-    /// A program that runs from the start, with its device config.
+    /// A program that runs from the start, with its device config; `None`: a client sends the first program.
     pub program: Option<(Program, Vec<u8>)>,
-    /// Address of the P4Runtime server; port 0 selects a free one.
+    /// Address of the P4Runtime server; TCP port 0 selects a free one.
     pub grpc: SocketAddr,
 }
 
@@ -36,7 +36,7 @@ pub struct Instance {
     server: Option<JoinHandle<Result<(), server::ServeError>>>,
 }
 
-/// Starts a switch. It accepts calls as soon as this returns.
+/// Starts a switch, which accepts P4Runtime calls as soon as this returns.
 pub fn start(config: Config) -> io::Result<Instance> {
     let listener = std::net::TcpListener::bind(config.grpc)?;
     listener.set_nonblocking(true)?;
@@ -94,40 +94,40 @@ pub fn start(config: Config) -> io::Result<Instance> {
 }
 
 impl Instance {
-    /// Address of the P4Runtime server.
+    /// Address of the P4Runtime server, with its actual TCP port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The handle for commands between two frames.
+    /// Handle that runs commands in the packet loop, between two frames.
     #[must_use]
     pub fn handle(&self) -> &driver::Handle {
         &self.handle
     }
 
-    /// Frames and bytes at each port, in order of port number.
+    /// Counters of frames and bytes at each port, in order of port number.
     pub fn port_counters(&self) -> Result<Vec<driver::PortCounters>, driver::Stopped> {
         self.handle.run_blocking(|core| core.port_counters())
     }
 
-    /// Packet statistics.
+    /// Packet statistics of the switch from its start until now.
     pub fn statistics(&self) -> Result<driver::Statistics, driver::Stopped> {
         self.handle.run_blocking(|core| core.statistics())
     }
 
-    /// A sender that stops the switch from any thread.
+    /// A sender by which any thread stops the switch: it sends true.
     #[must_use]
     pub fn stopper(&self) -> watch::Sender<bool> {
         self.shutdown.clone()
     }
 
-    /// Waits until the switch stops, by request or because its server failed.
+    /// Waits until the switch stops because a client or a thread asked for it, or because its server failed.
     pub fn wait(mut self) -> Result<(), server::ServeError> {
         self.join()
     }
 
-    /// Stops the switch.
+    /// Stops the switch and waits until it has stopped.
     pub fn stop(mut self) -> Result<(), server::ServeError> {
         self.shutdown.send_replace(true);
         self.join()

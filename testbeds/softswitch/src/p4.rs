@@ -1,4 +1,4 @@
-//! P4 text as a data plane: p4lang compiles it, [`pipeline`] executes it.
+//! Makes a data plane of P4 text: p4lang compiles the text, [`pipeline`] executes the program.
 
 use crate::dataplane::{Dataplane, LoadError, Loader, Program};
 use crate::trace::Form;
@@ -10,14 +10,14 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loads P4 text as device config: a single file, like [`Compiled::preprocessed`].
+/// Loads programs whose device config is P4 text in a single file, like [`Compiled::preprocessed`].
 #[derive(Debug, Clone, Default)]
 pub struct P4Loader {
-    /// Configuration of the programs' switches.
+    /// Configuration of the switch that executes a loaded program.
     pub config: pipeline::Config,
     /// The format in which each packet's steps are printed; `None`: no trace.
     pub trace: Option<Form>,
-    /// Whether log messages of programs are printed.
+    /// Whether the log messages of loaded programs are printed.
     pub logs: bool,
 }
 
@@ -34,8 +34,7 @@ impl Loader for P4Loader {
 }
 
 impl P4Loader {
-    /// Compiles a file with its includes, and prints the compiler's warnings; also returns the corresponding device
-    /// config.
+    /// Compiles a P4 file with its includes, and prints the compiler's warnings; returns the program and its device config.
     pub fn load_file(
         &self,
         path: &Path,
@@ -56,7 +55,7 @@ impl P4Loader {
         Ok((self.program(compiled)?, device_config))
     }
 
-    /// Turns a compiled program into one that is ready to run.
+    /// Makes a compiled program ready to run.
     pub fn program(&self, compiled: Compiled) -> Result<Program, LoadError> {
         let program = Arc::new(compiled.program);
         let refused = |error| LoadError(refusal(&program, &error));
@@ -80,7 +79,7 @@ impl P4Loader {
     }
 }
 
-/// The reason why a program cannot be loaded, with the position in its source if there is one.
+/// Text that says why a program cannot be loaded, with the position in its source if there is one.
 pub(crate) fn refusal(program: &p4lang::ir::Program, error: &pipeline::LoadError) -> String {
     let Some(span) = error.span() else {
         return error.to_string();

@@ -10,53 +10,53 @@ use std::sync::Arc;
 
 mod control_state;
 
-/// Maximum number of rounds through the recirculation link before a packet is given up.
+/// Maximum number of times that a packet recirculates; beyond it, `weir p4 run` stops.
 const ROUNDS: u32 = 10_000;
-/// The limit for a trace, which no user reads that far, and for the reference executor, which is slower.
+/// Maximum number of recirculations with a trace, which no user reads that far, or with the slower reference executor.
 const ROUNDS_TOLD: u32 = 64;
-/// Time between packets, in nanoseconds.
+/// Time between two input packets on the program's clock, in nanoseconds.
 const STEP_NS: u64 = 1_000_000;
 
-/// Options of a run.
+/// Options of `weir p4 run`.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Packets, sent one millisecond of the program's time apart.
+    /// Input packets, sent one millisecond of the program's time apart.
     pub packets: Vec<Vec<u8>>,
-    /// Ingress port of the packets.
+    /// Ingress port of the input packets.
     pub port: u32,
-    /// Entries, multicast groups and clone sessions, which are written before the first packet.
+    /// Table entries, multicast groups and clone sessions that are written before the first packet.
     pub written: ControlState,
     /// Format of the trace; `None`: no trace.
     pub trace: Option<Form>,
-    /// Seed of the pattern in undefined bits; reads of them are reported.
+    /// Seed of the pattern that fills undefined bits; reads of them are reported. `None`: undefined bits are zero.
     pub poison: Option<u64>,
-    /// The executor; traces and poison always use the reference.
+    /// The executor of the program; with a trace or `poison`, always the reference.
     pub executor: Executor,
-    /// Whether the text contains colors.
+    /// Whether the text of the trace contains colors.
     pub colour: bool,
 }
 
-/// The reason why packets cannot be sent.
+/// The reason why packets cannot be sent through a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The program cannot be loaded.
+    /// The program cannot be loaded; the compiler's diagnostics.
     Program(String),
-    /// The architecture has no such port.
+    /// The program's architecture has no such ingress port.
     Port(String),
-    /// An entry, a multicast group or a clone session cannot be written.
+    /// A table entry, a multicast group or a clone session cannot be written.
     Entry(String),
 }
 
-/// The result of a run.
+/// The result of sending packets through a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The trace; or the program's log messages, with a line `PORT: BYTES` for each packet that leaves, and `-` for each
     /// input without an output.
     pub text: String,
-    /// The number of the packet, from 1, that was given up after this many rounds of recirculation. Later packets were
-    /// not sent.
+    /// The input packet that recirculated too often: its number, from 1, and its recirculations. Later packets were not
+    /// sent. `None`: all packets were sent.
     pub given_up: Option<(usize, u32)>,
-    /// Differences between the executors, with [`Executor::Both`].
+    /// Descriptions of differences between the results of the two executors, with [`Executor::Both`].
     pub differences: Vec<String>,
 }
 

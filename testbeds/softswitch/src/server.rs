@@ -1,4 +1,4 @@
-//! The P4Runtime 1.4 server for one device, with the service `weir.v1.Switch`.
+//! The gRPC server of a switch: P4Runtime 1.4 for one device, and the service `weir.v1.Switch`.
 
 mod arbitration;
 mod batch;
@@ -31,34 +31,34 @@ use tokio_stream::Stream;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Programs may be larger than tonic's default of 4 MiB.
+/// Maximum size of a message in bytes: programs may be larger than tonic's default of 4 MiB.
 const MESSAGE_LIMIT: usize = 64 << 20;
-/// Size in bytes from which a response, digest list or notification is sent, with the rest in another message: a client
-/// with default settings accepts 4 MiB, and ends the stream on a larger message.
+/// Size in bytes from which a response, digest list or notification is sent, and its remainder in another message: a
+/// client with default settings accepts 4 MiB, and ends the stream on a larger message.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// Maximum time for answers in flight after the switch stops.
+/// Maximum time for which the server finishes running calls after the switch stops.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// Period of keepalive probes to a quiet client, and the timeout of their answers.
+/// Time without traffic after which the server probes a client, and time that it waits for the client's answer.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub use extension::{connect as connect_extension, proto as weir};
 pub use local::Local;
 
-/// Configuration of the server.
+/// Configuration of the P4Runtime server.
 pub struct Config {
-    /// Id of the only device.
+    /// Id of the only device that the server offers.
     pub device_id: u64,
-    /// Compiles device configs.
+    /// Compiles the device configs that clients send.
     pub loader: Arc<dyn Loader>,
-    /// A program that runs from the start, with its device config.
+    /// A program that runs from the start, with its device config; `None`: a client sends the first program.
     pub program: Option<(Program, Vec<u8>)>,
-    /// Ports by name, for programs whose control plane uses names.
+    /// Names and numbers of the ports, for programs whose control plane uses names.
     pub port_names: Vec<(String, u32)>,
 }
 
-/// Serves until `shutdown` is true, which a client may set.
+/// Serves P4Runtime clients until `shutdown` is true; a client's `Shutdown` call sets it too.
 pub async fn serve(
     listener: tokio::net::TcpListener,
     config: Config,
@@ -97,25 +97,25 @@ pub async fn serve(
     Ok(served?)
 }
 
-/// The reason why the server stopped early.
+/// The reason why the P4Runtime server stopped early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The P4Info of the first program is inconsistent.
+    /// The P4Info of the program that runs from the start is inconsistent.
     #[error("the program's P4Info: {0}")]
     P4Info(p4rt::p4info::DecodeError),
     /// The packet loop has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The socket failed, or its thread did.
+    /// The listening socket or its thread failed.
     #[error("the P4Runtime server: {0}")]
     Listener(String),
-    /// The network failed.
+    /// The gRPC transport failed.
     #[error("the P4Runtime server: {0}")]
     Transport(#[from] tonic::transport::Error),
 }
 
-/// The state shared by all calls. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a takeover
-/// hold it exclusively, a Read holds it shared.
+/// The state that all calls share. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a
+/// takeover hold it exclusively, a Read holds it shared.
 struct Service {
     loader: Arc<dyn Loader>,
     driver: driver::Handle,
@@ -123,19 +123,19 @@ struct Service {
     clients: Mutex<BTreeMap<ClientId, outbox::Outbox>>,
     next_client: AtomicU64,
     pipelines: RwLock<Pipelines>,
-    /// One permit per unfinished read.
+    /// Permits for reads; a read holds one until the client has taken all results.
     reads: Arc<Semaphore>,
-    /// Number of stream messages that were lost because a client was too slow.
+    /// Number of messages on stream channels that were lost because a client was too slow.
     lost: Arc<AtomicU64>,
     sdn: Sdn,
     stop: watch::Receiver<bool>,
 }
 
-/// The service in tonic's form; streams outlive the call that opened them, so they share the state.
+/// The state of all calls as tonic's service; streams outlive the call that opened them, so they share the state.
 struct Endpoint(Arc<Service>);
 
 impl Service {
-    /// Creates the service for a packet loop that has no program yet.
+    /// Creates the state of all calls, for a packet loop that has no program yet.
     async fn new(
         config: Config,
         driver: &driver::Handle,
@@ -175,7 +175,7 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a command between two frames, on the program that clients refer to; passes the time as well.
+    /// Runs a command between two frames, on the program that clients write to; the command gets the time in nanoseconds, too.
     async fn control<R: Send + 'static>(
         &self,
         command: impl FnOnce(u64, &mut pipeline::Switch) -> R + Send + 'static,

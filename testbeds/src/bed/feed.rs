@@ -1,15 +1,15 @@
-//! Hands over collected recordings in order of time, as a live recorder does.
+//! Hands finished recordings of ports over in order of time, as a recorder does while frames pass.
 
 use proof::{Digest, Loser};
 
 use super::PortRecording;
 use crate::capture::{Batch, Frame, Handed, Lost};
 
-/// The frames of a port within this time, in nanoseconds, make one batch.
+/// Time slice of a port's frames that makes one batch, in nanoseconds.
 const SLICE_NS: u64 = 100_000_000;
 
-/// Hands over recordings of whole frames; a recording's position is the port's number. `keep` bytes of each frame are kept.
-/// Returns the number of lost frames for each port.
+/// Hands recordings of whole frames over to a sink; a recording's position is its port's index. `keep` bytes of each
+/// frame are kept. Returns the number of lost frames for each port.
 pub(super) fn feed(
     recordings: &[PortRecording],
     keep: u32,

@@ -1,4 +1,4 @@
-//! Cables between processes: frames run through sockets and a thread of ours that counts and records.
+//! Links of a topology as cables between processes: frames run through sockets and a thread of ours that counts and records.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use crate::capture::{Handed, Limits, Recording};
 use crate::link::{CableId, Hub, HubBuilder};
 use crate::net::Counters;
 
-/// A switch's end of a cable.
+/// A switch's end of a cable: a port of the switch.
 struct Port {
     cable: CableId,
     attachment: Attachment,
-    /// Whether the switch has end A. The cable then records frames from the switch as `In`.
+    /// Whether the switch has end A of the cable. The cable then records frames from the switch as `In`.
     is_end_a: bool,
 }
 
-/// Ports that are recorded for a sink.
+/// Ports whose frames are recorded for a sink.
 struct Streamed {
     ports: Vec<(String, u32)>,
     keep: u32,
@@ -32,7 +32,7 @@ pub struct MemoryLinks {
     hub: Hub,
     hosts: BTreeMap<String, (CableId, Attachment)>,
     ports: BTreeMap<(String, u32), Port>,
-    /// Only `&mut self` accesses it. The mutex makes [`MemoryLinks`] `Sync`, although a sink need not be.
+    /// A recording for a sink, which only `&mut self` accesses. The mutex makes [`MemoryLinks`] `Sync`; a sink need not be.
     streamed: Mutex<Option<Streamed>>,
 }
 
@@ -90,7 +90,7 @@ impl MemoryLinks {
             .map(|port| port.attachment.clone())
     }
 
-    /// Counters of a host. A host has end A of its cable, so frames that entered there are those it sent.
+    /// Counters of a host. A host has end A of its cable, so frames that entered the cable there are frames that the host sent.
     pub fn host_counters(&self, host: &str) -> Option<Counters> {
         let cable = self.hub.counters(self.hosts.get(host)?.0)?;
         Some(Counters {
@@ -103,7 +103,7 @@ impl MemoryLinks {
         })
     }
 
-    /// Starts to record ports, each as a whole within limits, for [`MemoryLinks::stop_recording`].
+    /// Starts to record ports for `sink`, each as a whole within limits; [`MemoryLinks::stop_recording`] hands the frames over.
     pub fn record_into(
         &mut self,
         ports: &[(String, u32)],
@@ -126,8 +126,8 @@ impl MemoryLinks {
         Ok(())
     }
 
-    /// Ends the recording that [`MemoryLinks::record_into`] started, hands over its frames, and returns the number of lost frames for
-    /// each port.
+    /// Ends the recording that [`MemoryLinks::record_into`] started, hands its frames over to the sink, and returns the
+    /// number of lost frames for each port.
     pub fn stop_recording(&mut self) -> Vec<u64> {
         let Some(mut streamed) = self.streamed().take() else {
             return Vec::new();
@@ -147,7 +147,7 @@ impl MemoryLinks {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the recordings of ports and returns them in the same order, without those that were not recorded.
+    /// Ends the recordings of these ports and returns them in the order of `ports`, without ports that were not recorded.
     fn take(&self, ports: &[(String, u32)]) -> Vec<PortRecording> {
         let mut taken: BTreeMap<CableId, Option<Recording>> = BTreeMap::new();
         let recordings = ports.iter().filter_map(|(switch, port)| {

@@ -25,50 +25,50 @@ use crate::capture::{CaptureError, Filter, Handed, Limits, Recording};
 use crate::host::{Host, Process, ProcessError};
 use crate::net::{Counters, NetError};
 
-/// Implementation of links.
+/// How the links of a topology are implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wiring {
-    /// Virtual Ethernet between network namespaces; needs a [`crate::sandbox`].
+    /// Virtual Ethernet between network namespaces; needs the calling process to be in a [`crate::sandbox`].
     Veth,
-    /// Sockets between processes.
+    /// Sockets between processes, with cables in memory.
     Memory,
 }
 
 /// Options for bringing up a topology.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Implementation of links.
+    /// How the links are implemented.
     pub wiring: Wiring,
-    /// Whether the hosts' kernels speak IP on their interface. Off for agents, which make their own packets: the kernel
-    /// would answer with ICMP errors.
+    /// Whether the hosts' kernels speak IP on their interfaces. Off for agents, which make their own packets: the
+    /// kernel would answer them with ICMP errors.
     pub kernel_ip: bool,
-    /// Which frames are recorded.
+    /// Which frames are recorded at switch ports.
     pub filter: Filter,
-    /// Limits of a recording.
+    /// Limits of a recording that is collected in memory.
     pub limits: Limits,
 }
 
 /// Errors of a topology while it is brought up or runs.
 #[derive(Debug, thiserror::Error)]
 pub enum BedError {
-    /// An interface failed.
+    /// An operation on an interface failed.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// A capture failed.
+    /// A recording failed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// A process failed.
+    /// A process in a host failed, or could not be started.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A cable or namespace failed.
+    /// An operation on a cable or a network namespace failed.
     #[error("cannot build the network: {0}")]
     Io(#[from] io::Error),
-    /// Kernel IP was requested without namespaces.
+    /// Hosts whose kernels speak IP were requested without network namespaces.
     #[error(
         "hosts that speak IP need network namespaces; this scenario cannot run over in-memory links"
     )]
     NoKernelIp,
-    /// A host or port that the topology does not have.
+    /// The topology does not have this host or port.
     #[error("the topology has no {0}")]
     Unknown(String),
 }
@@ -79,12 +79,12 @@ impl BedError {
     }
 }
 
-/// Attachment of a host or a switch's port, as agents and switches take it on their command line.
+/// Where an agent or a switch's port is attached, as their command lines take it.
 #[derive(Debug, Clone)]
 pub enum Attachment {
-    /// A network interface.
+    /// A network interface with this name.
     Interface(String),
-    /// A socket that a child process inherits.
+    /// A socket that the agent or switch inherits.
     Socket(Arc<OwnedFd>),
 }
 
@@ -102,11 +102,11 @@ impl fmt::Display for Attachment {
 pub struct PortRecording {
     /// Name of the switch.
     pub switch: String,
-    /// Port number.
+    /// Number of the switch's port.
     pub port: u32,
-    /// Recorded frames; `In` is the direction towards the switch.
+    /// Recorded frames; `In` are frames towards the switch.
     pub recording: Recording,
-    /// Number of frames that are recorded as arrivals, but that the link then dropped.
+    /// Number of frames that were recorded before the link dropped them, so that they did not arrive.
     pub undelivered: u64,
 }
 
@@ -116,17 +116,17 @@ enum Links {
     Wire(wire::WireLinks),
 }
 
-/// A running topology. Dropping it takes it down.
+/// A running topology. Dropping it takes its hosts and links down.
 pub struct Bed {
     topology: Topology,
     options: Options,
-    /// Recording of the links; it ends before them.
+    /// Recording of the links' frames; declared before them, so that it ends first.
     recording: Option<InterfaceRecording>,
     links: Links,
 }
 
 impl Bed {
-    /// Brings a topology up.
+    /// Brings up the hosts and links of a topology.
     pub fn up(topology: &Topology, options: &Options) -> Result<Bed, BedError> {
         let links = match options.wiring {
             Wiring::Veth => Links::Veth(veth::VethLinks::up(topology, options)?),
@@ -140,7 +140,7 @@ impl Bed {
         })
     }
 
-    /// A wire between two interfaces of this namespace, which have been taken already.
+    /// A topology of one switch between two interfaces of this namespace, which have been taken already.
     pub fn between(topology: &Topology, interfaces: [&str; 2], options: &Options) -> Bed {
         Bed {
             topology: topology.clone(),
@@ -150,9 +150,8 @@ impl Bed {
         }
     }
 
-    /// Starts to record ports, given as switch and number. `sink` gets the frames with their port's position in `ports`. `keep`
-    /// bytes of each frame are kept, and `digest` computes its identity from all its bytes.
-    /// [`Options::filter`] applies.
+    /// Starts to record ports, given as switch name and port number. `sink` gets the frames with their port's index in `ports`.
+    /// `keep` bytes of each frame are kept, and `digest` computes its identity from all its bytes. [`Options::filter`] applies.
     ///
     /// Call it after the switches have opened their ports: the kernel hands a frame first to the packet socket that was bound
     /// last. A frame is then stamped before its switch has it, so a machine that stands still never makes its time in the
@@ -184,9 +183,9 @@ impl Bed {
         Ok(())
     }
 
-    /// Ends the recording that [`Bed::record_into`] started, at one time for all ports: the sink gets all frames that passed
-    /// before, and is dropped. Returns the number of lost frames for each port, in the order of `ports`; an empty list if no
-    /// recording runs.
+    /// Ends the recording that [`Bed::record_into`] started, at one time for all ports: the sink gets all frames that
+    /// passed before, and is dropped. Returns the number of lost frames for each port, in the order of `ports` there;
+    /// an empty list if no recording runs.
     pub fn stop_recording(&mut self) -> Result<Vec<u64>, BedError> {
         if let Links::Memory(links) = &mut self.links {
             return Ok(links.stop_recording());
@@ -197,7 +196,7 @@ impl Bed {
         }
     }
 
-    /// Interface of a switch's port; `None` for a port that the topology does not have, and for links in memory.
+    /// Interface that is a switch's port; `None` for a port that the topology does not have, and for links in memory.
     fn port_interface(&self, switch: &str, port: u32) -> Option<PortInterface> {
         match &self.links {
             Links::Veth(links) => links.port_interface(switch, port),
@@ -212,12 +211,12 @@ impl Bed {
         matches!(self.links, Links::Veth(_) | Links::Wire(_))
     }
 
-    /// The topology.
+    /// The topology that runs.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// A host's namespace; `None` over in-memory links.
+    /// A host with its network namespace; `None` over links in memory, or if there is no such host.
     pub fn host(&self, name: &str) -> Option<&Host> {
         match &self.links {
             Links::Veth(links) => links.host(name),
@@ -225,7 +224,7 @@ impl Bed {
         }
     }
 
-    /// Attachment of a host.
+    /// Where the program of a host is attached.
     pub fn host_attachment(&self, host: &str) -> Result<Attachment, BedError> {
         match &self.links {
             Links::Veth(links) => links
@@ -237,7 +236,7 @@ impl Bed {
         .ok_or_else(|| BedError::Unknown(format!("host {host}")))
     }
 
-    /// Number and attachment of each port of a switch, by number.
+    /// Number and attachment of each port of a switch, in order of port number.
     pub fn ports(&self, switch: &str) -> Vec<(u32, Attachment)> {
         self.topology
             .ports(switch)
@@ -252,7 +251,7 @@ impl Bed {
             .collect()
     }
 
-    /// Starts a process of a host.
+    /// Starts a process in a host of the topology.
     pub fn spawn_in_host(&self, host: &str, command: Command) -> Result<Process, BedError> {
         let attachment = self.host_attachment(host)?;
         match self.host(host) {
@@ -261,7 +260,7 @@ impl Bed {
         }
     }
 
-    /// Starts a switch's process in the namespace that has the switches' ends of the links.
+    /// Starts a switch's process in the namespace that has the interfaces of the switch's ports.
     pub fn spawn_switch(&self, switch: &str, command: Command) -> Result<Process, BedError> {
         let attachments: Vec<Attachment> =
             self.ports(switch).into_iter().map(|port| port.1).collect();
@@ -281,7 +280,7 @@ impl Bed {
     }
 }
 
-/// Lets a child inherit the socket of its attachment.
+/// Lets a child process inherit the sockets among its attachments.
 #[allow(unsafe_code)]
 fn inheriting(mut command: Command, attachments: &[Attachment]) -> Command {
     let sockets: Vec<Arc<OwnedFd>> = attachments

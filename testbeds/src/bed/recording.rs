@@ -1,24 +1,24 @@
-//! Recorder of the switches' ports of a bed whose links are interfaces.
+//! Records the ports of switches whose links are network interfaces.
 
 use super::BedError;
 use crate::capture::{Filter, Handed, RecordedPort, Recorder};
 use crate::host::Namespace;
 use proof::Digest;
 
-/// An interface that is a switch's port.
+/// A network interface that is a switch's port.
 pub(super) struct PortInterface {
     pub name: String,
-    /// Rate of its link in bit/s, if it is known.
+    /// Rate of the interface's link in bit/s; `None`: unknown.
     pub rate_bps: Option<u64>,
 }
 
-/// A recorder of interfaces of this namespace.
+/// A running recorder of switch ports that are interfaces of this namespace.
 pub(super) struct InterfaceRecording {
     recorder: Recorder,
 }
 
 impl InterfaceRecording {
-    /// Records ports and hands over their frames.
+    /// Starts to record ports; `sink` gets their frames.
     pub fn hand_over(
         ports: Vec<PortInterface>,
         filter: Filter,

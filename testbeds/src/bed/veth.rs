@@ -1,4 +1,4 @@
-//! Virtual Ethernet: each host has a separate namespace; the switches' ends of the links are in the bed's namespace.
+//! Links as virtual Ethernet: each host has a separate namespace; the switches' ends of the links are in the bed's namespace.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::{Attachment, BedError, Options};
 use crate::host::Host;
 use crate::net::{Counters, Interface, LinkEnd, Netlink, Rate};
 
-/// Name of a host's interface.
+/// Name of the interface that each host has in its namespace.
 pub const HOST_INTERFACE: &str = "eth0";
-/// Interface group of the switches' ends, which are removed together: `weir` in ASCII.
+/// Interface group of the switches' interfaces, which are removed together: `weir` in ASCII.
 const GROUP: u32 = u32::from_be_bytes(*b"weir");
-/// Prefix length of the network that all hosts share.
+/// Prefix length of the IP network that all hosts share, in bits.
 const PREFIX: u8 = 16;
 
 pub struct VethLinks {
     hosts: BTreeMap<String, (Host, Netlink)>,
-    /// Interface of (switch, port), and rate of its link in bit/s.
+    /// Interface name and rate of the link in bit/s, by switch name and port number.
     ports: BTreeMap<(String, u32), (String, u64)>,
-    /// Channel to the namespace of the switches' ends.
+    /// Netlink connection to the namespace of the switches' interfaces.
     ours: Netlink,
 }
 
@@ -160,7 +160,7 @@ impl Drop for VethLinks {
     }
 }
 
-/// The address of a switch's port; no frame is ever sent to it.
+/// MAC address of a switch's port on the link with this index; no frame is ever sent to it.
 fn switch_mac(link: usize) -> [u8; 6] {
     let [high, low] = (link as u16).to_be_bytes();
     [0x02, 0x57, 0x45, 0xFF, high, low]

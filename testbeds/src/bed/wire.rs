@@ -1,4 +1,4 @@
-//! A wire: the switch's ports are two existing interfaces.
+//! A topology of one switch whose ports are two existing interfaces.
 
 use scenario::model::topology::Topology;
 
@@ -6,7 +6,7 @@ use super::Attachment;
 use super::recording::PortInterface;
 
 pub struct WireLinks {
-    /// Port number and interface, in order of number.
+    /// Number and interface name of each port, in order of number.
     ports: Vec<(u32, String)>,
 }
 

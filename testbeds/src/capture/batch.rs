@@ -1,29 +1,29 @@
-//! Output of a recorder.
+//! The output of a recorder: batches of frames, notices of lost frames, and how far in time the output is complete.
 
 use std::ops::Range;
 
 use proof::{Identity, Loser, Sight, Way};
 
-/// Output of a [`Recorder`](super::Recorder), in the order of delivery.
+/// An output of a [`Recorder`](super::Recorder), which its sink gets in the order of delivery.
 #[derive(Debug)]
 pub enum Handed {
-    /// Frames of one port. Batches of a port come in the order in which its frames passed.
+    /// Frames of one port. The batches of a port come in the order in which its frames passed.
     Batch(Batch),
-    /// Frames are missing.
+    /// Frames of a port were lost, so they are in no batch.
     Lost(Lost),
-    /// All frames that were stamped before this time, in nanoseconds since 1970, have been handed over, as far as the kernel hands
-    /// blocks over in time: see [`Batch::late`]. The time never decreases. After the end of the recording it is the end.
+    /// All frames that were stamped before this time, in nanoseconds since 1970, have been handed over, as far as the kernel
+    /// hands blocks over in time: see [`Batch::late`]. The time never decreases; at the end of the recording, it is that end.
     Until(u64),
 }
 
-/// Frames that passed a port and are missing from all batches.
+/// A notice of frames that passed a port and are missing from all batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// The port's number in the caller's list.
+    /// Index of the port in the list of ports that the recorder was given.
     pub port: usize,
-    /// Number of frames.
+    /// Number of lost frames.
     pub frames: u64,
-    /// The component that lost them.
+    /// The component that lost the frames.
     pub by: Loser,
     /// Lower bound on the time of the first lost frame, in nanoseconds since 1970.
     pub since_ns: u64,
@@ -32,20 +32,20 @@ pub struct Lost {
 /// One frame of a [`Batch`].
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
-    /// When the frame passed, in nanoseconds since 1970.
+    /// Time at which the frame passed the port, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Identity of the whole frame.
+    /// Identity of the whole frame, by which it is recognized at other ports.
     pub identity: Identity,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// Direction: to the switch or out of it.
+    /// Direction of the frame: to the switch or out of it.
     pub way: Way,
     start: u32,
     end: u32,
 }
 
 impl Record {
-    /// Position of the frame's first bytes in [`Batch::bytes`].
+    /// Range of the frame's kept bytes in [`Batch::bytes`].
     #[must_use]
     #[inline]
     pub fn range(&self) -> Range<usize> {
@@ -53,32 +53,32 @@ impl Record {
     }
 }
 
-/// Length of a record as [`Batch::encode`] writes it.
+/// Length of a record as [`Batch::encode`] writes it, in bytes.
 const RECORD_BYTES: usize = 24;
 
-/// Removes a number from the start of `text` and returns it.
+/// Removes a number from the start of `text` and returns it; `None` if `text` is too short.
 fn number(text: &mut &[u8]) -> Option<u64> {
     let (number, rest) = text.split_first_chunk()?;
     *text = rest;
     Some(u64::from_le_bytes(*number))
 }
 
-/// Frames that passed one port, in the order in which they passed.
+/// A batch of frames that passed one port, in the order in which they passed.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// The port's number in the caller's list.
+    /// Index of the port in the list of ports that the recorder was given.
     pub port: usize,
-    /// The frames.
+    /// The frames, in the order in which they passed.
     pub records: Vec<Record>,
-    /// The first bytes of all frames, one after the other.
+    /// The kept first bytes of all frames, one frame after the other.
     pub bytes: Vec<u8>,
-    /// Number of frames that were stamped before the last [`Handed::Until`]: the kernel handed them over too late. A judge that
-    /// relied on that time can conclude nothing of this port.
+    /// Number of frames that were stamped before the last [`Handed::Until`]: the kernel handed them over too late. A
+    /// judge that relied on the time can conclude nothing about this port.
     pub late: u64,
 }
 
 impl Batch {
-    /// An empty batch with capacity for `frames` frames, of which `bytes` bytes are kept together.
+    /// An empty batch with capacity for `frames` frames, of which `bytes` bytes are kept in total.
     pub fn with_capacity(port: usize, frames: usize, bytes: usize) -> Batch {
         Batch {
             port,
@@ -88,7 +88,7 @@ impl Batch {
         }
     }
 
-    /// Adds a frame, of which `kept` are the first bytes.
+    /// Adds a frame whose first bytes are `kept`.
     #[inline]
     pub fn push(&mut self, at_ns: u64, way: Way, wire_len: u32, identity: Identity, kept: &[u8]) {
         let start = self.bytes.len() as u32;
@@ -103,7 +103,7 @@ impl Batch {
         });
     }
 
-    /// Appends the batch, without its port, to `text`. [`Batch::decode`] reads it.
+    /// Appends the frames of the batch, without the port's index, to `text`. [`Batch::decode`] reads them.
     pub fn encode(&self, text: &mut Vec<u8>) {
         text.extend(self.late.to_le_bytes());
         text.extend((self.records.len() as u64).to_le_bytes());
@@ -118,7 +118,7 @@ impl Batch {
         text.extend(&self.bytes);
     }
 
-    /// Reads what [`Batch::encode`] wrote; `None` if it is cut off.
+    /// Reads a batch that [`Batch::encode`] wrote; `None` if `text` is cut off.
     #[must_use]
     pub fn decode(port: usize, text: &[u8]) -> Option<Batch> {
         let mut rest = text;
@@ -150,7 +150,7 @@ impl Batch {
         self.bytes.len() + size_of_val(self.records.as_slice())
     }
 
-    /// The frames in the judge's format.
+    /// The frames of the batch in the judge's format.
     #[inline]
     pub fn sights(&self) -> impl Iterator<Item = Sight<'_>> {
         self.records.iter().map(|record| Sight {

@@ -1,4 +1,4 @@
-//! Recordings of whole runs, collected from a recorder's output.
+//! Collects a recorder's output into one recording per port.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::host::Namespace;
 
-/// Collects the frames of a port within limits.
+/// Collects the frames of a port in a recording, within limits.
 #[derive(Debug)]
 pub(crate) struct Collector {
     limits: Limits,
@@ -57,18 +57,18 @@ impl Collector {
     }
 }
 
-/// Collectors of the ports of one recorder.
+/// One collector for each port of a recorder.
 #[derive(Debug)]
 struct Collection(Arc<Mutex<Vec<Collector>>>);
 
 impl Collection {
-    /// A collection of ports 0 to `ports` - 1.
+    /// Creates collectors for the ports 0 to `ports` - 1.
     fn new(ports: usize, limits: Limits) -> Collection {
         let collectors = (0..ports).map(|_| Collector::new(limits));
         Collection(Arc::new(Mutex::new(collectors.collect())))
     }
 
-    /// The recorder's sink.
+    /// The sink that adds a recorder's frames to the collectors.
     fn sink(&self) -> impl FnMut(Handed) + Send + 'static {
         let collectors = Arc::clone(&self.0);
         move |handed| {
@@ -81,7 +81,7 @@ impl Collection {
         }
     }
 
-    /// The recordings; `lost` has the number of lost frames for each port.
+    /// The finished recording of each port; `lost` has the number of lost frames for each port.
     fn finish(self, lost: Vec<u64>) -> Vec<Recording> {
         let mut collectors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let finished = collectors.drain(..).zip(lost);
@@ -93,8 +93,8 @@ impl Collection {
 
 /// A running capture of all frames of one interface.
 ///
-/// It records what the interface receives and sends. A socket with PACKET_QDISC_BYPASS sends past all captures of its own
-/// interface: in this case capture at the other end of the link.
+/// It records the frames that the interface receives and sends. A socket with PACKET_QDISC_BYPASS sends past all
+/// captures of its own interface: in this case capture at the other end of the link.
 #[derive(Debug)]
 pub struct Capture {
     recorder: Recorder,
@@ -102,7 +102,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Starts to record. Every frame that passes after this has returned is recorded, or counted as not recorded.
+    /// Starts to record an interface. Every frame that passes after this has returned is recorded, or counted as not recorded.
     pub fn start(
         namespace: &Namespace,
         interface: &str,
@@ -144,7 +144,7 @@ impl Capture {
         stopped.collect()
     }
 
-    /// Ends the capture.
+    /// Ends the capture and returns its recording.
     pub fn stop(self) -> Result<Recording, CaptureError> {
         let lost = self.recorder.stop()?;
         let mut recordings = self.collection.finish(lost);

@@ -1,19 +1,19 @@
-//! Recording filter, as a classic BPF program that the kernel runs (linux/filter.h).
+//! Selects the frames to record, by a classic BPF program that the kernel runs (linux/filter.h).
 
-/// Which frames to record.
+/// Which frames a recorder records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// All frames.
+    /// All frames that pass the interface.
     Everything,
-    /// IPv4 UDP packets to this port, without later fragments.
+    /// IPv4 UDP packets to this destination port, without later fragments.
     UdpTo(u16),
-    /// IPv4 TCP packets.
+    /// All IPv4 TCP packets.
     Tcp,
 }
 
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
-/// X := 4 · (byte & 15): the length of an IPv4 header.
+/// BPF instruction `X := 4 · (byte & 15)`, which loads the length of an IPv4 header.
 const LOAD_X_HEADER: u16 = 0xb1;
 const LOAD_HALF_AT_X: u16 = 0x48;
 const JUMP_EQUAL: u16 = 0x15;
@@ -25,12 +25,12 @@ const IP: u32 = 14;
 const IPV4: u32 = 0x0800;
 
 impl Filter {
-    /// The program that accepts no frame.
+    /// The BPF program that accepts no frame.
     pub(super) fn nothing() -> Vec<libc::sock_filter> {
         vec![op(RETURN, 0)]
     }
 
-    /// The program; it accepts `keep` bytes of a frame.
+    /// The BPF program of the filter; it accepts the first `keep` bytes of each selected frame.
     pub(super) fn program(self, keep: u32) -> Vec<libc::sock_filter> {
         match self {
             Filter::Everything => vec![op(RETURN, keep)],

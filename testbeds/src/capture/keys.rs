@@ -1,4 +1,4 @@
-//! Keys that identify the same frame on both sides of a switch.
+//! Keys from the headers of a frame, which identify the same frame on both sides of a switch.
 
 use std::net::Ipv4Addr;
 
@@ -10,24 +10,24 @@ use pnet::packet::tcp::TcpPacket;
 use pnet::packet::udp::UdpPacket;
 use wire::{Flags, HEADER_LEN, Kind, PROTOCOL_VERSION, Packet};
 
-/// Identifies one transmission of an aggregation frame.
+/// Key that identifies one transmission of an aggregation frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AggregationKey {
-    /// UPDATE, SUM or RESULT.
+    /// Kind of the frame: UPDATE, SUM or RESULT.
     pub kind: Kind,
-    /// The training job.
+    /// Number of the training job.
     pub job: u16,
-    /// The chunk's number.
+    /// Number of the chunk whose values the frame carries.
     pub chunk: u32,
-    /// The slot's version.
+    /// Version of the chunk's slot, 0 (false) or 1 (true).
     pub version: bool,
-    /// The worker that the frame is from or to.
+    /// Rank of the worker that the frame is from or to.
     pub worker: u16,
-    /// Number of earlier transmissions of the frame.
+    /// Number of earlier transmissions of the same frame.
     pub transmission: u8,
 }
 
-/// Recognises an aggregation frame by its headers; its values may have been cut off.
+/// The key of an aggregation frame, from its headers; `None` for other frames. The frame's values may have been cut off.
 pub fn aggregation_key(frame: &[u8]) -> Option<AggregationKey> {
     let ip = ipv4(frame, IpNextHeaderProtocols::Udp)?;
     let udp = UdpPacket::new(ip.payload())?;
@@ -51,28 +51,28 @@ pub fn aggregation_key(frame: &[u8]) -> Option<AggregationKey> {
     })
 }
 
-/// Identifies one transmission of a TCP segment, and keeps what it carried.
+/// Identifies one transmission of a TCP segment, and keeps its payload.
 ///
 /// A retransmitted segment has a new IP identification, so it counts as another one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TcpKey {
-    /// Source address and port.
+    /// Source address and port of the segment.
     pub source: (Ipv4Addr, u16),
-    /// Destination address and port.
+    /// Destination address and port of the segment.
     pub destination: (Ipv4Addr, u16),
-    /// IPv4 identification.
+    /// Identification field of the IPv4 header.
     pub ip_id: u16,
-    /// Sequence number.
+    /// Sequence number of the segment.
     pub sequence: u32,
-    /// Acknowledgement number.
+    /// Acknowledgement number of the segment.
     pub acknowledgement: u32,
-    /// Flags.
+    /// Flags of the TCP header.
     pub flags: u8,
     /// Payload of the segment.
     pub payload: Box<[u8]>,
 }
 
-/// Recognises a TCP segment over IPv4.
+/// The key of a TCP segment over IPv4; `None` for other frames.
 pub fn tcp_key(frame: &[u8]) -> Option<TcpKey> {
     let ip = ipv4(frame, IpNextHeaderProtocols::Tcp)?;
     let tcp = TcpPacket::new(ip.payload())?;
@@ -87,7 +87,7 @@ pub fn tcp_key(frame: &[u8]) -> Option<TcpKey> {
     })
 }
 
-/// The IPv4 packet of a frame, if it is the first fragment of one of this protocol and has a header of legal length.
+/// The IPv4 packet in a frame, if it has this protocol, a valid header, and is no later fragment; else `None`.
 fn ipv4(frame: &[u8], protocol: IpNextHeaderProtocol) -> Option<Ipv4Packet<'_>> {
     let ethernet = EthernetPacket::new(frame)?;
     if ethernet.get_ethertype() != EtherTypes::Ipv4 {

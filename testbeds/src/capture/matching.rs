@@ -1,39 +1,39 @@
-//! Compares two recordings, one on each side of a switch. Pure.
+//! Compares the frames that entered a switch with those that left it, from two recordings. Pure.
 
 use std::collections::BTreeMap;
 
-/// A recorded frame.
+/// A frame of a recording, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CapturedFrame<K> {
-    /// Key of the frame.
+    /// Key that identifies the frame in both recordings.
     pub key: K,
-    /// Time of recording, in nanoseconds.
+    /// Time at which the frame was recorded, in nanoseconds.
     pub at_ns: u64,
 }
 
-/// A frame that left the switch later than the bound allows.
+/// A frame that stayed in the switch for longer than the bound allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LateFrame<K> {
-    /// Key of the frame.
+    /// Key that identifies the frame in both recordings.
     pub key: K,
     /// Time at which the frame entered the switch, in nanoseconds.
     pub at_ns: u64,
-    /// Time in the switch, in nanoseconds.
+    /// Time that the frame spent in the switch, in nanoseconds.
     pub delay_ns: u64,
 }
 
 /// Difference between the frames that entered a switch and those that left it. Each list is in order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference<K> {
-    /// Number of frames that entered and left, including late ones.
+    /// Number of frames that entered and left the switch, including late ones.
     pub matched: u64,
-    /// Frames that entered and did not leave.
+    /// Frames that entered the switch and did not leave it.
     pub missing: Vec<CapturedFrame<K>>,
-    /// Frames that left without having entered, or left once more.
+    /// Frames that left the switch without having entered, or left more often than they entered.
     pub extra: Vec<CapturedFrame<K>>,
-    /// Frames that took longer than the bound.
+    /// Frames that spent more time in the switch than the bound allows.
     pub late: Vec<LateFrame<K>>,
-    /// Longest time of a frame that was not late, in nanoseconds.
+    /// Longest time that a frame which was not late spent in the switch, in nanoseconds.
     pub longest_in_time_ns: u64,
 }
 

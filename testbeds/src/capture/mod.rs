@@ -1,4 +1,4 @@
-//! Recordings of the frames of an interface or a cable, and comparison of two recordings around a switch.
+//! Records the frames of an interface or a cable, and compares the recordings on two sides of a switch.
 //!
 //! A [`Recorder`] hands over the frames of its ports while they pass. A [`Capture`] collects them in a [`Recording`].
 //!
@@ -28,17 +28,17 @@ pub use size::{LinkSize, ring_bytes};
 
 use proof::Way;
 
-/// Direction of a frame, seen from the interface.
+/// Direction of a frame, seen from the recorded interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// Received over the link. On a cable: from end A to end B.
+    /// The interface received the frame over the link. On a cable: from end A to end B.
     In,
-    /// Sent over the link. On a cable: from end B to end A.
+    /// The interface sent the frame over the link. On a cable: from end B to end A.
     Out,
 }
 
 impl Direction {
-    /// The direction seen from the other end.
+    /// The same direction, seen from the other end of the link.
     pub fn reversed(self) -> Direction {
         match self {
             Direction::In => Direction::Out,
@@ -68,35 +68,35 @@ impl From<Direction> for Way {
 /// One frame of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Time of recording, in nanoseconds since 1970.
+    /// Time at which the frame was recorded, in nanoseconds since 1970.
     pub at_ns: u64,
     /// Direction of the frame.
     pub direction: Direction,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
     /// First bytes of the frame, up to [`Limits::frame_bytes`].
     pub bytes: Box<[u8]>,
 }
 
-/// Capacity of a recording.
+/// Limits of a recording; further frames are counted, not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes kept of each frame.
+    /// Maximum number of bytes that are kept of each frame.
     pub frame_bytes: u32,
-    /// Bytes kept of all frames together.
+    /// Maximum number of bytes that are kept of all frames together.
     pub total_bytes: u64,
-    /// Frames kept.
+    /// Maximum number of frames in the recording.
     pub frames: u64,
 }
 
 impl Limits {
-    /// The headers of aggregation frames: Ethernet, IPv4, UDP and the aggregation header.
+    /// Limits that keep the headers of aggregation frames: Ethernet, IPv4, UDP and the aggregation header.
     pub const AGGREGATION_HEADERS: Limits = Limits {
         frame_bytes: 14 + 20 + 8 + wire::HEADER_LEN as u32,
         total_bytes: 256 << 20,
         frames: u64::MAX,
     };
-    /// Whole frames.
+    /// Limits that keep whole frames.
     pub const WHOLE_FRAMES: Limits = Limits {
         frame_bytes: 65_535,
         total_bytes: 256 << 20,
@@ -104,14 +104,14 @@ impl Limits {
     };
 }
 
-/// Recorded frames, in order of time.
+/// The frames that were recorded at one port, in order of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {
-    /// The frames.
+    /// The recorded frames, in order of time.
     pub frames: Vec<Frame>,
-    /// Frames that passed and were not recorded because the recorder was too slow.
+    /// Number of frames that passed and were not recorded because the recorder was too slow.
     pub lost: u64,
-    /// Frames that passed and were not recorded because the recording was full.
+    /// Number of frames that passed and were not recorded because the recording was full.
     pub over_limit: u64,
 }
 
@@ -121,14 +121,14 @@ impl Recording {
         self.lost == 0 && self.over_limit == 0
     }
 
-    /// The frames of one direction.
+    /// The recorded frames that passed in this direction.
     pub fn going(&self, direction: Direction) -> impl Iterator<Item = &Frame> {
         self.frames
             .iter()
             .filter(move |frame| frame.direction == direction)
     }
 
-    /// The frames of one direction that `key` recognizes.
+    /// The recorded frames of one direction for which `key` returns a key, with their keys.
     pub fn captured<K>(
         &self,
         direction: Direction,
@@ -145,14 +145,14 @@ impl Recording {
     }
 }
 
-/// Error of a recording.
+/// Error of recording an interface.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot capture on {interface}: {what}: {source}")]
 pub struct CaptureError {
-    /// Name of the interface.
+    /// Name of the interface that was recorded.
     pub interface: String,
-    /// The operation that failed.
+    /// The operation that failed, as text.
     pub what: &'static str,
-    /// The system's error.
+    /// Error that the operating system reported.
     pub source: io::Error,
 }

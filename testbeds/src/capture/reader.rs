@@ -1,4 +1,4 @@
-//! The thread of a recorder: waits for rings, reads their blocks in place, and hands over batches.
+//! The thread of a recorder: waits until rings have blocks of frames, reads them in place, and hands over batches.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,28 +15,28 @@ use super::{Batch, Handed, Lost};
 
 /// Time after the end of a recording within which the kernel usually hands over all earlier frames.
 const SETTLE: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
-/// The kernel's timer that hands a block over may be late on a busy machine, but not by more than this.
+/// Maximum lateness on a busy machine of the kernel's timer that hands over a block of a ring.
 const HANDING_OVER: Duration = Duration::from_secs(2);
-/// How late the kernel may hand a block over, before [`Handed::Until`] is wrong and [`Batch::late`] counts: 50 times [`RETIRE_MS`].
+/// Lateness of the kernel, 50 times [`RETIRE_MS`], beyond which [`Handed::Until`] is wrong and [`Batch::late`] counts, in ns.
 const SLACK_NS: u64 = 200_000_000;
-/// Pause between rounds, in which blocks of all rings gather. Without it, 512 rings whose timers expire at different times wake the
-/// thread 128,000 times a second.
+/// Pause between two rounds over all rings, in which their blocks gather. Without it, 512 rings whose timers expire at
+/// different times wake the thread 128,000 times a second.
 const GATHERING: Duration = Duration::from_millis(2);
-/// Interval between queries of the kernel's drop counters.
+/// Interval between two queries of the kernel's counters of dropped frames.
 const COUNTING: Duration = Duration::from_millis(100);
-/// A batch ends with the block that fills it to this size, as far as the ring's blocks go.
+/// Size of a batch in bytes: the batch ends with the block that exceeds it, or with the ring's last ready block.
 const BATCH_BYTES: usize = 1 << 20;
-/// The stop pipe's number among the events; rings have theirs.
+/// Number of the stop pipe among the events of `epoll`; a ring's number is its index.
 const STOP: u64 = u64::MAX;
-/// Length of the addresses, after which a VLAN tag stands.
+/// Length of the two Ethernet addresses of a frame, after which a VLAN tag stands, in bytes.
 const ADDRESSES: usize = 12;
 
-/// A ring and what is to be done with its frames.
+/// A ring that is read, and how its frames are handed over.
 pub(super) struct WatchedRing {
     port: usize,
     keep: usize,
     ring: Ring,
-    /// Frames whose loss has been handed over.
+    /// Number of lost frames that have been reported.
     reported: u64,
     /// Time of the last query of the kernel's counters, in nanoseconds since 1970.
     counted_ns: u64,
@@ -53,7 +53,7 @@ impl WatchedRing {
         }
     }
 
-    /// Reports frames that were lost, `lost` in all; the kernel was asked after `now_ns`.
+    /// Reports newly lost frames to `sink`. `lost`: number since the start, for which the kernel was asked after `now_ns`.
     fn report(&mut self, lost: u64, now_ns: u64, sink: &mut impl FnMut(Handed)) {
         let frames = lost.saturating_sub(self.reported);
         let since_ns = std::mem::replace(&mut self.counted_ns, now_ns);
@@ -68,27 +68,27 @@ impl WatchedRing {
         }
     }
 
-    /// Whether every frame that the filter accepted has been read or was dropped. Asks the kernel.
+    /// Whether every frame that the filter accepted has been read or was dropped, by the kernel's counters.
     fn is_drained(&mut self) -> io::Result<bool> {
         self.ring.count()?;
         Ok(self.ring.delivered + self.ring.dropped >= self.ring.passed)
     }
 }
 
-/// Makes the identities of frames.
+/// Computes the identities of frames.
 pub(super) struct Identifier {
     digest: Digest,
-    /// Number of bytes that are looked at.
+    /// Number of bytes from the start of a frame that the identity covers.
     whole: usize,
-    /// A frame with its tag in place.
+    /// Buffer for a frame whose VLAN tag is put back.
     tagged: Vec<u8>,
 }
 
 impl Identifier {
-    /// Bytes that the kernel is to copy of a frame for its identity.
+    /// Number of bytes of a frame that the kernel copies if its identity is to cover the whole frame.
     pub const LONGEST_FRAME: u32 = 65_535;
 
-    /// A frame with its tag put back, and its identity.
+    /// The bytes of a frame, with its VLAN tag put back, and the frame's identity.
     fn identify<'b>(&'b mut self, frame: &CapturedFrame<'b>) -> (&'b [u8], Identity) {
         let bytes = match frame.tag {
             Some(tag) if frame.bytes.len() >= ADDRESSES => {
@@ -106,19 +106,19 @@ impl Identifier {
     }
 }
 
-/// Limits of a batch besides the ready blocks.
+/// Limits on the times of the frames in a batch.
 struct Bounds {
-    /// Frames that were stamped before this time are late.
+    /// Frames stamped before this time, in nanoseconds since 1970, are handed over but count as late.
     until_ns: u64,
-    /// Frames that were stamped after this time are left out.
+    /// Frames stamped after this time, in nanoseconds since 1970, are left out.
     end_ns: u64,
 }
 
-/// State of a recorder's thread.
+/// State of a recorder's thread: the rings that it reads, and the sink that gets the frames.
 pub(super) struct Reader<S> {
     rings: Vec<WatchedRing>,
     epoll: Epoll,
-    /// Ready when the recorder is to stop. It stays open as long as `epoll` watches it.
+    /// Pipe that becomes ready when the recorder has to stop. It stays open as long as `epoll` watches it.
     _stopped: OwnedFd,
     identifier: Identifier,
     bounds: Bounds,
@@ -158,7 +158,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         })
     }
 
-    /// Records until the recorder is stopped. Returns the number of lost frames for each ring.
+    /// Records until the recorder is stopped. Returns the number of lost frames for each ring, in the order of the rings.
     pub fn run(mut self) -> io::Result<Vec<u64>> {
         // One round visits all rings that are ready.
         let mut events = vec![EpollEvent::empty(); self.rings.len() + 1];
@@ -196,7 +196,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         }
     }
 
-    /// Hands over that everything until a time has been handed over.
+    /// Tells the sink that all frames stamped before `until_ns` have been handed over.
     fn pass(&mut self, until_ns: u64) {
         if until_ns > self.bounds.until_ns {
             self.bounds.until_ns = until_ns;
@@ -204,7 +204,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         }
     }
 
-    /// Hands over the blocks of a ring that are ready, at most as many as it has, so that a busy ring does not keep others waiting.
+    /// Hands over the ready blocks of the ring with this index, at most as many as it has, so that other rings do not wait.
     fn read(&mut self, number: usize) {
         let watched = &mut self.rings[number];
         let mut left = watched.ring.size().blocks;
@@ -236,7 +236,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         }
     }
 
-    /// Hands over all frames that passed until now, and none that passes later.
+    /// Ends the recording: hands over all frames that passed before this call. Returns the number of lost frames for each ring.
     fn finish(mut self) -> io::Result<Vec<u64>> {
         // All frames handed over so far were stamped before this.
         let end_ns = now_ns();

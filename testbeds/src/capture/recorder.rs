@@ -1,4 +1,4 @@
-//! One thread that records any number of ports and hands over their frames while they pass.
+//! A recorder: one thread that records any number of ports and hands over their frames while they pass.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,18 +15,18 @@ use super::size::{LinkSize, ring_sizes};
 use super::{CaptureError, Filter, Handed};
 use crate::host::Namespace;
 
-/// A port to record.
+/// A port that a recorder is to record.
 #[derive(Debug, Clone)]
 pub struct RecordedPort {
-    /// The port's number in the caller's list, by which frames are handed over.
+    /// Index of the port in the caller's list, with which its frames are handed over.
     pub port: usize,
-    /// Namespace of the interface.
+    /// Network namespace of the interface.
     pub namespace: Namespace,
     /// Name of the interface. Frames that it receives count as going to the switch, frames that it sends as leaving the switch.
     pub interface: String,
-    /// Which frames to record.
+    /// Which frames of the port are recorded.
     pub filter: Filter,
-    /// Number of bytes to keep of each frame, from its start.
+    /// Number of bytes from the start of each frame that are kept.
     pub keep: u32,
     /// Rate of the link in bit/s, in each direction; `None` if it is unknown.
     pub rate_bps: Option<u64>,
@@ -34,13 +34,13 @@ pub struct RecordedPort {
 
 /// A running recorder. Dropping it stops it.
 ///
-/// It records what the interfaces receive and send. A socket with PACKET_QDISC_BYPASS sends past all recorders of its own
-/// interface: in this case record the other end of the link.
+/// It records the frames that the interfaces receive and send. A socket with PACKET_QDISC_BYPASS sends past all
+/// recorders of its own interface: in this case record the other end of the link.
 #[derive(Debug)]
 pub struct Recorder {
     stop: Option<OwnedFd>,
     thread: Option<JoinHandle<io::Result<Vec<u64>>>>,
-    /// The interfaces, for errors.
+    /// Names of the recorded interfaces, for errors.
     interfaces: String,
 }
 
@@ -111,7 +111,7 @@ impl Recorder {
         })
     }
 
-    /// Asks the thread to stop and does not wait for it.
+    /// Asks the recorder's thread to stop and does not wait for it.
     pub(super) fn begin_stop(&mut self) {
         self.stop = None;
     }

@@ -1,5 +1,5 @@
-//! A TPACKET_V3 ring: frames of an interface in memory that the kernel shares with us, block by block. Its memory is not bounded by
-//! net.core.rmem_max, which an unprivileged user cannot raise, and the kernel copies only the requested bytes.
+//! A TPACKET_V3 ring: the kernel puts frames of an interface into shared memory, block by block. The ring's memory is not
+//! bounded by net.core.rmem_max, which an unprivileged user cannot raise, and the kernel copies only the requested bytes.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,10 +12,10 @@ use nix::sys::socket::{getsockopt, sockopt};
 use super::Filter;
 use super::size::RingSize;
 
-/// The kernel hands over a block that is not full after this time, in milliseconds.
+/// Time after which the kernel hands over a block that is not full, in milliseconds.
 pub(super) const RETIRE_MS: u32 = 4;
 
-/// A packet socket that receives nothing yet.
+/// A packet socket that has no ring yet, and receives nothing.
 pub(super) struct PacketSocket {
     socket: OwnedFd,
     interface: u32,
@@ -24,8 +24,8 @@ pub(super) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens a socket for an interface of the calling thread's namespace. The kernel is to copy the first `snap` bytes of each frame
-    /// that passes the filter.
+    /// Opens a socket for an interface of the calling thread's namespace. The kernel will copy the first `snap` bytes
+    /// of each frame that passes the filter.
     pub fn open(interface: &str, filter: Filter, snap: u32) -> io::Result<PacketSocket> {
         let index = nix::net::if_::if_nametoindex(interface)?;
         // Protocol 0: nothing arrives before the socket is bound, when ring and filter are in place.
@@ -53,7 +53,7 @@ impl PacketSocket {
         })
     }
 
-    /// Gives the socket its ring; from then on frames arrive.
+    /// Gives the socket a ring of this size; from then on the kernel puts frames there.
     pub fn start(self, size: RingSize) -> io::Result<Ring> {
         let frame_bytes = 2048;
         let request = libc::tpacket_req3 {
@@ -104,42 +104,42 @@ impl PacketSocket {
     }
 }
 
-/// Blocks at the head of a ring that the kernel has handed over.
+/// A count of the blocks of a ring that the kernel has handed over and that are not read yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReadyBlocks {
-    /// Number of blocks.
+    /// Number of ready blocks.
     pub blocks: u32,
-    /// Number of frames in them.
+    /// Number of frames in the ready blocks.
     pub frames: usize,
-    /// Bytes in them; the bytes of the frames are fewer.
+    /// Number of bytes in the ready blocks, including headers.
     pub bytes: usize,
 }
 
-/// A frame in a block of the ring.
+/// A received or sent frame in a block of the ring.
 pub(super) struct CapturedFrame<'b> {
     /// Time at which the frame passed, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Whether the interface sent it.
+    /// Whether the interface sent the frame, rather than received it.
     pub is_outgoing: bool,
-    /// Length on the link in bytes, without FCS.
+    /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
-    /// The VLAN tag that belongs after the addresses and is not in the bytes.
+    /// The frame's VLAN tag, which the kernel has removed from the bytes after the addresses; `None`: it has removed none.
     pub tag: Option<[u8; 4]>,
-    /// First bytes of the frame, as many as the socket requests.
+    /// First bytes of the frame, as many as the socket has requested from the kernel.
     pub bytes: &'b [u8],
 }
 
-/// A ring in which frames arrive.
+/// A ring in which the kernel puts the frames of an interface.
 pub(super) struct Ring {
     socket: OwnedFd,
     memory: *mut u8,
     size: RingSize,
     next_block: u32,
-    /// Frames that [`Ring::read`] has read.
+    /// Number of frames that [`Ring::read`] has read.
     pub delivered: u64,
-    /// Frames that the filter accepted until the last [`Ring::count`], whether or not the ring had capacity for them.
+    /// Number of frames that the filter accepted until the last [`Ring::count`], whether or not the ring had capacity for them.
     pub passed: u64,
-    /// Frames that were dropped until then as the ring was full.
+    /// Number of frames that were dropped until the last [`Ring::count`] because the ring was full.
     pub dropped: u64,
 }
 
@@ -153,12 +153,12 @@ impl AsFd for Ring {
 }
 
 impl Ring {
-    /// Size of the ring.
+    /// Number and size of the ring's blocks.
     pub fn size(&self) -> RingSize {
         self.size
     }
 
-    /// The header of a block, counted from the next one.
+    /// The header of the block that is `ahead` blocks after the next block to read.
     fn header(&self, ahead: u32) -> *mut libc::tpacket_hdr_v1 {
         let block = (self.next_block + ahead) % self.size.blocks;
         // SAFETY: the block's number is below the number of blocks, so it lies within the mapping.
@@ -171,8 +171,8 @@ impl Ring {
         unsafe { &raw mut (*description).hdr.bh1 }
     }
 
-    /// Whether a block belongs to us. If it does, everything that the kernel wrote in it is visible, and the kernel leaves it alone
-    /// until [`give_back`](Self::give_back).
+    /// Whether the kernel has handed a block over to us. If so, everything that the kernel wrote in it is visible, and
+    /// the kernel leaves it alone until [`give_back`](Self::give_back).
     fn is_ours(header: *mut libc::tpacket_hdr_v1) -> bool {
         // SAFETY: the header lies within the mapping. Both sides access its status atomically only, and the kernel sets the user
         // bit after it has written the block, with a barrier between.
@@ -186,8 +186,8 @@ impl Ring {
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
-    /// Counts the blocks that are ready, from the next one on: at most `most_blocks`, and none after one with which they have
-    /// `enough_bytes`.
+    /// Counts the ready blocks from the next one on: at most `most_blocks`, and none after the block with which they
+    /// have `enough_bytes`.
     pub fn ready(&self, most_blocks: u32, enough_bytes: usize) -> ReadyBlocks {
         let mut ready = ReadyBlocks::default();
         while ready.blocks < most_blocks.min(self.size.blocks) && ready.bytes < enough_bytes {
@@ -234,18 +234,18 @@ impl Ring {
         }
     }
 
-    /// Stops recording and counting frames.
+    /// Stops the socket: its filter accepts no more frames, so none is recorded or counted.
     pub fn accept_no_more(&self) -> io::Result<()> {
         attach(&self.socket, Filter::nothing())
     }
 
-    /// Clears the error that a socket has after its interface went down or away. Until then it is always ready.
+    /// Clears the error that the socket has after its interface went down or away; the error would make it readable forever.
     pub fn clear_error(&self) -> io::Result<()> {
         getsockopt(&self.socket, sockopt::SocketError)?;
         Ok(())
     }
 
-    /// Adds what the kernel has counted since the last call: the call resets the kernel's counts.
+    /// Adds the kernel's counts since the last call to `passed` and `dropped`; the kernel then resets its counts.
     pub fn count(&mut self) -> io::Result<()> {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
@@ -277,12 +277,12 @@ impl Drop for Ring {
     }
 }
 
-/// A tag was taken out of the frame; its TPID is known. (`linux/if_packet.h`; `libc` lacks them.)
+/// Status flag: the kernel has removed a VLAN tag from the frame, and its TPID is known. (`linux/if_packet.h`; not in `libc`.)
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TPID_8021Q: u16 = 0x8100;
 
-/// A frame of a block that is ours.
+/// Reads the description of a frame in a block that the kernel has handed over.
 ///
 /// # Safety
 /// `packet` points to a frame of a block that stays ours for as long as the result lives.
@@ -314,7 +314,7 @@ unsafe fn captured<'b>(packet: *const libc::tpacket3_hdr) -> CapturedFrame<'b> {
     }
 }
 
-/// The VLAN tag that the kernel keeps beside a frame instead of in it.
+/// The VLAN tag that the kernel has removed from a frame; `None`: it has removed none. The arguments describe the frame.
 fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
     if status & TP_STATUS_VLAN_VALID == 0 {
         return None;
@@ -327,7 +327,7 @@ fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// Bytes of a page of this machine. A block of a ring has a whole number of pages.
+/// Size of a memory page of this machine, in bytes. A block of a ring has a whole number of pages.
 #[must_use]
 pub fn page_bytes() -> u32 {
     // SAFETY: sysconf(3) takes no pointers.

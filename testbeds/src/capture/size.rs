@@ -1,4 +1,4 @@
-//! Memory size of a port's ring. Pure.
+//! Computes the memory size of each port's ring. Pure.
 //!
 //! The kernel allocates a ring at once and never swaps it out, so its memory is used even while no frame passes. In exchange,
 //! the ring holds the frames that pass while the reader has no processor.
@@ -6,59 +6,59 @@
 /// Size of a ring: it consists of `blocks` blocks of `block_bytes` each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RingSize {
-    /// A power of two, and at least a page.
+    /// Size of a block in bytes: a power of two, and at least a page.
     pub block_bytes: u32,
-    /// Number of blocks.
+    /// Number of blocks of the ring.
     pub blocks: u32,
 }
 
 impl RingSize {
-    /// Bytes of all blocks together.
+    /// Size of all blocks together, in bytes.
     pub fn bytes(self) -> usize {
         self.block_bytes as usize * self.blocks as usize
     }
 
-    /// Length of the longest frame that fits in a block. The kernel cuts longer ones.
+    /// Length of the longest frame that fits in a block, in bytes. The kernel cuts longer frames.
     pub fn longest_frame(self) -> u32 {
         self.block_bytes - OVERHEAD
     }
 }
 
-/// Least and largest ring of a link whose rate is known.
+/// Minimum size of the ring of a link whose rate is known, in bytes.
 const LEAST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 64 << 20;
-/// All rings of a recorder together, as long as each has [`LEAST_BYTES`].
+/// Maximum size of all rings of a recorder together, in bytes; exceeded if each ring has only [`LEAST_BYTES`].
 const ALL_BYTES: u64 = 80 << 20;
-/// Largest block: it holds a frame of 65,535 bytes.
+/// Maximum size of a block in bytes: it holds a frame of 65,535 bytes.
 const MOST_BLOCK: u64 = 1 << 17;
-/// The kernel hands over a block that is not full after [`RETIRE_MS`](super::ring::RETIRE_MS), 4 ms. A link that is too slow to fill
-/// blocks uses 250 of them in a second.
+/// Number of blocks that hold a second of frames: the kernel hands over a block that is not full after
+/// [`RETIRE_MS`](super::ring::RETIRE_MS), 4 ms, so a link that is too slow to fill blocks uses 250 of them in a second.
 const BLOCKS_OF_A_SECOND: u64 = 256;
-/// Least number of blocks, where frames are so long that a small ring has few blocks: a quarter of a second.
+/// Minimum number of blocks of a ring, reached where frames are long and the ring is small: a quarter of a second.
 const LEAST_BLOCKS: u64 = 64;
-/// Ring of a link whose rate is unknown: 32 MiB.
+/// Size of the ring of a link whose rate is unknown, in bytes: 32 MiB.
 const UNKNOWN_RATE_BYTES: u64 = BLOCKS_OF_A_SECOND * MOST_BLOCK;
-/// Bytes of a block besides one frame: the header of the block (48 bytes), the header and the address of the frame (68), two
-/// alignments to 16 bytes, and a VLAN tag.
+/// Bytes of a block that are not available to its only frame: the header of the block (48 bytes), the header and the
+/// address of the frame (68), two alignments to 16 bytes, and a VLAN tag.
 const OVERHEAD: u32 = 160;
 
 /// Properties of a link that determine the size of its ring.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkSize {
-    /// Rate of the link in bit/s, if it is known.
+    /// Rate of the link in bit/s; `None`: unknown.
     pub rate_bps: Option<u64>,
     /// MTU of the interface in bytes.
     pub mtu: u32,
 }
 
-/// Memory of each ring of one recorder in bytes, for pages of `page_bytes`: what the kernel allocates when the recorder starts.
+/// Memory of each ring of one recorder in bytes, which the kernel allocates at its start, for pages of `page_bytes`.
 #[must_use]
 pub fn ring_bytes(links: &[LinkSize], page_bytes: u32) -> Vec<u64> {
     let sizes = ring_sizes(links, page_bytes).into_iter();
     sizes.map(|size| size.bytes() as u64).collect()
 }
 
-/// Sizes of the rings of one recorder.
+/// Number and size of the blocks of each ring of one recorder.
 ///
 /// A ring holds one second of its link's rate in both directions, rate / 8 · 2 bytes, from 1 MiB (at 4 Mbit/s) to 64 MiB (at
 /// 268 Mbit/s; a link of 10 Gbit/s fills that in 27 ms). If all rings together exceed 80 MiB, all shrink by the same factor, but
@@ -81,7 +81,7 @@ pub(super) fn ring_sizes(links: &[LinkSize], page_bytes: u32) -> Vec<RingSize> {
     sizes.collect()
 }
 
-/// Cuts a ring of `bytes` into blocks.
+/// Cuts a ring of `bytes` bytes into blocks.
 fn ring_size(bytes: u64, mtu: u32, page_bytes: u32) -> RingSize {
     // Ethernet header and two VLAN tags.
     let frame = u64::from(mtu) + 14 + 8 + u64::from(OVERHEAD);

@@ -1,4 +1,4 @@
-//! Checks before a run whether a command's programs are installed, and which packages have the missing ones.
+//! Checks before a run whether the programs of the user's commands are installed, and which packages have the missing ones.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A program that is not installed.
+/// A program that a command needs and that is not installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Name of the program in the command.
     pub program: String,
-    /// Debian package that has the program, if known.
+    /// Debian package that has the program; `None`: unknown.
     pub package: Option<&'static str>,
 }
 
@@ -29,13 +29,13 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The program of a command with arguments, if it is not installed. `path` is the command's PATH.
+/// The program of a command, if it is not installed; `None`: it is installed. `path` is the command's PATH.
 pub fn missing_of_words(program: &str, path: &OsStr) -> Option<Missing> {
     (!is_there(program, path)).then(|| missing(program))
 }
 
-/// The first missing program of a shell line, as far as this can be determined without a shell: words that the shell would
-/// expand are ignored.
+/// The first program in a shell line that is not installed, as far as this can be determined without a shell: words
+/// that the shell would expand are ignored.
 pub fn missing_of_line(line: &str, path: &OsStr) -> Option<Missing> {
     programs(line)
         .into_iter()
@@ -62,7 +62,7 @@ fn is_there(program: &str, path: &OsStr) -> bool {
     std::env::split_paths(path).any(|folder| is_program(&folder.join(program)))
 }
 
-/// Words of a line that are certainly names of programs.
+/// Words of a shell line that are certainly names of programs.
 fn programs(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let is_plain = is_plain(line);
@@ -93,8 +93,8 @@ fn programs(line: &str) -> Vec<String> {
     found
 }
 
-/// Whether the line has no function, here-document, alias or substitution, which may define or hide the commands after it. A
-/// subshell does not: its `(` begins a word.
+/// Whether a shell line has no function, here-document, alias or substitution, which may define or hide the commands
+/// after it. A subshell does not: its `(` begins a word.
 fn is_plain(line: &str) -> bool {
     let mut parentheses = line.match_indices('(').map(|(at, _)| line.split_at(at));
     let hides = parentheses.any(|(before, from)| {
@@ -104,7 +104,7 @@ fn is_plain(line: &str) -> bool {
     !hides && !["<<", "`", "alias "].iter().any(|sign| line.contains(sign))
 }
 
-/// Splits a line into commands; quoted or escaped text stays together, and is no plain word.
+/// Splits a shell line into commands and their words; quoted or escaped text is no word of its own.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word = String::new();
@@ -170,7 +170,7 @@ fn is_name(word: &str) -> bool {
     word.chars().all(is_part) && word.chars().any(|c| c.is_ascii_alphanumeric())
 }
 
-/// Reserved words and builtins of the shell.
+/// Reserved words and builtins of the shell, which are no installed programs.
 const WORDS: &[&str] = &[
     "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
     "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for", "function",
@@ -179,7 +179,7 @@ const WORDS: &[&str] = &[
     "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
-/// Programs that are often tested, with their Debian packages.
+/// Names of programs that are often used in tests, each with its Debian package.
 const PACKAGES: &[(&str, &str)] = &[
     ("ab", "apache2-utils"),
     ("curl", "curl"),

@@ -1,4 +1,4 @@
-//! The user's programs in hosts.
+//! Runs the user's programs in hosts.
 //!
 //! A [`Program`] runs as the calling [`User`], in the network of its host, with its own folder of the [`Scratch`].
 //! A bounded part of its [`CommandOutput`] is kept. Processes that it started end with it if they stay in its process group; others

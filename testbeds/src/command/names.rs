@@ -1,4 +1,4 @@
-//! Names of hosts, for programs that use the resolver: `curl http://web/`.
+//! Makes the names of hosts known to programs that use the resolver: `curl http://web/`.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use super::Scratch;
 
 const FILE: &str = "/etc/hosts";
 
-/// Adds the hosts' names before those of /etc/hosts, for all processes in this sandbox and none outside.
+/// Adds the hosts' names before the names in /etc/hosts, for all processes in this sandbox and none outside.
 pub fn publish_names(topology: &Topology, scratch: &Scratch) -> io::Result<()> {
     let before = fs::read_to_string(FILE)?;
     let path = scratch.path().join("hosts");

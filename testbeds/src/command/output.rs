@@ -1,5 +1,4 @@
-//! CommandOutput of a program: its end is kept in memory, its beginning in files, and each line is passed to a
-//! listener.
+//! Keeps the output of a user's program: its end in memory, its beginning in files; and each line is passed to a listener.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,14 +7,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of bytes kept in memory of the end of each stream.
+/// Number of bytes from the end of each output stream that are kept in memory.
 const TAIL_BYTES: usize = 16 << 10;
-/// Number of bytes of the beginning of each stream that go to its file.
+/// Number of bytes from the beginning of each output stream that are written to its file.
 const FILE_BYTES: u64 = 64 << 20;
-/// Maximum length of a line in bytes; a longer line comes in pieces.
+/// Maximum length of an output line in bytes; a longer line comes in pieces.
 const LINE_BYTES: usize = 64 << 10;
 
-/// An output stream of a program.
+/// An output stream of a program: standard output or standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -25,10 +24,10 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Both streams.
+    /// Standard output and standard error.
     pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
-    /// Name of the stream in files and programs.
+    /// Name of the stream in file names and JSON: `stdout` or `stderr`.
     pub fn word(self) -> &'static str {
         match self {
             Stream::Stdout => "stdout",
@@ -37,18 +36,18 @@ impl Stream {
     }
 }
 
-/// The kept part of a stream.
+/// End of a stream's output, and its total length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamTail {
-    /// End of the stream, as text.
+    /// End of the stream's output, as text.
     pub tail: String,
-    /// Total number of bytes written.
+    /// Total number of bytes that the program has written to the stream.
     pub bytes: u64,
 }
 
 type Listener = Box<dyn FnMut(Stream, &str) + Send>;
 
-/// CommandOutput of a command so far, all its runs together.
+/// Output of a command so far, of all its runs together.
 pub struct CommandOutput(Mutex<State>);
 
 struct State {
@@ -65,8 +64,8 @@ impl fmt::Debug for CommandOutput {
 }
 
 impl CommandOutput {
-    /// An empty output. `listener` gets each line, without its end. With a folder, `NAME.stdout` and `NAME.stderr` in it are
-    /// overwritten.
+    /// Creates an output without text. `listener` gets each line without its line end. If `folder` is given,
+    /// `NAME.stdout` and `NAME.stderr` in it are overwritten.
     pub fn new(name: &str, folder: Option<&Path>, listener: Listener) -> io::Result<CommandOutput> {
         let file = |stream: Stream| {
             let folder = folder?;
@@ -83,7 +82,7 @@ impl CommandOutput {
         })))
     }
 
-    /// The kept part of a stream.
+    /// End of a stream's output, and its total length.
     pub fn kept(&self, stream: Stream) -> StreamTail {
         let mut state = self.lock();
         let bytes = state.bytes[stream as usize];
@@ -94,7 +93,7 @@ impl CommandOutput {
         }
     }
 
-    /// The last non-empty lines of the standard error, or else of the standard output.
+    /// The last `lines` non-empty lines of the standard error, or of the standard output if the standard error has none.
     pub fn last_words(&self, lines: usize) -> Option<String> {
         let streams = [Stream::Stderr, Stream::Stdout];
         streams.into_iter().find_map(|stream| {
@@ -109,7 +108,7 @@ impl CommandOutput {
         })
     }
 
-    /// Collects a stream of one run.
+    /// Collects the output of one run of the command on a stream.
     pub(super) fn lines(&self, stream: Stream) -> Lines<'_> {
         Lines {
             output: self,
@@ -123,7 +122,7 @@ impl CommandOutput {
     }
 }
 
-/// Splits a stream into lines.
+/// Splits the output of a stream into lines.
 pub(super) struct Lines<'a> {
     output: &'a CommandOutput,
     stream: Stream,
@@ -148,7 +147,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Takes the last line, which may lack a line end.
+    /// Passes on the last line, which may lack a line end.
     pub fn end(&mut self) {
         if !self.line.is_empty() {
             self.output.lock().show(self.stream, &mut self.line);

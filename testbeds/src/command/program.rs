@@ -1,4 +1,4 @@
-//! A program in a host, and all processes that it started there.
+//! Runs a program of the user in a host, and controls the program and all processes that it started there.
 #![allow(unsafe_code)]
 
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use super::{CommandOutput, Stream, User};
 use crate::host::{Host, ProcessError};
 use crate::starter;
 
-/// Time to wait for the end of a program's output after its end: another process may hold the output open.
+/// Time to wait for the end of a program's output after the program has ended: another process may hold the output open.
 const OUTPUT_AFTER_END: Duration = Duration::from_millis(500);
 
 /// A running program. Dropping it kills the program and the processes that it started in its process group.
@@ -33,13 +33,13 @@ pub struct Program {
     status: Option<ExitStatus>,
 }
 
-/// Handle that signals a program from any thread, without effect once the program has ended.
+/// Handle that sends signals to a program from any thread, without effect once the program has ended.
 #[derive(Debug, Clone)]
 pub struct Handle(Arc<Mutex<Option<Pid>>>);
 
 impl Program {
-    /// Starts a program in a host, as `user`, or as the sandbox's root without one. The machine's name is the host's name: many
-    /// programs look it up and use its address as their own.
+    /// Starts a program in a host, as `user`, or as the sandbox's root if `user` is `None`. The machine's name is the
+    /// host's name: many programs look it up and use its address as their own.
     pub fn start(
         host: &Host,
         mut command: Command,
@@ -96,12 +96,12 @@ impl Program {
         })
     }
 
-    /// A handle that signals the program.
+    /// A handle that sends signals to the program from any thread.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Waits for the program's end, and returns its status and time. The rest of its process group is killed.
+    /// Waits for the program's end; returns its exit status and its time. Then kills the rest of its process group.
     pub fn wait(&mut self) -> Result<(ExitStatus, Instant), ProcessError> {
         let pid = Pid::from_raw(self.child.id() as libc::pid_t);
         while self.status.is_none() {
@@ -115,7 +115,7 @@ impl Program {
         Ok((self.reap()?, ended))
     }
 
-    /// Exit status, if the program has ended. The rest of its process group is killed.
+    /// Exit status of the program; `None`: it still runs. If it has ended, kills the rest of its process group.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, ProcessError> {
         if self.status.is_some() {
             return Ok(self.status);
@@ -129,7 +129,7 @@ impl Program {
         }
     }
 
-    /// Asks the program to end, and kills it after `within`. Returns false if it had to be killed.
+    /// Asks the program to end by `signal`, and kills it after `within`. Returns false if it had to be killed.
     pub fn stop(&mut self, signal: Signal, within: Duration) -> Result<bool, ProcessError> {
         self.handle.signal(signal);
         let deadline = Instant::now() + within;
@@ -144,7 +144,7 @@ impl Program {
         Ok(true)
     }
 
-    /// Reaps the program once it has ended. Until then, its process id and its group's cannot be reused.
+    /// Reaps the program once it has ended. Until then, the kernel does not reuse its process id and its group's id.
     fn reap(&mut self) -> Result<ExitStatus, ProcessError> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -177,8 +177,8 @@ impl Program {
     }
 }
 
-/// Restores the default action of all signals. A process started in the background or by nohup ignores some, and a service that
-/// inherits this cannot be stopped by its own signal. Makes system calls only, as required between fork and exec.
+/// Restores the default action of all signals. A weir that was started in the background or by nohup ignores some, and a
+/// service that inherits this cannot be stopped by its own signal. Makes system calls only, as required between fork and exec.
 fn reset_signals() -> io::Result<()> {
     for signal in
         Signal::iterator().filter(|signal| ![Signal::SIGKILL, Signal::SIGSTOP].contains(signal))
@@ -199,35 +199,35 @@ impl Drop for Program {
 }
 
 impl Handle {
-    /// Signals the program and its process group.
+    /// Sends a signal to the program and its process group.
     pub fn signal(&self, signal: Signal) {
         if let Some(pid) = *self.lock() {
             let _ = killpg(pid, signal);
         }
     }
 
-    /// Suspends the program and all its descendants; `None` if the program has ended.
+    /// Suspends the program and all its descendants, and returns their number; `None` if the program has ended.
     pub fn pause(&self) -> io::Result<Option<Census>> {
         self.with_tree(Tree::stop)
     }
 
-    /// Continues the program and all its descendants.
+    /// Continues the program and all its descendants, and returns their number; `None` if the program has ended.
     pub fn resume(&self) -> io::Result<Option<Census>> {
         self.with_tree(Tree::go_on)
     }
 
-    /// Kills the program and all its descendants. The program is then dead and still has to be waited for.
+    /// Kills the program and all its descendants; `None` if it has ended. The caller still has to wait for the dead program.
     pub fn kill(&self) -> io::Result<Option<Census>> {
         self.with_tree(Tree::kill)
     }
 
-    /// The program's current processes, for [`Remains::end`].
+    /// The program's current processes, for [`Remains::end`]; `None` if the program has ended.
     pub fn remains(&self) -> io::Result<Option<Remains>> {
         let pid = self.lock();
         pid.map(Tree::new).transpose().map(|tree| tree.map(Remains))
     }
 
-    /// Runs `act` under a lock that keeps the program from being reaped, so that its process id is not reused.
+    /// Runs `act` on the program's processes, under a lock that keeps the program from being reaped and its id from reuse.
     fn with_tree<T>(&self, act: impl FnOnce(&mut Tree) -> io::Result<T>) -> io::Result<Option<T>> {
         let pid = self.lock();
         let Some(pid) = *pid else { return Ok(None) };
@@ -239,12 +239,12 @@ impl Handle {
     }
 }
 
-/// Processes that a program had when it was asked to end.
+/// The processes that a program had at one time, usually when it was asked to end.
 #[derive(Debug)]
 pub struct Remains(Tree);
 
 impl Remains {
-    /// Kills the remaining processes, and checks that they are gone.
+    /// Kills those of the processes that still exist, and checks that they are gone.
     pub fn end(mut self) -> io::Result<Census> {
         self.0.kill_found()?;
         Ok(Census {
@@ -283,7 +283,7 @@ pub fn exit_code(status: ExitStatus) -> i32 {
     }
 }
 
-/// Readable description of an exit code.
+/// Text for users that describes an exit code.
 pub fn describe_exit(code: i32) -> String {
     match Signal::try_from(code - 128) {
         Ok(signal) => format!("ended by {}", signal.as_str()),

@@ -1,4 +1,4 @@
-//! Folders for programs, which are removed at the end of the run.
+//! Folders for the user's programs, which are removed at the end of the run.
 //!
 //! The folders are in memory, mounted where only the sandbox sees them: the kernel removes them when the sandbox ends.
 //! If the mount is refused, they are in an ordinary temporary folder, which is removed when this value is dropped.
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tempfile::TempDir;
 
-/// Folders that every Linux has, and that are mostly empty: a mount there hides nothing, and needs no folder of ours, which
-/// a killed run would leave.
+/// Folders in which the programs' folder may be mounted: every Linux has them, mostly empty, so a mount hides nothing,
+/// and a killed run leaves no folder of ours.
 const POINTS: [&str; 3] = ["/mnt", "/media", "/srv"];
 
-/// A folder that contains the programs' folders.
+/// A folder that contains a folder for each program of a run.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// The temporary folder; `None` if the folder is mounted.
+    /// The ordinary temporary folder; `None` if the folder is mounted in memory.
     temporary: Option<TempDir>,
 }
 
 impl Scratch {
-    /// Creates an empty folder.
+    /// Creates an empty folder in memory, or an ordinary temporary one if the mount is refused.
     pub fn new() -> io::Result<Scratch> {
         let is_empty = |point: &&&str| {
             let entries = fs::read_dir(point);
@@ -53,7 +53,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Creates a subfolder.
+    /// Creates a folder with this name for a program.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
         use std::os::unix::fs::DirBuilderExt;
         let path = self.path().join(name);

@@ -1,4 +1,4 @@
-//! All processes of a program: those of its process group, and all their descendants, in any group.
+//! Finds, suspends, continues and kills the processes of a program: its process group, and all descendants, in any group.
 //!
 //! Servers leave their group (PostgreSQL's backends each lead a session), so a signal to the group does not reach all processes.
 //! This module reads /proc, repeatedly until the result stays the same, since processes start others meanwhile.
@@ -14,36 +14,36 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
 
-/// Maximum number of times that a growing tree is read.
+/// Maximum number of times that the processes are read while new ones keep appearing.
 const MAX_POLLS: usize = 64;
 /// Time that the kernel may take to deliver a signal: a process that waits for a disk does not receive it.
 const PATIENCE: Duration = Duration::from_millis(500);
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Count of a program's processes.
+/// Result of a signal to all processes of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Number of processes.
+    /// Number of processes that the program has.
     pub processes: u32,
-    /// Processes that did not reach the wanted state, with their states.
+    /// Processes that did not reach the wanted state: process id, and state letter of proc(5).
     pub others: Vec<(i32, char)>,
 }
 
-/// A living process.
+/// A process that is not dead, as read from /proc.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    /// Process id for signals.
+    /// Process id in this namespace, for signals.
     pid: i32,
-    /// Process id by which children name it as their parent.
+    /// Process id by which the process's children name it as their parent.
     known_as: i32,
     parent: i32,
     group: i32,
     state: char,
-    /// Start time in ticks since the machine's boot: with the process id, it identifies a process uniquely.
+    /// Start time in clock ticks since the machine's boot: with the process id, it identifies a process uniquely.
     started: u64,
 }
 
-/// Processes of a program with first process `leader`, which no other thread may reap meanwhile.
+/// All processes of the program whose first process is `leader`, which no other thread may reap meanwhile.
 #[derive(Debug)]
 pub(super) struct Tree {
     leader: Pid,
@@ -60,8 +60,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Sends a signal to all processes until no new one appears. The signal has to stop or end processes that start others, or
-    /// the loop may not end.
+    /// Sends a signal to all processes of the program until no new one appears. The signal has to stop or end processes
+    /// that start others, or the loop may not end.
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
         let mut signaled: BTreeSet<(i32, u64)> = BTreeSet::new();
         for _ in 0..MAX_POLLS {
@@ -83,7 +83,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Suspends all processes, and checks that they are stopped.
+    /// Suspends all processes of the program, and checks that they are stopped.
     ///
     /// A process that has called vfork(2) receives no signal until its child executes another program, and would wait for as long
     /// as the child is stopped. The child is therefore continued for a moment.
@@ -111,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// Continues all processes, and checks that they run.
+    /// Continues all processes of the program, and checks that they run.
     pub fn go_on(&mut self) -> io::Result<Census> {
         self.signal(Signal::SIGCONT)?;
         let deadline = Instant::now() + PATIENCE;
@@ -128,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// Kills all processes, and checks that they are gone. They are stopped first, so that none can start another.
+    /// Kills all processes of the program, and checks that they are gone; stops them first, so that none can start another.
     pub fn kill(&mut self) -> io::Result<Census> {
         self.signal(Signal::SIGSTOP)?;
         let processes = self.found.len() as u32;
@@ -139,7 +139,7 @@ impl Tree {
         })
     }
 
-    /// Kills the processes found so far that still exist.
+    /// Kills those of the processes found so far that still exist.
     pub fn kill_found(&mut self) -> io::Result<()> {
         let living = living()?;
         for entry in &self.found {
@@ -150,7 +150,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Processes found so far that still exist after a timeout.
+    /// Processes that still exist after a timeout: process id, and state letter of proc(5).
     pub fn survivors(&self) -> io::Result<Vec<(i32, char)>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -167,12 +167,12 @@ impl Tree {
         }
     }
 
-    /// Number of processes.
+    /// Number of the program's processes that were found.
     pub fn count(&self) -> u32 {
         self.found.len() as u32
     }
 
-    /// Reads the tree again: the processes of the group, those found before, and their children.
+    /// Reads the processes again: those of the group, those found before, and their children.
     fn refresh(&mut self) -> io::Result<()> {
         let living = living()?;
         let group = self.leader.as_raw();
@@ -211,7 +211,7 @@ fn is_there(living: &[Entry], entry: &Entry) -> bool {
     living.iter().any(|other| is_same(other, entry))
 }
 
-/// All processes that are not dead.
+/// All processes of the machine, as far as visible here, that are not dead.
 fn living() -> io::Result<Vec<Entry>> {
     let itself = fs::read_link("/proc/self").ok();
     let itself = itself.and_then(|link| link.to_str()?.parse::<i32>().ok());
@@ -250,7 +250,7 @@ fn living() -> io::Result<Vec<Entry>> {
     Ok(living)
 }
 
-/// A line of /proc/PID/stat (proc(5)). The name in it may be anything, a parenthesis too.
+/// Parses a line of /proc/PID/stat (proc(5)). The process name in it may contain anything, even a parenthesis.
 fn parse(number: i32, stat: &str) -> Option<Entry> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
@@ -268,7 +268,7 @@ fn parse(number: i32, stat: &str) -> Option<Entry> {
     })
 }
 
-/// Last number of a line of /proc/PID/status: the id in the innermost namespace.
+/// Last number of the line `key` of /proc/PID/status: the id in the innermost namespace.
 fn innermost(status: &str, key: &str) -> Option<i32> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_ascii_whitespace().last()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Identity of a program: the calling user, not the root of the sandbox.
+//! The user as whom a user's program runs: the calling user, not the root of the sandbox.
 //!
 //! Inside the sandbox the caller is root, so that networks can be created. Many servers refuse to run as root (PostgreSQL,
 //! memcached) or try to change to another user (nginx), which does not exist in a namespace with a single user. A program
@@ -17,10 +17,10 @@ use nix::unistd::{getegid, geteuid, write};
 
 use crate::host::Host;
 
-/// Number that Linux gives to unknown users.
+/// User id that Linux gives to unknown users.
 const NOBODY: u32 = 65_534;
 
-/// User and group that a program sees as its own.
+/// User id and group id that a program sees as its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct User {
     uid: u32,
@@ -28,7 +28,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user who called this program, which may be in a sandbox.
+    /// The user who called this process, which may be in a sandbox.
     pub fn caller() -> User {
         let outside = |path: &str, own: u32| {
             let map = fs::read_to_string(path).unwrap_or_default();
@@ -42,7 +42,7 @@ impl User {
         }
     }
 
-    /// The maps that a child writes to become this user.
+    /// The maps of the user namespace in which a child process becomes this user.
     pub(super) fn map(self) -> Map {
         let line = |inside: u32, own: u32| format!("{inside} {own} 1").into_bytes();
         Map {
@@ -52,7 +52,7 @@ impl User {
     }
 }
 
-/// The number outside of the namespace with this map for a number inside.
+/// The id outside of a user namespace for the id `own` inside; `map` is the content of its uid_map or gid_map.
 fn outer(map: &str, own: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut numbers = line.split_whitespace().map(|word| word.parse::<u32>().ok());
@@ -62,7 +62,7 @@ fn outer(map: &str, own: u32) -> Option<u32> {
     })
 }
 
-/// The maps of a user namespace, made before fork(2).
+/// The uid and gid maps of a user namespace, made before fork(2).
 pub(super) struct Map {
     uid: Vec<u8>,
     gid: Vec<u8>,
@@ -83,7 +83,7 @@ impl Map {
     }
 }
 
-/// Allows all users in a host two harmless privileged operations: binding ports below 1024, and ping.
+/// Allows all users in a host two harmless operations that need privileges: binding ports below 1024, and ping.
 pub fn open_host(host: &Host) -> io::Result<()> {
     host.namespace().run(|| {
         // These files belong to the calling thread's network namespace.

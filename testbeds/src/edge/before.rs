@@ -1,32 +1,32 @@
-//! State of an interface before it was taken.
+//! Reads the state of an existing interface before weir takes it, takes it, and restores it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{EdgeError, Mark};
 use crate::net::{Found, Lasting, Merging, NetError, Netlink};
 
-/// Length of the longest payload that the switch takes, in bytes.
+/// Maximum MTU of a taken interface, in bytes: the switch takes no longer payload.
 const MTU_LIMIT: u32 = 9216;
 
-/// State of an interface before it was taken, limited to what taking it changes. Promiscuous mode is not included: it belongs to
-/// the switch's socket and ends with it.
+/// State of an existing interface before weir took it, limited to what taking it changes. Promiscuous mode is not
+/// included: it belongs to the switch's socket and ends with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     interface: String,
-    /// Index that identifies the interface when it is restored: names may have changed by then.
+    /// Index of the interface, which identifies it when it is restored: its name may have changed by then.
     index: u32,
     up: bool,
     arp: bool,
     mtu: u32,
     ipv6_off: Option<bool>,
     merging: Merging,
-    /// Only for a virtual Ethernet interface, where it is changed.
+    /// The interface's maximum GRO frame length in bytes; `None` if it is no virtual Ethernet interface, where it stays.
     gro_max_size: Option<u32>,
 }
 
 impl Before {
-    /// Reads the state of two interfaces that are to be the ends of a wire, and changes nothing. While the marks exist, no other
-    /// weir takes the interfaces.
+    /// Reads the state of two interfaces that are to be the ends of a wire, and changes nothing. While the returned
+    /// marks exist, no other weir takes the interfaces.
     pub fn read_pair(
         netlink: &Netlink,
         interfaces: [&str; 2],
@@ -61,7 +61,7 @@ impl Before {
         Before::from_found(netlink, name, &found)
     }
 
-    /// Reads the state of an interface that is, or will be, in no bridge.
+    /// Makes the state of an interface, which is or will be in no bridge, from `found`; refuses one that cannot be taken.
     pub(super) fn from_found(
         netlink: &Netlink,
         name: &str,
@@ -94,7 +94,7 @@ impl Before {
         })
     }
 
-    /// Name of the interface.
+    /// Name that the interface had.
     pub fn interface(&self) -> &str {
         &self.interface
     }
@@ -118,7 +118,7 @@ impl Before {
         netlink.set_up(name, true).map_err(refused)
     }
 
-    /// Restores the interface as far as possible and returns the failures. A removed interface needs no restoring.
+    /// Restores the interface as far as possible and returns the failures. An interface that no longer exists is no failure.
     pub fn give_back(&self, netlink: &Netlink) -> Vec<NetError> {
         let name = match netlink.name_of(self.index) {
             Ok(Some(name)) => name,

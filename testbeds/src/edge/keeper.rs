@@ -1,4 +1,4 @@
-//! The keeper process: restores interfaces when the process that took them has ended.
+//! The keeper process: restores the interfaces that weir has taken when the process that took them has ended.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use super::{Before, EdgeError, Mark, Splice};
 use crate::net::Netlink;
 
-/// The keeper's reply once it knows the state of all interfaces.
+/// Line that the keeper writes once it knows the state of all interfaces.
 const READY: &str = "ready";
-/// Maximum size of the message with the interfaces' state, in bytes.
+/// Maximum size of the message that sends the interfaces' state to the keeper, in bytes.
 const MESSAGE_LIMIT: u64 = 1 << 20;
 
-/// State of everything that was taken, before it was taken.
+/// State of all interfaces that weir takes, before it takes them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TakenState {
-    /// State of the interfaces.
+    /// State of each interface that is an end of a wire.
     pub before: Vec<Before>,
-    /// A host that a wire was put in front of.
+    /// A host that a wire was put in front of; `None`: the wire connects two interfaces.
     pub splice: Option<Splice>,
 }
 
-/// The keeper's process. Dropping this makes the keeper restore everything, and waits for it.
+/// The running keeper process. Dropping this value makes the keeper restore all interfaces, and waits for it.
 #[derive(Debug)]
 pub struct Keeper {
     child: Option<Child>,
@@ -37,8 +37,8 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> EdgeError {
 }
 
 impl Keeper {
-    /// Starts the keeper, `weir` with its hidden command, and sends it the interfaces' state before anything is changed.
-    /// The keeper holds the marks until it has restored the interfaces.
+    /// Starts the keeper, `weir` with its hidden command, and sends it the interfaces' state before anything is
+    /// changed. The keeper holds the marks on the interfaces until it has restored the interfaces.
     pub fn start(
         weir: &Path,
         command: &str,
@@ -75,7 +75,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Makes the keeper restore everything, and waits for it.
+    /// Makes the keeper restore all interfaces, and waits for it.
     pub fn finish(mut self) -> Result<(), EdgeError> {
         self.end()
     }
@@ -104,7 +104,7 @@ impl Drop for Keeper {
     }
 }
 
-/// Runs the keeper: reads the interfaces' state, waits until the last writer of its input is gone, and restores the state.
+/// Body of the keeper process: reads the interfaces' state, waits until all writers of its input are gone, restores the state.
 pub fn keep() -> Result<(), EdgeError> {
     // Signals that end other processes must not leave interfaces changed. Only SIGKILL can.
     SigSet::all()

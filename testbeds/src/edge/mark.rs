@@ -1,4 +1,4 @@
-//! Marks of taken interfaces: a name that the kernel gives to one process at a time, and frees when that process ends.
+//! Marks taken interfaces by a name that the kernel gives to one process at a time, and frees when that process ends.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,15 +9,15 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::EdgeError;
 
-/// Marks an interface as taken, as long as this value, or a process that has inherited it, exists.
+/// A mark that an interface is taken; it lasts as long as this value, or a process that has inherited it.
 ///
 /// An abstract socket: its name belongs to the network namespace, as the interface's index does, and no file is left behind.
 #[derive(Debug)]
 pub struct Mark(UnixDatagram);
 
 impl Mark {
-    /// Marks an interface of the calling thread's namespace. Call it before reading the interface's state: another process that
-    /// has taken the interface has changed it.
+    /// Marks an interface of the calling thread's namespace. Call it before reading the interface's state: another weir
+    /// that has taken the interface has changed its state.
     pub fn set(interface: &str, index: u32) -> Result<Mark, EdgeError> {
         let bound = SocketAddr::from_abstract_name(format!("weir/interface/{index}"))
             .and_then(|name| UnixDatagram::bind_addr(&name));
@@ -30,7 +30,7 @@ impl Mark {
         })
     }
 
-    /// Runs `start`, which starts one process that inherits the marks until its end. No other process may be started meanwhile.
+    /// Runs `start`, which starts one process that inherits the marks until its end. Meanwhile no other process may be started.
     pub(super) fn inherited<T>(
         marks: &[Mark],
         start: impl FnOnce() -> io::Result<T>,

@@ -1,4 +1,4 @@
-//! Existing interfaces, taken for the length of a run.
+//! Takes existing network interfaces for the length of a run, and restores them.
 //!
 //! ```text
 //! weir between ─┬─ switch     dies with weir (PR_SET_PDEATHSIG)
@@ -27,10 +27,10 @@ pub use splice::Splice;
 /// Errors of taking or restoring an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
-    /// The kernel reported an error.
+    /// The kernel reported an error for a change to an interface.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// CAP_NET_ADMIN is missing.
+    /// The process lacks the capability CAP_NET_ADMIN, which changes to interfaces need.
     #[error(
         "interfaces are changed with CAP_NET_ADMIN, and opened with CAP_NET_RAW: run it as root ({0})"
     )]
@@ -41,7 +41,7 @@ pub enum EdgeError {
         /// Name of the interface.
         interface: String,
     },
-    /// The switch of the wire could not be reached.
+    /// The loopback interface is down, so weir cannot reach the switch between the interfaces.
     #[error(
         "the loopback interface is down, but weir reaches the wire's switch at 127.0.0.1; run `ip link set lo up` first"
     )]
@@ -62,10 +62,10 @@ pub enum EdgeError {
     Address {
         /// Name of the interface.
         interface: String,
-        /// One of its addresses.
+        /// One of the interface's addresses.
         address: IpAddr,
     },
-    /// The interface has settings that vanish with IPv6 or ARP, and that the kernel does not restore.
+    /// The interface has a setting that is lost when IPv6 or ARP is switched off, and that the kernel does not restore.
     #[error(
         "{interface} has the {what}: it goes while {interface} is taken, and nobody makes it again; \
          take an interface without one, or remove it first{}",
@@ -74,20 +74,20 @@ pub enum EdgeError {
     Lasting {
         /// Name of the interface.
         interface: String,
-        /// One such setting.
+        /// The first setting that would be lost.
         what: Lasting,
     },
-    /// The interface cannot leave its bridge and return unchanged.
+    /// The interface cannot leave its bridge and return with the same settings.
     #[error("{interface} cannot be taken out of bridge {bridge} and be restored later: {why}")]
     Port {
         /// Name of the interface.
         interface: String,
-        /// Name of its bridge.
+        /// Name of the interface's bridge.
         bridge: String,
-        /// The setting that would be lost.
+        /// The setting that would be lost, as text.
         why: String,
     },
-    /// Another weir has taken the interface.
+    /// Another weir process has taken the interface.
     #[error("interface {interface} is taken by another weir")]
     Taken {
         /// Name of the interface.
@@ -98,7 +98,7 @@ pub enum EdgeError {
     Mark {
         /// Name of the interface.
         interface: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
     /// The interface carries longer frames than the switch takes.
@@ -129,10 +129,10 @@ pub enum EdgeError {
     NoHost {
         /// Path of the namespace.
         path: PathBuf,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// The host has no interface, or several.
+    /// The host has no virtual Ethernet interface, or several.
     #[error(
         "the host at {} has {} virtual Ethernet interfaces{}; choose one with `link`",
         .path.display(), .links.len(), shown(.links)
@@ -140,7 +140,7 @@ pub enum EdgeError {
     WhichLink {
         /// Path of the host's namespace.
         path: PathBuf,
-        /// Names of its interfaces.
+        /// Names of the host's virtual Ethernet interfaces.
         links: Vec<String>,
     },
     /// No wire can be put in front of the host.
@@ -148,25 +148,25 @@ pub enum EdgeError {
     NotConnected {
         /// Path of the host's namespace.
         path: PathBuf,
-        /// The host's interface.
+        /// Name of the host's interface.
         link: String,
         /// The condition that the interface does not meet.
         why: String,
     },
-    /// The keeper failed.
+    /// The process that restores the interfaces (the keeper) failed.
     #[error("the process that restores interfaces: {what}: {source}")]
     Keeper {
-        /// The operation that failed.
+        /// The operation of the keeper that failed.
         what: &'static str,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// The keeper reported that it could not restore everything.
+    /// The keeper could not restore all interfaces; its report.
     #[error("not everything was restored: {0}")]
     NotBack(String),
 }
 
-/// Refuses a network namespace in which programs do not reach each other at 127.0.0.1.
+/// Refuses a network namespace whose loopback interface is down: programs do not reach each other at 127.0.0.1 there.
 pub fn check_loopback(netlink: &Netlink) -> Result<(), EdgeError> {
     match netlink.find("lo")?.up {
         true => Ok(()),
@@ -175,7 +175,7 @@ pub fn check_loopback(netlink: &Netlink) -> Result<(), EdgeError> {
 }
 
 impl EdgeError {
-    /// The error for a change that the kernel refused.
+    /// The error for a change to an interface that the kernel refused.
     fn of_change(error: NetError) -> EdgeError {
         match error {
             NetError::Interface { ref source, .. }
@@ -188,7 +188,7 @@ impl EdgeError {
     }
 }
 
-/// Hint with the command that removes the setting.
+/// The shell command that removes the setting, as a hint for the user.
 fn hint(interface: &str, what: &Lasting) -> String {
     let family = match what {
         Lasting::Route(to, _) if to.is_ipv6() => "-6 ",

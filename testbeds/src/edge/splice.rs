@@ -1,4 +1,4 @@
-//! An existing host, taken off its bridge, with a wire in between.
+//! Puts a wire between an existing host and its bridge.
 //!
 //! ```text
 //! before   host eth0 ══ outer ── bridge
@@ -17,35 +17,35 @@ use super::{Before, EdgeError, Mark};
 use crate::host::Namespace;
 use crate::net::{BridgePort, NetError, Netlink, Sending};
 
-/// A host's connection to its bridge, and the wire put in between.
+/// An existing host's connection to its bridge, and the wire that weir puts in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splice {
-    /// The other end of the host's interface.
+    /// Name of the other end of the host's interface, which is a port of the bridge.
     outer: String,
-    /// Bridge of `outer`.
+    /// Name of the bridge that `outer` belongs to.
     bridge: String,
     /// Settings of `outer` as a port of the bridge.
     port: BridgePort,
-    /// Our veth pair: `near` is the end of the wire, `far` replaces `outer` in the bridge.
+    /// Names of our veth pair: `near` is the end of the wire, `far` replaces `outer` in the bridge.
     near: String,
     far: String,
-    /// Hardware address of both ends in the bridge. A bridge without an address of its own takes the lowest of its ports': with
-    /// another address here, the bridge's own would change, and hosts that know the old one would lose it.
+    /// Hardware address of `outer`, which `far` gets too. A bridge without an address of its own takes the lowest of its
+    /// ports': with another address here, the bridge's own would change, and hosts that know the old one would lose it.
     address: Vec<u8>,
     mtu: u32,
-    /// The host's network namespace, its interface, and its offloads on sending.
+    /// The host: path of its network namespace, its interface, and that interface's offloads on sending.
     host: PathBuf,
     link: String,
     sending: Sending,
 }
 
-/// Maximum number of forwarding database entries: more than one host has.
+/// Maximum number of static forwarding entries of the port: more than one host has.
 const ENTRY_LIMIT: usize = 4096;
 
 const OUTER: &str = "the other end of a virtual Ethernet interface, in a bridge of this namespace";
 
 impl Splice {
-    /// Finds the host and its connection, and changes nothing. While the mark exists, no other weir takes the interface.
+    /// Finds a host and its connection to a bridge; changes nothing. While the mark exists, no other weir takes the interface.
     pub fn find(netlink: &Netlink, host: &HostAt) -> Result<(Splice, Before, Mark), EdgeError> {
         let path = PathBuf::from(host.namespace.path());
         let no_host = |source: io::Error| EdgeError::NoHost {
@@ -120,12 +120,12 @@ impl Splice {
         Ok((splice, before, mark))
     }
 
-    /// The wire's ends: towards the host, and towards its network.
+    /// Names of the wire's two ends: the end towards the host, and the end towards its bridge.
     pub fn ends(&self) -> [&str; 2] {
         [&self.outer, &self.near]
     }
 
-    /// Takes the host off its bridge, and puts the far end of our pair in its place.
+    /// Takes the host off its bridge, and adds the far end of our veth pair to the bridge instead.
     pub fn take(&self, netlink: &Netlink) -> Result<(Before, Mark), EdgeError> {
         let refused = EdgeError::of_change;
         netlink
@@ -162,7 +162,7 @@ impl Splice {
         Ok((Before::from_found(netlink, &self.near, &found)?, mark))
     }
 
-    /// A channel to the host's own interfaces.
+    /// Opens a netlink connection in the host's network namespace.
     pub fn inside(&self) -> Result<Netlink, EdgeError> {
         let namespace = Namespace::open(&self.host).map_err(|source| EdgeError::NoHost {
             path: self.host.clone(),
@@ -171,8 +171,8 @@ impl Splice {
         Ok(Netlink::open_in(&namespace)?)
     }
 
-    /// Returns the host to its bridge as far as possible, and returns the failures. `inside` was opened before: the process by
-    /// which the host was named may have ended.
+    /// Returns the host to its bridge as far as possible, and returns the failures. `inside` was opened before the run:
+    /// the process that named the host's namespace may have ended.
     pub fn give_back(&self, netlink: &Netlink, inside: &Netlink) -> Vec<NetError> {
         let mut failed = Vec::new();
         if inside.find(&self.link).is_ok() {
@@ -191,7 +191,7 @@ impl Splice {
     }
 }
 
-/// Ignores the error of a kernel without IPv6, where there is nothing to disable.
+/// Ignores the error that a kernel without IPv6 gives when IPv6 is to be disabled.
 fn without_ipv6(error: NetError) -> Result<(), NetError> {
     match error {
         NetError::Interface { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! A port of a bridge: its settings, and its entries in the bridge's tables. All are lost when the port leaves the bridge.
+//! A port of a Linux bridge: settings and forwarding entries, which are lost when the port leaves the bridge.
 
 use std::collections::BTreeSet;
 
@@ -17,38 +17,38 @@ use serde::{Deserialize, Serialize};
 
 use super::{NetError, Netlink, acknowledged};
 
-/// Settings of a bridge's port that can be applied to another port.
+/// Settings of a port of a Linux bridge that can be applied to another port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BridgePort {
-    /// Number (`IFLA_BRPORT_…`) and the kernel's bytes of each setting; settings that isolate frames come first.
+    /// Each setting as number (`IFLA_BRPORT_…`) and value in the kernel's format; settings that isolate frames come first.
     settings: Vec<(u16, Vec<u8>)>,
-    /// Static entries of the bridge's forwarding database for this port.
+    /// Static forwarding entries of the bridge for this port.
     entries: BTreeSet<Entry>,
 }
 
-/// An entry of a bridge's forwarding database that is not learned, and does not age.
+/// A forwarding entry of a bridge that is not learned, and does not age.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Entry {
     address: Vec<u8>,
     vlan: Option<u16>,
-    /// `NUD_…`
+    /// State of the forwarding entry (`NUD_…`).
     state: u16,
-    /// `NTF_…`
+    /// Flags of the forwarding entry (`NTF_…`).
     flags: u8,
 }
 
-/// A VLAN of a port, with its flags (`BRIDGE_VLAN_INFO_…`).
+/// A VLAN of a bridge's port: its id and flags (`BRIDGE_VLAN_INFO_…`).
 type Vlan = (u16, u16);
 
 impl BridgePort {
-    /// Number of forwarding database entries.
+    /// Number of static forwarding entries.
     pub fn entries(&self) -> usize {
         self.entries.len()
     }
 }
 
 impl Netlink {
-    /// Reads the settings of a bridge's port.
+    /// Reads the settings of the interface `name` as a port of its bridge.
     pub fn bridge_port(&self, name: &str) -> Result<BridgePort, NetError> {
         let link = self.link(name)?;
         Ok(BridgePort {
@@ -57,7 +57,7 @@ impl Netlink {
         })
     }
 
-    /// Applies the settings of another port as far as possible, and returns the failures.
+    /// Applies settings, read from another port, to the port `name` as far as possible; returns the failures.
     pub fn set_bridge_port(&self, name: &str, wanted: &BridgePort) -> Vec<NetError> {
         let link = match self.link(name) {
             Ok(link) => link,
@@ -87,7 +87,7 @@ impl Netlink {
         failed
     }
 
-    /// The reason why a bridge's port cannot be recreated as it is, if there is one.
+    /// The reason why the port `name` cannot be recreated with the same settings; `None`: it can.
     pub fn why_port_is_unique(&self, name: &str, bridge: &str) -> Result<Option<String>, NetError> {
         let (port, of) = (self.link(name)?, self.link(bridge)?);
         let state = attributes(&port).find_map(|attribute| match attribute {
@@ -192,7 +192,7 @@ impl Netlink {
         })
     }
 
-    /// VLANs of a port; empty on a kernel without VLAN filtering.
+    /// VLANs of a bridge's port; empty on a kernel without VLAN filtering.
     fn vlans(&self, port: &LinkMessage, name: &str) -> Result<BTreeSet<Vlan>, NetError> {
         let index = port.header.index;
         let messages: Vec<LinkMessage> =
@@ -223,7 +223,8 @@ impl Netlink {
 }
 
 impl Entry {
-    /// The entry of a message, if it is lost with the port and no program recreates it. The bridge knows `own`, the port's address.
+    /// The entry in a message if removing the port loses it and no program recreates it. The bridge knows `own`, the
+    /// port's address.
     fn lasting(message: &NeighbourMessage, own: &[u8]) -> Option<Entry> {
         let (mut address, mut vlan, mut is_bridges) = (None, None, false);
         for attribute in &message.attributes {
@@ -269,7 +270,7 @@ impl Entry {
     }
 }
 
-/// Settings of a bridge's port that can be changed; the bridge's protocol determines the others.
+/// Settings of a bridge's port that can be changed; the bridge's spanning tree protocol determines the others.
 fn settings(port: &LinkMessage) -> Vec<(u16, Vec<u8>)> {
     let settable = attributes(port).filter(|attribute| is_settable(attribute));
     let mut settings: Vec<_> = settable
@@ -345,7 +346,7 @@ fn bridge_info(bridge: &LinkMessage) -> impl Iterator<Item = &InfoBridge> {
     })
 }
 
-/// Whether a port that joins a bridge gets exactly these VLANs: the default VLAN, or none without a default.
+/// Whether a port that joins a bridge gets exactly these VLANs: only the default VLAN, or none if there is no default.
 fn is_default(vlans: &BTreeSet<Vlan>, default: u16) -> bool {
     let flags = BridgeVlanInfoFlags::Pvid | BridgeVlanInfoFlags::Untagged;
     let new = (default != 0).then(|| (default, flags.bits()));
@@ -353,7 +354,7 @@ fn is_default(vlans: &BTreeSet<Vlan>, default: u16) -> bool {
     vlans.is_empty() && default == 0 || vlans.iter().copied().eq(new)
 }
 
-/// `1 (PVID, untagged), 5`
+/// Text for users: `1 (PVID, untagged), 5`.
 fn shown(vlans: &BTreeSet<Vlan>) -> String {
     if vlans.is_empty() {
         return "none at all".to_owned();

@@ -1,4 +1,4 @@
-//! Offloads, which rtnetlink cannot set: ioctl calls in the namespace of the calling thread.
+//! Offloads of interfaces, which rtnetlink cannot set: ioctl calls in the namespace of the calling thread.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -23,11 +23,11 @@ const ETHTOOL_GGSO: u32 = 0x23;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
-/// The bit of large receive offload in the flags of an interface.
+/// Bit of large receive offload (LRO) in an interface's ethtool flags.
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
-/// Offloads that merge received frames, so that a capture shows frames that never were on the wire. Merging in hardware includes
-/// the checksum that it needs.
+/// States of the offloads that merge received frames, so that a capture shows frames that never were on the wire.
+/// Merging in hardware includes the checksum that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Merging {
     rx_checksum: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Reads the current state; `None` for each offload that the interface does not have.
+    /// Reads the current states of the merging offloads of an interface; `None` for each that the interface does not have.
     pub(super) fn read(name: &str) -> io::Result<Merging> {
         Ok(Merging {
             rx_checksum: ethtool(name, ETHTOOL_GRXCSUM, 0)?,
@@ -45,7 +45,7 @@ impl Merging {
         })
     }
 
-    /// A copy with all merging off.
+    /// The states with all merging switched off.
     pub(super) fn off(self) -> Merging {
         Merging {
             rx_checksum: self.rx_checksum.map(|_| 0),
@@ -54,7 +54,7 @@ impl Merging {
         }
     }
 
-    /// Applies the state where the interface differs.
+    /// Applies the states where those of the interface differ.
     pub(super) fn set(self, name: &str) -> io::Result<()> {
         let is = Merging::read(name)?;
         // Merging needs the checksum: it is switched on first; when switching off, its order makes no difference.
@@ -72,7 +72,7 @@ impl Merging {
     }
 }
 
-/// Offloads that leave sent frames unfinished for hardware, which a switch in user space does not have.
+/// States of the offloads that leave sent frames unfinished for hardware, which a switch in user space does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sending {
     tx_checksum: Option<u32>,
@@ -82,7 +82,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Reads the current state; `None` for each offload that the interface does not have.
+    /// Reads the current states of the sending offloads of an interface; `None` for each that the interface does not have.
     pub(super) fn read(name: &str) -> io::Result<Sending> {
         Ok(Sending {
             tx_checksum: ethtool(name, ETHTOOL_GTXCSUM, 0)?,
@@ -92,7 +92,7 @@ impl Sending {
         })
     }
 
-    /// Restores the state. Segmentation depends on checksums and scatter-gather, which are set first.
+    /// Restores the states of the sending offloads. Segmentation depends on checksums and scatter-gather, which are set first.
     pub(super) fn set(self, name: &str) -> io::Result<()> {
         let wanted = [
             (ETHTOOL_STXCSUM, self.tx_checksum),
@@ -108,7 +108,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Switches the sending offloads off, so that every frame leaves finished.
+    /// Switches the sending offloads of an interface off, so that every frame leaves with checksums and in its final segments.
     pub(super) fn finish_frames(name: &str) -> io::Result<()> {
         for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SSG, ETHTOOL_STXCSUM] {
             ethtool(name, command, 0)?;
@@ -117,7 +117,7 @@ impl Sending {
     }
 }
 
-/// Carries out a command whose argument and answer are one number; `None` if the interface does not know it.
+/// Runs an ethtool command whose argument and result are one number; `None` if the interface does not support it.
 fn ethtool(name: &str, command: u32, data: u32) -> io::Result<Option<u32>> {
     let socket = control_socket()?;
     let mut value = EthtoolValue { command, data };

@@ -1,4 +1,4 @@
-//! Existing interfaces: their state, and the parts of it that can be changed and restored.
+//! Reads the state of existing interfaces, and changes and restores the parts of it that taking an interface changes.
 
 use std::fs;
 use std::io;
@@ -9,34 +9,34 @@ use rtnetlink::packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo
 
 use super::{Merging, NetError, Netlink, Sending, failure};
 
-/// State of an interface.
+/// State of an existing network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whether the interface is administratively up.
+    /// Whether the interface is up by configuration.
     pub up: bool,
     /// Whether the interface has a carrier; always false while it is down.
     pub carrier: bool,
-    /// Whether ARP is enabled.
+    /// Whether ARP is enabled on the interface.
     pub arp: bool,
     /// Size of the largest packet in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Whether it is the loopback interface.
+    /// Whether the interface is the loopback interface.
     pub loopback: bool,
-    /// Its hardware address.
+    /// Hardware address of the interface.
     pub address: Vec<u8>,
-    /// Its index in its namespace.
+    /// Index of the interface in its namespace.
     pub index: u32,
-    /// The index of the bridge, bond or other interface that it belongs to.
+    /// Index of the bridge, bond or other interface that the interface belongs to; `None`: it belongs to none.
     pub master: Option<u32>,
-    /// Whether it is a bridge.
+    /// Whether the interface is a bridge.
     pub is_bridge: bool,
-    /// Index of the other end of a virtual Ethernet pair, in that end's namespace.
+    /// Index of the other end if the interface is a virtual Ethernet, in that end's namespace; else `None`.
     pub peer: Option<u32>,
-    /// Whether the other end is in another namespace.
+    /// Whether the other end of the virtual Ethernet pair is in another namespace.
     pub peer_is_elsewhere: bool,
-    /// Whether it is one end of a virtual Ethernet pair.
+    /// Whether the interface is one end of a virtual Ethernet pair.
     pub is_veth: bool,
-    /// Length of the longest frame that the kernel merges frames into, in bytes.
+    /// Maximum length of the frames into which the kernel merges received frames (GRO), in bytes; `None`: not reported.
     pub gro_max_size: Option<u32>,
 }
 
@@ -84,7 +84,7 @@ impl Netlink {
         Ok(Found::new(self.link(name)?))
     }
 
-    /// Name and state of the interface with an index; `None` if it no longer exists.
+    /// Name and state of the interface with this index; `None` if it does not exist in the namespace.
     pub fn find_index(&self, index: u32) -> Result<Option<(String, Found)>, NetError> {
         let link = self.request(
             "cannot find",
@@ -105,12 +105,12 @@ impl Netlink {
         }
     }
 
-    /// The name of the interface with an index; `None` if there is none.
+    /// The name of the interface with this index; `None` if it does not exist in the namespace.
     pub fn name_of(&self, index: u32) -> Result<Option<String>, NetError> {
         Ok(self.find_index(index)?.map(|(name, _)| name))
     }
 
-    /// Adds an interface to a bridge, or removes it from its bridge.
+    /// Adds an interface to a bridge; `None` removes it from its bridge.
     pub fn set_bridge(&self, name: &str, bridge: Option<&str>) -> Result<(), NetError> {
         let link = LinkUnspec::new_with_index(self.index(name)?);
         let (what, link) = match bridge {
@@ -136,7 +136,7 @@ impl Netlink {
         })
     }
 
-    /// Sets the largest packet of an interface.
+    /// Sets the MTU of an interface, in bytes.
     pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), NetError> {
         let message = LinkUnspec::new_with_index(self.index(name)?)
             .mtu(mtu)
@@ -146,7 +146,7 @@ impl Netlink {
         })
     }
 
-    /// Brings an interface up, or takes it down.
+    /// Brings an interface up if `up` is true, else takes it down.
     pub fn set_up(&self, name: &str, up: bool) -> Result<(), NetError> {
         let link = LinkUnspec::new_with_index(self.index(name)?);
         let (what, link) = match up {
@@ -169,7 +169,7 @@ impl Netlink {
         })
     }
 
-    /// Sets the length of the longest frame that the kernel merges frames into, in bytes.
+    /// Sets the maximum length of the frames into which the kernel merges received frames (GRO), in bytes.
     pub fn set_gro_max_size(&self, name: &str, size: u32) -> Result<(), NetError> {
         let message = LinkUnspec::new_with_index(self.index(name)?)
             .append_extra_attribute(LinkAttribute::GroMaxSize(size))
@@ -179,26 +179,26 @@ impl Netlink {
         })
     }
 
-    /// Reads the offloads that merge received frames.
+    /// Reads the states of the offloads that merge received frames.
     pub fn merging(&self, name: &str) -> Result<Merging, NetError> {
         let asked = self.namespace.run(|| Merging::read(name));
         asked.map_err(|source| failure("cannot ask the offloads of", name, source))
     }
 
-    /// Sets the offloads that merge received frames; with `off`, switches all of them off.
+    /// Sets the states of the offloads that merge received frames; with `off`, switches all of them off.
     pub fn set_merging(&self, name: &str, merging: Merging, off: bool) -> Result<(), NetError> {
         let wanted = if off { merging.off() } else { merging };
         let set = self.namespace.run(|| wanted.set(name));
         set.map_err(|source| failure("cannot set the offloads of", name, source))
     }
 
-    /// Reads the offloads that leave sent frames unfinished.
+    /// Reads the states of the offloads that leave sent frames unfinished.
     pub fn sending(&self, name: &str) -> Result<Sending, NetError> {
         let asked = self.namespace.run(|| Sending::read(name));
         asked.map_err(|source| failure("cannot ask the offloads of", name, source))
     }
 
-    /// Sets the offloads that leave sent frames unfinished; `None` switches all of them off.
+    /// Sets the states of the offloads that leave sent frames unfinished; `None` switches all of them off.
     pub fn set_sending(&self, name: &str, sending: Option<Sending>) -> Result<(), NetError> {
         let set = self.namespace.run(|| match sending {
             Some(sending) => sending.set(name),

@@ -17,22 +17,22 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage,
 use super::existing::Found;
 use super::{NetError, Netlink};
 
-/// A setting of an interface that would be lost.
+/// A setting of an interface that the kernel would not restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lasting {
-    /// An address of this machine.
+    /// An IP address that this machine has on the interface.
     Address(IpAddr),
-    /// A configured IPv6 link-local address, with the length of its prefix.
+    /// A configured IPv6 link-local address, and its prefix length.
     LinkLocal(Ipv6Addr, u8),
-    /// A route through the interface, with the length of its prefix.
+    /// A route through the interface: destination and prefix length.
     Route(IpAddr, u8),
-    /// A neighbor with a static hardware address.
+    /// A neighbor entry with a static hardware address.
     Neighbour(IpAddr),
-    /// A neighbor for which this machine answers.
+    /// A neighbor for which this machine answers ARP or neighbor solicitations (proxy).
     Proxy(IpAddr),
 }
 
-/// Written as in the output of `ip`.
+/// Text for users, in the notation of `ip`.
 impl fmt::Display for Lasting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,7 +45,7 @@ impl fmt::Display for Lasting {
     }
 }
 
-/// How the kernel makes an interface's IPv6 link-local address (`addr_gen_mode`).
+/// How the kernel derives an interface's IPv6 link-local address (`addr_gen_mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Makes {
     FromMac,
@@ -54,7 +54,7 @@ enum Makes {
 }
 
 impl Netlink {
-    /// The first setting of an interface that would not be restored by the kernel.
+    /// The first setting of the interface `name` that the kernel would not restore; `None`: there is none.
     pub fn lasting(&self, name: &str, found: &Found) -> Result<Option<Lasting>, NetError> {
         let index = found.index;
         let makes = self.makes(name);
@@ -106,7 +106,7 @@ impl Netlink {
     }
 }
 
-/// The first relevant entry of a dump. The dump is read to its end and not stored: a router's tables are long.
+/// The first message of a dump for which `of` returns a setting. Reads the whole dump and stores none: tables may be long.
 async fn first<M>(
     messages: impl Stream<Item = Result<M, rtnetlink::Error>>,
     mut of: impl FnMut(M) -> Option<Lasting>,
@@ -147,7 +147,7 @@ fn of_address(message: &AddressMessage, makes: Makes, mac: &[u8]) -> Option<Last
     }
 }
 
-/// RFC 4291, appendix A: the interface identifier of an Ethernet address.
+/// The link-local address that the kernel derives from a MAC address (RFC 4291, appendix A).
 fn link_local(mac: &[u8]) -> Option<Ipv6Addr> {
     let [a, b, c, d, e, f] = <[u8; 6]>::try_from(mac).ok()?;
     let word = |high, low| u16::from_be_bytes([high, low]);

@@ -1,4 +1,4 @@
-//! Interfaces, through rtnetlink: veth pairs, addresses, offloads, rates, counters.
+//! Creates and configures network interfaces through rtnetlink: veth pairs, addresses, offloads, rates, counters.
 //!
 //! The calls block. They run on a separate thread, so they may be made from anywhere, even from inside an
 //! asynchronous runtime; setting up is not a hot path.
@@ -44,96 +44,96 @@ pub type Mac = [u8; 6];
 /// Length of the longest interface name, in bytes.
 pub const NAME_LIMIT: usize = 15;
 
-/// Error of setting up an interface.
+/// Error of creating, reading or changing an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
-    /// The kernel refused.
+    /// The kernel refused an operation on an interface.
     #[error("{what} {interface}: {source}")]
     Interface {
-        /// The operation that failed.
+        /// The operation that failed, as text.
         what: &'static str,
         /// Name of the interface.
         interface: String,
         /// The kernel's error.
         source: io::Error,
     },
-    /// The channel to the kernel failed.
+    /// The netlink socket to the kernel failed.
     #[error("netlink: {0}")]
     Channel(#[source] io::Error),
-    /// A name that no interface can have.
+    /// The name is one that no interface can have.
     #[error(
         "`{0}` cannot be the name of an interface: 1 to {NAME_LIMIT} characters, no `/`, no space"
     )]
     Name(String),
 }
 
-/// Wanted configuration of an interface.
+/// Configuration that [`Netlink::configure`] gives an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Name of the interface.
     pub name: String,
-    /// Ethernet address.
+    /// Ethernet address of the interface.
     pub mac: Mac,
     /// Size of the largest packet in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// IP address and prefix length. Without an address, the kernel's own stack does not answer on the interface.
+    /// IP address and prefix length; `None`: the kernel's own stack does not answer on the interface.
     pub address: Option<(Ipv4Addr, u8)>,
     /// Whether ARP is enabled. Without ARP the peers' addresses must be given with [`Netlink::add_neighbours`].
     pub arp: bool,
 }
 
-/// An end of a new link.
+/// One end of a new virtual Ethernet pair.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkEnd<'a> {
     /// Name of the interface.
     pub name: &'a str,
-    /// Namespace of the interface; `None` for the namespace of the channel.
+    /// Namespace of the interface; `None`: the namespace of the [`Netlink`].
     pub namespace: Option<&'a Namespace>,
 }
 
-/// A rate limit, enforced by a token bucket in the kernel.
+/// A limit on the sending rate of an interface, enforced by a token bucket in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Bits per second, Ethernet header included, FCS not.
+    /// Bits per second, including the Ethernet header and without the FCS.
     pub rate_bps: u64,
-    /// Maximum number of bytes sent at once.
+    /// Maximum number of bytes that are sent at once at the speed of the link.
     pub burst_bytes: u32,
-    /// Maximum number of bytes that wait; frames beyond it are dropped.
+    /// Maximum number of bytes that wait; the kernel drops frames beyond it.
     pub limit_bytes: u32,
 }
 
-/// Counters of an interface. Frames count without FCS.
+/// Counters of an interface. Bytes do not include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Bytes received.
+    /// Number of bytes received.
     pub rx_bytes: u64,
-    /// Frames received.
+    /// Number of frames received.
     pub rx_frames: u64,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub tx_bytes: u64,
-    /// Frames sent.
+    /// Number of frames sent.
     pub tx_frames: u64,
-    /// Frames not received for lack of buffer space.
+    /// Number of frames not received for lack of buffer space.
     pub rx_dropped: u64,
-    /// Frames not sent.
+    /// Number of frames that were to be sent and were dropped.
     pub tx_dropped: u64,
 }
 
-/// A channel to the kernel's interfaces of one network namespace.
+/// A connection to the kernel that controls the interfaces of one network namespace.
 pub struct Netlink {
     namespace: Namespace,
-    /// Locked for each request, so that one runs at a time.
+    /// The netlink connection; the lock makes one request run at a time.
     channel: Mutex<(Runtime, rtnetlink::Handle)>,
 }
 
 impl Netlink {
-    /// Opens a channel to the namespace of the calling thread.
+    /// Opens a connection for the namespace of the calling thread.
     pub fn open() -> Result<Netlink, NetError> {
         let namespace = Namespace::current().map_err(NetError::Channel)?;
         Netlink::open_in(&namespace)
     }
 
-    /// Opens a channel to another namespace. It stays there.
+    /// Opens a connection for another namespace; it keeps working when the calling thread is elsewhere.
     pub fn open_in(namespace: &Namespace) -> Result<Netlink, NetError> {
         let channel = namespace
             .run(|| {
@@ -154,7 +154,7 @@ impl Netlink {
         })
     }
 
-    /// Creates a pair of connected interfaces, down, both in this namespace.
+    /// Creates a virtual Ethernet pair, both ends down and in this namespace.
     pub fn create_veth(&self, name: &str, peer: &str) -> Result<(), NetError> {
         let ends = [name, peer].map(|name| LinkEnd {
             name,
@@ -163,8 +163,8 @@ impl Netlink {
         self.connect(ends, 0)
     }
 
-    /// Creates a pair of connected interfaces, each in its namespace, down. Moving an interface to a namespace afterwards makes the
-    /// kernel wait for an RCU grace period. `group` is for [`Netlink::remove_group`]; the kernel's default is 0.
+    /// Creates a virtual Ethernet pair, each end down and in its namespace. Moving an interface to a namespace afterwards
+    /// makes the kernel wait for an RCU grace period. `group` is for [`Netlink::remove_group`]; the kernel's default is 0.
     pub fn connect(&self, ends: [LinkEnd<'_>; 2], group: u32) -> Result<(), NetError> {
         let end = |end: &LinkEnd<'_>| {
             check_name(end.name)?;
@@ -190,7 +190,7 @@ impl Netlink {
         })
     }
 
-    /// Removes all interfaces of a group and their peers in one request. An empty group is no error.
+    /// Removes all interfaces of an interface group and their peers in one request. An empty group is no error.
     pub fn remove_group(&self, group: u32) -> Result<(), NetError> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::Group(group));
@@ -209,7 +209,7 @@ impl Netlink {
         }
     }
 
-    /// Moves an interface into another namespace. It arrives down and without addresses.
+    /// Moves an interface into another namespace. The interface is then down and without addresses.
     pub fn move_to(&self, name: &str, namespace: &Namespace) -> Result<(), NetError> {
         let index = self.index(name)?;
         let fd = namespace.as_fd().as_raw_fd();
@@ -297,7 +297,7 @@ impl Netlink {
         })
     }
 
-    /// Removes an interface, and with it its peer.
+    /// Removes an interface; if it is an end of a virtual Ethernet pair, the other end too.
     pub fn remove(&self, name: &str) -> Result<(), NetError> {
         let index = self.index(name)?;
         self.request("cannot remove", name, |handle| async move {
@@ -340,7 +340,7 @@ impl Netlink {
         }
     }
 
-    /// The names of all interfaces.
+    /// The names of all interfaces of the namespace.
     pub fn interfaces(&self) -> Result<Vec<String>, NetError> {
         Ok(self.links()?.iter().filter_map(existing::name_in).collect())
     }
@@ -370,7 +370,7 @@ impl Netlink {
         link.ok_or_else(|| failure("cannot find", name, io::ErrorKind::NotFound.into()))
     }
 
-    /// Disables IPv6 on an interface where /proc/sys is writable; the netlink attribute only prevents its addresses.
+    /// Disables IPv6 on an interface where /proc/sys is writable; the netlink attribute only prevents IPv6 addresses.
     fn disable_ipv6(&self, name: &str) -> Result<(), NetError> {
         let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         let result = self.namespace.run(|| fs::write(path, "1"));
@@ -404,7 +404,7 @@ impl Netlink {
     }
 }
 
-/// Sends a request and waits for the kernel's acknowledgment.
+/// Sends a netlink request and waits for the kernel's acknowledgment.
 async fn acknowledged(
     mut handle: rtnetlink::Handle,
     request: NetlinkMessage<RouteNetlinkMessage>,
@@ -435,7 +435,7 @@ fn io_error(error: rtnetlink::Error) -> io::Error {
     }
 }
 
-/// Attribute for no link-local address, hence no duplicate address detection and no router solicitation.
+/// Netlink attribute for no IPv6 link-local address, hence no duplicate address detection and no router solicitation.
 fn no_ipv6_address() -> LinkAttribute {
     LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(
         In6AddrGenMode::None,

@@ -1,4 +1,4 @@
-//! Neighbor entries, many requests in one netlink message: a network of 512 hosts has 261,632 entries.
+//! Adds neighbor entries, with many requests in one netlink message: a network of 512 hosts has 261,632 entries.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -16,10 +16,10 @@ use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::Mac;
 
-/// Number of requests in one message: about 12 KiB, below the smallest send buffer of a socket.
+/// Number of neighbor entries in one netlink message: about 12 KiB, below the smallest send buffer of a socket.
 const TOGETHER: usize = 256;
 
-/// A permanent entry of the neighbor table.
+/// A permanent neighbor entry for the interface with this index.
 pub(super) fn entry(interface: u32, address: Ipv4Addr, mac: Mac) -> NeighbourMessage {
     let mut entry = NeighbourMessage::default();
     entry.header.family = AddressFamily::Inet;
@@ -33,7 +33,7 @@ pub(super) fn entry(interface: u32, address: Ipv4Addr, mac: Mac) -> NeighbourMes
     entry
 }
 
-/// Adds entries to the namespace of the calling thread; an entry replaces an older one for the same address.
+/// Adds neighbor entries in the namespace of the calling thread; each replaces an older one for the same address.
 pub(super) fn add(entries: Vec<NeighbourMessage>) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
@@ -61,7 +61,7 @@ pub(super) fn add(entries: Vec<NeighbourMessage>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads replies until request `last` is acknowledged. Returns the first failure.
+/// Reads the kernel's replies until the request with sequence number `last` is acknowledged. Returns the first failure.
 fn wait_for(socket: &Socket, last: u32) -> io::Result<()> {
     loop {
         let (answers, _) = socket.recv_from_full()?;

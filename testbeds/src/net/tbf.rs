@@ -1,7 +1,7 @@
-//! The message that puts a token bucket filter (sch_tbf) at the root of an interface.
+//! The netlink message that puts a token bucket filter (sch_tbf) at the root of an interface.
 //!
-//! The netlink crates know no TBF, so its options are laid out here, as in linux/pkt_sched.h. All are in the byte order
-//! of the machine.
+//! The netlink crates do not support this filter, so this module lays its options out, as in linux/pkt_sched.h. All are
+//! in the byte order of the machine.
 
 use rtnetlink::packet_core::DefaultNla;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
@@ -12,10 +12,10 @@ const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 
-/// Ethernet link layer. Without a link layer the kernel would require a table of transmission times.
+/// Link layer type of Ethernet. Without a link layer type, the kernel would require a table of transmission times.
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
-/// RTM_NEWQDISC for the root of the interface `index`.
+/// Netlink message (RTM_NEWQDISC) that limits the interface with this index to `rate`.
 pub(super) fn message(index: u32, rate: Rate) -> TcMessage {
     let bytes_per_second = (rate.rate_bps / 8).max(1);
     let mut options = vec![TcOption::Other(DefaultNla::new(
@@ -41,7 +41,7 @@ pub(super) fn message(index: u32, rate: Rate) -> TcMessage {
     message
 }
 
-/// `struct tc_tbf_qopt`: rate and peak rate (`struct tc_ratespec` each), limit, buffer, mtu.
+/// Bytes of `struct tc_tbf_qopt`: rate and peak rate (`struct tc_ratespec` each), limit, buffer, mtu.
 fn parameters(bytes_per_second: u64, rate: Rate) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(36);
     bytes.extend(rate_spec(
@@ -55,7 +55,7 @@ fn parameters(bytes_per_second: u64, rate: Rate) -> Vec<u8> {
     bytes
 }
 
-/// `struct tc_ratespec`: cell_log, linklayer, overhead, cell_align, mpu, rate.
+/// Bytes of `struct tc_ratespec`: cell_log, linklayer, overhead, cell_align, mpu, rate.
 fn rate_spec(link_layer: u8, bytes_per_second: u32) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[1] = link_layer;

@@ -1,4 +1,4 @@
-//! Probes: requests at a steady rate with timed answers, over our own sockets or by a program of the user.
+//! Probes send requests to a service at a steady rate and time the answers, over our own sockets or by a program of the user.
 //!
 //! A request is sent at its time, whether or not the previous one was answered: a probe that waited for a slow answer would
 //! not measure how slow the service is for others meanwhile. Each probe has a thread in its host, whose sockets belong to it.
@@ -23,33 +23,33 @@ use crate::host::Host;
 
 pub use program::ProbeProgram;
 
-/// Maximum number of answers kept of one probe: an hour at ten a second. Later answers are only counted.
+/// Maximum number of requests per probe whose results are kept: an hour at ten a second. Later requests are only counted.
 pub const MAX_SAMPLES: usize = 36_000;
 
-/// Maximum number of recent answers of a probe.
+/// Maximum number of results per probe that [`Probes::recent`] returns.
 const MAX_RECENT: usize = 8192;
 
-/// Request of a probe, in its host's network.
+/// Kind of a probe's requests, which are sent in the network of the probe's host.
 #[derive(Debug, Clone)]
 pub enum ProbeRequest {
-    /// A TCP connection.
+    /// Opens a TCP connection to this address.
     Tcp(SocketAddrV4),
-    /// Any answer to a datagram.
+    /// Sends this datagram to the address; any datagram that comes back is the answer.
     Udp(SocketAddrV4, Vec<u8>),
-    /// A complete answer to a GET.
+    /// Sends an HTTP GET; the answer has to be complete.
     Http {
         /// Address of the server.
         to: SocketAddrV4,
-        /// Name of the server in the request.
+        /// Host name in the HTTP request.
         host: String,
-        /// Path, with its leading slash.
+        /// Path in the HTTP request, with its leading slash.
         path: String,
     },
-    /// A request by a program.
+    /// Runs a program of the user.
     Program(ProbeProgram),
 }
 
-/// `http 10.0.0.2:80/index.html`
+/// Text for users, such as `http 10.0.0.2:80/index.html`.
 impl fmt::Display for ProbeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,38 +61,38 @@ impl fmt::Display for ProbeRequest {
     }
 }
 
-/// One request and its answer.
+/// One request of a probe, and whether it was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// Time of the request in nanoseconds since the probes began.
+    /// Time of the request in nanoseconds since the start of all probes.
     pub at_ns: u64,
-    /// Time until the answer, in nanoseconds; `None` without an answer or with a bad one.
+    /// Time until the answer, in nanoseconds; `None`: there was no answer, or a bad one.
     pub latency_ns: Option<u64>,
 }
 
-/// Results of a probe.
+/// Results of the requests of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Requests and answers, in order of the requests.
+    /// The requests with their results, in the order in which they were sent.
     pub samples: Vec<Sample>,
-    /// Number of requests beyond [`MAX_SAMPLES`].
+    /// Number of requests beyond the first [`MAX_SAMPLES`], whose results are not kept.
     pub beyond: u64,
-    /// Reason of the first failed request.
+    /// The reason why the first failed request failed; `None`: none failed.
     pub first_failure: Option<String>,
 }
 
-/// Phase of the probes.
+/// Phase of all probes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Requests are sent.
+    /// Each probe sends requests at its rate.
     Sending,
-    /// No more requests are sent; outstanding answers are awaited.
+    /// Probes send no more requests and wait for the outstanding answers.
     Waiting,
-    /// The results are no longer wanted.
+    /// Probes stop at once, because the caller no longer wants the results.
     Abandoned,
 }
 
-/// Running probes.
+/// Probes that run, each in its own thread.
 #[derive(Debug)]
 pub struct Probes {
     phase: watch::Sender<Phase>,
@@ -102,7 +102,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Starts the probes, each with its request in its host.
+    /// Starts probes. Each sends its request from its host.
     pub fn start<'a>(
         probes: impl IntoIterator<Item = (&'a Probe, &'a Host, &'a ProbeRequest)>,
     ) -> io::Result<Probes> {
@@ -132,7 +132,7 @@ impl Probes {
         Ok(started)
     }
 
-    /// For each probe, the answers and failures of the requests sent during the last `time`.
+    /// For each probe, the results of the requests that it sent during the last `time`.
     pub fn recent(&self, time: Duration) -> Vec<Answers> {
         let since = self.started.elapsed().saturating_sub(time);
         let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
@@ -150,7 +150,7 @@ impl Probes {
         self.answers.iter().map(recent).collect()
     }
 
-    /// Sends no more requests, waits for the outstanding answers, and returns all results, one for each probe.
+    /// Stops sending requests, waits for the outstanding answers, and returns the results of each probe.
     pub fn finish(mut self) -> io::Result<Vec<Answers>> {
         self.phase.send_replace(Phase::Waiting);
         for thread in self.threads.drain(..) {
@@ -181,7 +181,7 @@ fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A running probe.
+/// State of a probe's thread.
 struct ProbeLoop {
     every: Duration,
     limit: Duration,
@@ -191,7 +191,7 @@ struct ProbeLoop {
 }
 
 impl ProbeLoop {
-    /// Sends requests until the phase changes. The calling thread is in the host's network.
+    /// Sends requests until the phase changes. The calling thread is in the network namespace of the probe's host.
     fn run(&self, phase: watch::Receiver<Phase>) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -236,10 +236,10 @@ impl ProbeLoop {
     }
 }
 
-/// Time until the answer, and the reason of a failure.
+/// Result of one request: its time until the answer, and the reason if it failed.
 type Outcome = (Duration, Result<(), String>);
 
-/// Sends one request.
+/// Sends the request with this number, and waits for its answer for up to `limit`.
 async fn send(request: &ProbeRequest, number: u32, limit: Duration) -> Outcome {
     let sent = Instant::now();
     let answer = match request {

@@ -1,4 +1,4 @@
-//! A request by a program: exit code 0 within the timeout is a good answer, and the running time its latency.
+//! Probe requests by a program of the user: exit code 0 within the timeout is a good answer, and its running time the latency.
 
 use std::fmt;
 use std::process::Command;
@@ -14,19 +14,19 @@ use super::Outcome;
 use crate::command::{CommandOutput, Handle, Program, User, describe_exit, exit_code};
 use crate::host::{Host, ProcessError};
 
-/// Number of output lines that are reported with a failure.
+/// Number of the program's last output lines that are reported when a request fails.
 const LAST_WORDS: usize = 2;
 
-/// A program that makes requests.
+/// A program of the user that makes one probe request per run.
 #[derive(Clone)]
 pub struct ProbeProgram {
-    /// Host of the program.
+    /// Host in which the program runs.
     pub host: Host,
-    /// User of the program; `None` for the root of the sandbox.
+    /// User as whom the program runs; `None`: the root of the sandbox.
     pub user: Option<User>,
-    /// Returns the command for the n-th request, from 1.
+    /// Returns the command line for the request with this number, from 1.
     pub command: Arc<dyn Fn(u32) -> Command + Send + Sync>,
-    /// The command as written by the user.
+    /// The command line as written by the user.
     pub text: String,
 }
 
@@ -37,7 +37,8 @@ struct Exit {
 }
 
 impl ProbeProgram {
-    /// Runs the program to its end. The receiver of its handle may end it before; if the receiver is gone, it is killed at once.
+    /// Runs the program to its end. `started` gets a handle that may kill it; if nobody receives it, the program is
+    /// killed at once.
     fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Exit, ProcessError> {
         let output = CommandOutput::new("", None, Box::new(|_, _| {}));
         let output = Arc::new(output.map_err(|source| ProcessError::Io {
@@ -59,7 +60,7 @@ impl ProbeProgram {
     }
 }
 
-/// Kills a program when its request ends, for whatever reason.
+/// Kills the program of a request when the request ends, for whatever reason.
 struct Leash(Handle);
 
 impl Drop for Leash {
@@ -69,7 +70,7 @@ impl Drop for Leash {
     }
 }
 
-/// Makes the n-th request, and returns the program's running time. The program is killed after the limit.
+/// Makes the request with this number, and returns the program's running time. The program is killed after `limit`.
 pub(super) async fn run(program: &ProbeProgram, number: u32, limit: Duration) -> Outcome {
     let sent = Instant::now();
     let (sender, started) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! One request of a probe over the probe's own sockets.
+//! Sends one request of a probe over the probe's own sockets: TCP, UDP or HTTP.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -6,17 +6,17 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-/// Maximum number of bytes read of an answer.
+/// Maximum number of bytes that are read of an HTTP answer.
 const ANSWER_BYTES: usize = 16 << 20;
-/// Maximum number of header lines of an answer.
+/// Maximum number of header lines in an HTTP answer.
 const HEADERS: usize = 128;
 
-/// Opens a TCP connection.
+/// Opens a TCP connection, and closes it at once.
 pub(super) async fn connect(to: SocketAddrV4) -> io::Result<()> {
     TcpStream::connect(to).await.map(drop)
 }
 
-/// Sends a datagram and waits for any answer.
+/// Sends a datagram and waits for any datagram from the receiver.
 pub(super) async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
     // Connected, so that an ICMP error counts as an answer, and datagrams of other hosts do not.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
@@ -26,7 +26,7 @@ pub(super) async fn datagram(to: SocketAddrV4, send: &[u8]) -> io::Result<()> {
     socket.recv(&mut answer).await.map(drop)
 }
 
-/// Sends a GET and waits for a complete, successful answer; `host` is the server's name in the request.
+/// Sends an HTTP GET and waits for a complete, successful answer; `host` is the server's name in the request.
 pub(super) async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(to).await?;
     stream.set_nodelay(true)?;
@@ -46,7 +46,7 @@ pub(super) async fn http(to: SocketAddrV4, host: &str, path: &str) -> io::Result
     judge(&answer)
 }
 
-/// Checks that an answer is complete and successful.
+/// Checks that an HTTP answer is complete and successful.
 fn judge(answer: &[u8]) -> io::Result<()> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);

@@ -1,4 +1,4 @@
-//! A client that sends one request at a time and measures the time until each answer.
+//! A Redis client that sends one request at a time and measures the time until each answer.
 //!
 //! Each request and each answer is one packet, without pipelining. If a switch drops a packet, it drops one request,
 //! and the client measures the fate of that packet.
@@ -39,28 +39,28 @@ pub struct ClientArgs {
     pub timeout_ms: u64,
 }
 
-/// One request and its result.
+/// One request of a client and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
     /// The command, in capital letters.
     pub command: String,
-    /// The first argument.
+    /// The first argument of the command, which is the key in most commands.
     pub key: String,
-    /// Time of sending, in nanoseconds since the client's first request.
+    /// Time at which the request was sent, in nanoseconds since the client's first request.
     pub at_ns: u64,
-    /// Time until the answer, in nanoseconds.
+    /// Time from the request to the answer, in nanoseconds.
     pub latency_ns: u64,
-    /// The server's error, if it answered with one.
+    /// The error with which the server answered; `None`: it answered without an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Latencies of one command.
+/// Number and latencies of the requests with one command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandSummary {
-    /// The command.
+    /// Name of the command, in capital letters.
     pub command: String,
-    /// Number of requests.
+    /// Number of requests with this command.
     pub count: u64,
     /// Median latency, in nanoseconds.
     pub p50_ns: u64,
@@ -70,48 +70,48 @@ pub struct CommandSummary {
     pub max_ns: u64,
 }
 
-/// Report of a client.
+/// Results of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientReport {
     /// The client's name.
     pub name: String,
-    /// Time of the first request, in nanoseconds since 1970.
+    /// Time of the first request, in nanoseconds since 1970 (UTC).
     pub began_ns: u64,
-    /// Requests that were answered with an error.
+    /// Number of requests that the server answered with an error.
     pub errors: u64,
-    /// Summary of each command, in alphabetical order.
+    /// Summary for each command name, in alphabetical order.
     pub commands: Vec<CommandSummary>,
-    /// Each request, in order.
+    /// All requests with their results, in the order in which they were sent.
     pub operations: Vec<Operation>,
 }
 
-/// Error that ends a client early.
+/// Error that ends a client before all its requests.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A command without words.
+    /// A command in the arguments has no words; the value is its position.
     #[error("command {0} is empty")]
     EmptyCommand(usize),
-    /// The server cannot be reached.
+    /// The client cannot connect to the server.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// Address of the server.
         address: SocketAddrV4,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
-    /// No answer within the timeout, or a broken connection.
+    /// The server did not answer within the timeout, or the connection broke.
     #[error("request {index} ({command}): {source}")]
     Request {
         /// Number of the request, from 0.
         index: usize,
-        /// Command of the request.
+        /// Command name of the request.
         command: String,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }
 
-/// Runs a client to its end.
+/// Runs a client until it has sent all its requests or fails.
 pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
     if let Some(index) = args
         .commands
@@ -156,7 +156,7 @@ pub fn run_client(args: &ClientArgs) -> Result<ClientReport, ClientError> {
     Ok(report(&args.name, began_ns, operations))
 }
 
-/// The words of a request.
+/// The words of the request with this number: `{n}` in the template is replaced, and a `SET` without a value gets one.
 fn request(template: &str, number: u32, value_bytes: u32) -> Vec<String> {
     let number = number.to_string();
     let mut words: Vec<String> = template
@@ -186,7 +186,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request and waits for its answer; the result is the server's error, if it answered one.
+    /// Sends a request and waits for its answer. The result is the error with which the server answered; `None`: no error.
     fn request(&mut self, words: &[&str]) -> io::Result<Option<String>> {
         self.stream.write_all(&encode_request(words))?;
         loop {
@@ -259,7 +259,7 @@ fn report(name: &str, began_ns: u64, operations: Vec<Operation>) -> ClientReport
     }
 }
 
-/// Nearest rank: the smallest value that `percent` of all do not exceed.
+/// Percentile by nearest rank: the smallest value that at least `percent` of all values do not exceed.
 fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)

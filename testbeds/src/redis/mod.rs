@@ -1,4 +1,4 @@
-//! A real Redis server, and our own clients that measure it.
+//! Runs a real Redis server, and our own clients that measure its latency.
 
 mod client;
 mod resp;
@@ -23,13 +23,13 @@ pub enum ServerError {
         "redis-server is not on the PATH: install the package redis-server (Debian, Ubuntu) or redis (Fedora, Arch, Alpine)"
     )]
     NotInstalled,
-    /// The process could not be started.
+    /// The server's process could not be started.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The server ended at once.
+    /// The server ended right after its start; the value describes its end.
     #[error("redis-server ended at once: {0}")]
     Ended(String),
-    /// The server does not answer.
+    /// The server does not answer at this address.
     #[error("redis-server does not answer at {0}")]
     Silent(SocketAddrV4),
 }
@@ -94,7 +94,7 @@ impl Server {
         Err(ServerError::Silent(self.address))
     }
 
-    /// Waits up to `within` for the end of the server, and describes it.
+    /// Waits up to `within` for the server's end; returns its exit status and last output, or `None` if it still runs.
     pub fn ended(&mut self, within: Duration) -> Result<Option<String>, ProcessError> {
         let status = match self.process.try_wait()? {
             None if !within.is_zero() => self.process.wait(within)?,
@@ -109,7 +109,7 @@ impl Server {
         }))
     }
 
-    /// The last output line of the server, which writes its errors to the standard output too.
+    /// The last line that the server has printed, errors included, as it writes them to the standard output too.
     fn last_words(&mut self) -> String {
         let mut last = String::new();
         while let crate::host::Output::Line(line) =
@@ -142,7 +142,7 @@ fn ping(address: SocketAddrV4) -> io::Result<()> {
     }
 }
 
-/// Looks a program up on the PATH.
+/// Path of the program with this name on the PATH; `None`: it is not installed.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let runnable = |path: &PathBuf| {

@@ -1,14 +1,14 @@
-//! The Redis serialization protocol (RESP 2): the part that the workload uses, and that reports read from captures.
+//! The Redis serialization protocol (RESP 2): encodes and decodes what the workload sends, and what reports find in captures.
 
-/// A request: a command and its arguments.
+/// A Redis request: a command and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The words, the command first.
+    /// The words of the request; the first is the command.
     pub words: Vec<&'a [u8]>,
 }
 
 impl Request<'_> {
-    /// The command in capital letters.
+    /// The request's command in capital letters.
     pub fn command(&self) -> String {
         self.words
             .first()
@@ -16,13 +16,13 @@ impl Request<'_> {
             .unwrap_or_default()
     }
 
-    /// The first argument.
+    /// The request's first argument, which is the key in most commands.
     pub fn key(&self) -> Option<&[u8]> {
         self.words.get(1).copied()
     }
 }
 
-/// Writes a request as an array of bulk strings.
+/// Encodes a request as an array of bulk strings.
 pub fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -56,33 +56,33 @@ pub fn parse_request(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     Some((Request { words }, at))
 }
 
-/// A reply.
+/// A reply of a Redis server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// `+OK`
+    /// A status, such as `+OK`.
     Simple(&'a [u8]),
-    /// `-ERR …`
+    /// An error, such as `-ERR …`.
     Error(&'a [u8]),
-    /// `:1`
+    /// An integer, such as `:1`.
     Integer(i64),
-    /// A string.
+    /// The content of a bulk string.
     Bulk(&'a [u8]),
-    /// No such key.
+    /// The null reply, for a key that does not exist.
     Nil,
 }
 
-/// Error of reading a reply.
+/// Error of parsing a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// The reply is not complete.
+    /// More bytes are needed for a whole reply.
     #[error("the reply is not complete")]
     Incomplete,
-    /// The bytes are no reply of RESP 2.
+    /// The bytes are not a reply of RESP 2.
     #[error("this is no reply of RESP 2")]
     Malformed,
 }
 
-/// Reads one reply from the start of `bytes`, and returns it with its length.
+/// Reads one reply from the start of `bytes`, and returns it with its length in bytes.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply<'_>, usize), ReplyError> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
         return Err(ReplyError::Incomplete);

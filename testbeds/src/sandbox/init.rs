@@ -1,4 +1,4 @@
-//! PID 1 of the sandbox: sets the namespaces up, forks the program, reaps, forwards, and ends with the program.
+//! PID 1 of the sandbox: sets up the namespaces, starts the program, reaps orphans, forwards signals, ends with the program.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -16,7 +16,7 @@ use nix::unistd::{ForkResult, Pid, fork};
 use super::Step;
 use crate::ioctl;
 
-/// User and group outside of the sandbox.
+/// User and group that call weir, as numbered outside of the sandbox.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Identity {
     pub uid: u32,
@@ -26,16 +26,16 @@ pub(super) struct Identity {
 /// Exit status of the sandbox when PID 1 itself failed.
 const INIT_FAILED: i32 = 2;
 
-/// Ends of the two pipes between the outer process and PID 1.
+/// Ends of the two pipes between the outer process and PID 1 of the sandbox.
 pub(super) struct Handshake {
-    /// One byte arrives if the outer process still exists.
+    /// PID 1 reads one byte here if the outer process still exists.
     pub go: OwnedFd,
     pub go_writer: OwnedFd,
-    /// Receives the failed step; is closed without one if none failed.
+    /// PID 1 writes the step that failed here; if none failed, PID 1 closes it without writing.
     pub report: OwnedFd,
 }
 
-/// fork(2) into new namespaces.
+/// Forks the calling process into new namespaces.
 ///
 /// Unlike unshare(2), this makes the child itself PID 1 of the new PID namespace. The caller has one thread.
 pub(super) fn clone(user_namespace: bool) -> Result<ForkResult, Errno> {
@@ -66,7 +66,7 @@ pub(super) fn clone(user_namespace: bool) -> Result<ForkResult, Errno> {
     })
 }
 
-/// Runs PID 1, which exits here. Returns in the program, which is PID 1's child.
+/// Runs PID 1 of the sandbox, which ends in this call. The call returns only in the program, which is PID 1's child.
 pub(super) fn run(identity: Identity, user_namespace: bool, handshake: Handshake) {
     let Handshake {
         go,
@@ -120,7 +120,7 @@ fn errno_of(error: &io::Error) -> Errno {
     Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// We are root inside; files still see the user outside.
+/// Maps the caller's user and group to root inside the sandbox; files still see the caller's user.
 fn map_identity(identity: Identity) -> Result<(), Errno> {
     let write = |path: &str, text: String| fs::write(path, text).map_err(|error| errno_of(&error));
     match write("/proc/self/setgroups", "deny".into()) {
@@ -132,7 +132,7 @@ fn map_identity(identity: Identity) -> Result<(), Errno> {
     write("/proc/self/gid_map", format!("0 {} 1", identity.gid))
 }
 
-/// Waits for the program, and reaps orphans meanwhile. Returns the program's status.
+/// Waits for the program's end, and reaps orphans meanwhile. Returns the program's exit status.
 fn live(program: Pid) -> Result<i32, Errno> {
     // The outer process blocked these before it forked PID 1; only SIGKILL interrupts this loop.
     let watched: SigSet = super::watched_signals();
@@ -165,7 +165,7 @@ fn encode_report(step: Step, errno: Errno) -> [u8; 5] {
     message
 }
 
-/// `None` for an empty report, which means success.
+/// Reads PID 1's report: the step that failed and the error; `None`: the report is empty, so all steps succeeded.
 pub(super) fn decode_report(message: &[u8]) -> Option<(Step, Errno)> {
     let (&step, errno) = message.split_first()?;
     let step = Step::ALL

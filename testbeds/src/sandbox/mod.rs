@@ -1,4 +1,4 @@
-//! The process continues in a copy of itself, inside new namespaces.
+//! The sandbox: the process continues in a copy of itself, inside new namespaces.
 //!
 //! ```text
 //! weir run (outer)           outside: waits, forwards signals, exits with the program's status
@@ -43,12 +43,12 @@ pub enum SandboxError {
         "the sandbox must be entered before any thread is started; this process has {0} threads"
     )]
     Threads(usize),
-    /// Something else failed.
+    /// Another operation of entering the sandbox failed.
     #[error("cannot enter a sandbox: {what}: {source}")]
     Io {
-        /// The operation that failed.
+        /// The operation that failed, as text.
         what: &'static str,
-        /// The system's error.
+        /// Error that the operating system reported.
         source: io::Error,
     },
 }
@@ -85,7 +85,7 @@ fn io_error(what: &'static str) -> impl Fn(Errno) -> SandboxError {
     }
 }
 
-/// Starts PID 1 and waits for it. Returns the exit status outside, and `None` inside.
+/// Starts PID 1 of the sandbox and waits for it. Returns its exit status outside, and `None` inside the sandbox.
 fn supervise() -> Result<Option<i32>, SandboxError> {
     let threads = thread_count();
     if threads > 1 {
@@ -156,8 +156,8 @@ fn watched_signals() -> SigSet {
     .collect()
 }
 
-/// Starts PID 1; root does without a user namespace where only that is refused. Returns PID 1 and its report outside, and
-/// `None` inside.
+/// Starts PID 1; root does without a user namespace where only that is refused. Returns outside: PID 1 and the pipe
+/// with its report. Returns `None` inside.
 fn start_init(identity: init::Identity) -> Result<Option<(Pid, OwnedFd)>, SandboxError> {
     let mut refused = match try_start(identity, true) {
         Ok(started) => return Ok(started),
@@ -203,7 +203,7 @@ fn try_start(
     started
 }
 
-/// Reads what PID 1 reports of its set-up: nothing if all went well, else the step and the error number.
+/// Reads PID 1's report on the set-up of the sandbox: nothing if it succeeded, else the failed step and the error number.
 fn await_setup(child: Pid, report: OwnedFd) -> Result<(), SandboxError> {
     let mut message = Vec::new();
     fs::File::from(report)

@@ -1,7 +1,8 @@
 //! Real-time priority for the switches of a sandbox.
 //!
-//! Inside a user namespace no process may request it, not even root's; but it is inherited. If the user outside may have it, the
-//! sandbox is started with it. Inside, one thread keeps it and starts the switches; everything else becomes ordinary.
+//! Inside a user namespace no process may request real-time priority, not even root's; but child processes inherit it.
+//! If the user outside may have it, the sandbox is started with it. Inside, one thread keeps it and starts the
+//! switches; all other threads become ordinary.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,13 +14,13 @@ use nix::errno::Errno;
 
 use crate::starter::{self, Starter};
 
-/// The lowest of the real-time priorities.
+/// The lowest real-time priority of Linux.
 const LOWEST: libc::c_int = 1;
 
 /// The thread that keeps the real-time priority, if there is one.
 static KEEPER: OnceLock<Starter> = OnceLock::new();
 
-/// Makes the calling thread real-time, if this is permitted and others have a processor left.
+/// Gives the calling thread real-time priority, if this is permitted and other threads have a processor left.
 pub(super) fn raise() {
     if thread::available_parallelism().map_or(1, usize::from) > 1 {
         // Refused: the switches have ordinary priority, and report it.
@@ -27,12 +28,12 @@ pub(super) fn raise() {
     }
 }
 
-/// Gives the calling thread ordinary scheduling, which is always permitted.
+/// Gives the calling thread ordinary scheduling, which Linux always permits.
 pub(super) fn lower() {
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
 }
 
-/// Hands the priority that this process was started with to a thread that lives as long as the process.
+/// Hands the real-time priority with which this process was started to a thread that lives as long as the process.
 pub(super) fn keep() -> io::Result<()> {
     // SAFETY: no pointers; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) };
@@ -45,7 +46,7 @@ pub(super) fn keep() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a process that inherits the kept priority, if there is one.
+/// Starts a child process that inherits the kept real-time priority, if there is one.
 pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     match KEEPER.get() {
         Some(keeper) => keeper.spawn(command),

@@ -1,4 +1,4 @@
-//! Finds the setting of this machine that refuses the namespaces.
+//! Finds the setting of this machine because of which it refuses the namespaces of a sandbox.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use nix::errno::Errno;
 /// Step of entering the sandbox that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Creating the namespaces.
+    /// Creating the sandbox's namespaces.
     Namespaces,
-    /// Mapping the user and the group.
+    /// Mapping the user and the group into the user namespace.
     Identity,
-    /// Making mounts private.
+    /// Making the sandbox's mounts private.
     Mounts,
-    /// Bringing the loopback interface up.
+    /// Bringing the sandbox's loopback interface up.
     Loopback,
-    /// Forking the program.
+    /// Forking the program that runs in the sandbox.
     Fork,
 }
 
@@ -39,19 +39,19 @@ impl Step {
     }
 }
 
-/// A refusal, with the setting to change where it could be found.
+/// The machine's refusal of a sandbox, with the setting to change if it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The refused step.
+    /// The step of entering the sandbox that was refused.
     pub step: Step,
-    /// The system's error.
+    /// Error that the operating system reported.
     pub errno: Errno,
-    /// The setting that causes the refusal, as the user would change it.
+    /// The setting that causes the refusal, with the change that the user has to make; `None`: it was not found.
     pub setting: Option<String>,
 }
 
 impl Refusal {
-    /// Looks for the reason. `read` returns the content of a file of /proc.
+    /// Looks for the setting that causes the refusal. `read` returns the content of a file of /proc.
     pub(super) fn explain(
         step: Step,
         errno: Errno,

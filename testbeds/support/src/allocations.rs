@@ -1,4 +1,4 @@
-//! Counts the allocations of all threads of a program, for programs that must not allocate once they run.
+//! Counts the memory allocations of all threads of a program, for tests of programs that must not allocate once they run.
 #![allow(unsafe_code)] // A counting allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator with a count of all threads' allocations. [`count`] is 0 unless this is the program's
+/// The system's allocator, which also counts allocations. [`count`] is 0 unless this is the program's
 /// `#[global_allocator]`.
 pub struct Counting;
 
-/// Number of allocations so far.
+/// Number of memory allocations of all threads since the program started.
 pub fn count() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }

@@ -1,8 +1,8 @@
-//! Runs the body of a fuzz target on the kept inputs, without libFuzzer.
+//! Runs the body of a fuzz target on stored inputs, without libFuzzer.
 
 use std::path::Path;
 
-/// Runs all files of a folder in the order of their names; prints each name first. Returns the number of files.
+/// Passes each file of a folder to `run`, in the order of names; prints each name first. Returns the number of files.
 ///
 /// # Panics
 /// The folder or a file cannot be read, or the folder is empty.

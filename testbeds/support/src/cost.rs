@@ -6,16 +6,16 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Size of the stack, as of test threads and tokio's threads, in bytes.
+/// Size of the stack of a measured computation, in bytes; the same as of test threads and tokio's threads.
 const STACK: usize = 2 << 20;
 
 thread_local! {
-    /// Number of bytes that this thread has allocated and not freed, and its maximum.
+    /// Number of bytes that this thread has allocated and not freed, and the maximum of this number.
     static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
-/// The system's allocator with a count for each thread. [`measure`] sees no memory unless this is the program's
-/// `#[global_allocator]`.
+/// The system's allocator, which also counts each thread's bytes. [`measure`] sees no memory unless this is the
+/// program's `#[global_allocator]`.
 pub struct Counting;
 
 fn count(bytes: isize) {
@@ -47,19 +47,19 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Cost of a computation.
+/// Processor time and memory that a computation took.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// Processor time of the thread.
+    /// Processor time of the computation's thread, in seconds.
     pub seconds: f64,
-    /// Maximum of the bytes allocated at a time, without those allocated before. 0 without [`Counting`].
+    /// Maximum number of bytes allocated at one time, without those allocated before. 0 without [`Counting`].
     pub peak_bytes: usize,
 }
 
-/// Limit of a small computation in seconds, also for dev builds.
+/// Limit on the processor time of a small computation in seconds, also for dev builds.
 const SMALL_SECONDS: f64 = 1.0;
 
-/// Maximum number of runs by [`least`].
+/// Maximum number of times that [`least`] runs a computation.
 const ATTEMPTS: usize = 3;
 
 impl Cost {

@@ -1,8 +1,8 @@
-//! The part of a large set of cases that one test run covers.
+//! Decides which part of a large set of test cases one test run covers: all of them, or a tenth.
 
 use std::ops::Range;
 
-/// Environment variable that `cargo xtask test --all` sets.
+/// Environment variable by which `cargo xtask test --all` asks tests to run all cases.
 const ALL: &str = "WEIR_TEST_ALL";
 
 /// Whether this run covers all cases of each test (`cargo xtask test --all`), rather than the default tenth.

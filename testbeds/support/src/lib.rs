@@ -1,4 +1,4 @@
-//! Helpers of several crates' tests, one idea a file. A helper that only one crate needs stays in that crate's tests.
+//! Helpers for tests of several crates, one subject per file. A helper that only one crate needs stays in that crate's tests.
 #![allow(clippy::disallowed_methods)] // Tests read clocks and files; the pure crates that use this do not.
 
 pub mod allocations;

@@ -1,5 +1,5 @@
-//! Private interfaces for a test. The test runs itself again under `unshare`, in user, network and mount namespaces that end with
-//! the process, together with its interfaces.
+//! Network interfaces for one test only. The test runs itself again under `unshare`, in user, network and mount
+//! namespaces that end with the process, together with its interfaces.
 
 use crate::{path_of_test, skip};
 use nix::sched::{CloneFlags, unshare};
@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
 
-/// Returns whether the calling test runs inside its namespaces. If not, runs the test again inside, and requires that it passes;
-/// skips the test if `unshare`, `ip` or unprivileged namespaces are missing. `test` is its name, without modules.
+/// Returns whether the calling test, `test` without modules, runs inside its namespaces. If not, runs the test again
+/// inside, and requires that it passes; skips it if `unshare`, `ip` or unprivileged namespaces are missing.
 ///
 /// # Panics
 /// The test fails inside.
@@ -46,7 +46,7 @@ pub fn in_namespace(test: &str) -> bool {
     false
 }
 
-/// Runs `ip`.
+/// Runs the program `ip` with these arguments, separated by spaces.
 ///
 /// # Panics
 /// The command fails.
@@ -62,7 +62,7 @@ pub fn ip(arguments: &str) {
     );
 }
 
-/// Makes a pair of connected interfaces, both up, with an MTU of 9,216 bytes.
+/// Creates a veth pair with these names, both ends up, with an MTU of 9,216 bytes.
 ///
 /// # Panics
 /// The pair cannot be made.
@@ -100,7 +100,7 @@ pub fn beyond<T: Send + 'static>(
     thread
 }
 
-/// Removes an interface if it still exists: the kernel removes it some time after its peer's namespace.
+/// Removes an interface if it still exists (the kernel removes a veth end some time after its peer's namespace).
 pub fn remove(interface: &str) {
     let _ = Command::new("ip")
         .args(["link", "delete", interface])

@@ -1,17 +1,17 @@
-//! The path of the running test.
+//! Finds the path (modules and name) of the test that is running.
 
 use std::process::Command;
 
-/// Path of the calling test, as for `--exact`: the name of the thread, which the harness sets. `None` in a thread without such a
-/// name.
+/// Path of the calling test, as for `--exact`: the name of the thread, which the test harness sets. `None` in other
+/// threads.
 pub fn running_test() -> Option<String> {
     let thread = std::thread::current();
     let name = thread.name().filter(|name| *name != "main");
     name.map(str::to_owned)
 }
 
-/// Path of the calling test, whose name is `name`. With `--test-threads=1` the harness runs tests in its main thread, so the test is
-/// searched in the program's list of tests.
+/// Path of the calling test, whose name is `name`. With `--test-threads=1` the harness runs tests in its main thread,
+/// so this function searches the program's list of tests.
 ///
 /// # Panics
 /// The list does not have exactly one test with that name.

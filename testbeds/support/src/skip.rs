@@ -20,7 +20,7 @@ pub fn skip(what: &str, missing: &str) {
     }
 }
 
-/// Returns whether a program is on the PATH; if not, skips the test.
+/// Returns whether `program` is on the PATH; if not, reports that `test` is skipped.
 pub fn has_program(test: &str, program: &str) -> bool {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

@@ -1,22 +1,22 @@
-//! A loaded program from the packet loop's view: packets in virtual time, and its state for the control plane.
+//! A P4 program as the packet loop sees it: it processes frames in virtual time; the control plane accesses its state.
 
 use crate::trace::{Form, render};
 use p4lang::p4info::P4Info;
 use pipeline::{DigestMessage, EntryState, Switch, Transmit};
 use std::io::{IsTerminal, Write};
 
-/// A running program. Pure except for its printed trace: it has no clock and no ports; `now_ns` counts from an origin
-/// that the caller chooses.
+/// A running P4 program. Pure except for its printed trace: it has no clock and no ports; `now_ns` counts from an
+/// origin that the caller chooses.
 pub struct Dataplane {
     switch: Switch,
-    /// The format of the printed trace; `None`: no trace.
+    /// Format in which the trace of each packet is printed; `None`: no trace.
     told: Option<Form>,
-    /// Number of aborted blocks at which the next warning is due.
+    /// Number of P4 blocks stopped at the step limit at which the next warning is due.
     warns_at: u64,
 }
 
 impl Dataplane {
-    /// Runs `switch`, and prints its trace in this format, if any.
+    /// Runs the program of `switch`. `told`: format in which the trace of each packet is printed; `None`: no trace.
     pub fn new(switch: Switch, told: Option<Form>) -> Self {
         Self {
             switch,
@@ -25,39 +25,39 @@ impl Dataplane {
         }
     }
 
-    /// Processes a frame.
+    /// Processes a frame that arrives on `port`.
     pub fn handle_packet(&mut self, now_ns: u64, port: u32, frame: &[u8]) {
         self.handle_arrival(now_ns, now_ns, port, frame);
     }
 
-    /// Processes a frame that has waited since `arrived_ns`.
+    /// Processes a frame that arrived on `port` at `arrived_ns` and has waited since.
     pub fn handle_arrival(&mut self, now_ns: u64, arrived_ns: u64, port: u32, frame: &[u8]) {
         self.switch.handle_arrival(now_ns, arrived_ns, port, frame);
         self.print_events();
     }
 
-    /// Performs the work that was due by `now_ns`.
+    /// Performs the program's timed work that was due by `now_ns`: packets that recirculate or wait in queues, timeouts.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.switch.handle_timeout(now_ns);
         self.print_events();
     }
 
-    /// Time at which the next work is due.
+    /// Time in nanoseconds at which the program's next timed work is due; `None`: there is none.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.switch.poll_timeout()
     }
 
-    /// The next frame to send, to a port or to the CPU port.
+    /// Takes the next frame that the program sends, to a port or to the CPU port; `None`: there is none.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.switch.poll_transmit()
     }
 
-    /// Takes back the buffer of a sent frame.
+    /// Takes back the buffer of a sent frame for reuse.
     pub fn recycle(&mut self, frame: Vec<u8>) {
         self.switch.recycle(frame);
     }
 
-    /// Number of frames that the program dropped, by reason, in order of the reason.
+    /// Number of frames that the program dropped, by the name of the reason; reasons without frames are left out.
     pub fn drops(&self) -> impl Iterator<Item = (String, u64)> {
         let drops = self.switch.stats().drops();
         drops
@@ -65,7 +65,7 @@ impl Dataplane {
             .map(|(reason, frames)| (reason.name().to_owned(), frames))
     }
 
-    /// Warns of blocks that exceeded the step limit: at the first one, and each time the number has doubled.
+    /// Logs a warning when P4 blocks have exceeded the step limit: at the first one, and each time their number has doubled.
     pub fn warn_of_cuts(&mut self) {
         let cut = self.switch.stats().out_of_steps;
         if cut >= self.warns_at {
@@ -74,7 +74,7 @@ impl Dataplane {
         }
     }
 
-    /// The next event for the control plane other than a packet.
+    /// Takes the next idle table entry or digest message for the control plane; `None`: there is none.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some((table, entry)) = self.switch.poll_idle() {
             return Some(Event::Idle(table, Box::new(entry)));
@@ -82,17 +82,17 @@ impl Dataplane {
         self.switch.poll_digest().map(Event::Digest)
     }
 
-    /// The program's state, for the control plane.
+    /// Tables and other state of the running program, for the control plane to read.
     pub fn switch(&self) -> &Switch {
         &self.switch
     }
 
-    /// The program's state, for the control plane.
+    /// Tables and other state of the running program, for the control plane to write.
     pub fn switch_mut(&mut self) -> &mut Switch {
         &mut self.switch
     }
 
-    /// Prints the trace since the last call.
+    /// Prints the trace of the packets processed since the last call.
     fn print_events(&mut self) {
         let Some(form) = self.told else { return };
         let (events, lost) = self.switch.take_events();
@@ -105,22 +105,22 @@ impl Dataplane {
     }
 }
 
-/// An event for the control plane.
+/// An event of the program for the control plane.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// A frame on the CPU port, including its headers.
+    /// A frame that the program sent to the CPU port, including its controller header.
     Packet(Vec<u8>),
-    /// A digest message.
+    /// A digest message that the program sent to the control plane.
     Digest(DigestMessage),
-    /// An entry that no packet has matched within its idle timeout: the table's index, and the entry.
+    /// A table entry that no packet has matched within its idle timeout: the table's index, and the table entry.
     Idle(usize, Box<EntryState>),
 }
 
-/// A program, ready to run.
+/// A compiled P4 program, ready to run.
 pub struct Program {
     /// The objects that a control plane may address in the program.
     pub p4info: P4Info,
-    /// The program in its initial state.
+    /// The program in its initial state, which can process frames.
     pub dataplane: Dataplane,
 }
 
@@ -129,13 +129,13 @@ pub struct Program {
 #[error("{0}")]
 pub struct LoadError(pub String);
 
-/// Loads programs from device configs.
+/// Loads programs from the device configs that P4Runtime clients send.
 pub trait Loader: Send + Sync + 'static {
-    /// The program in `device_config`.
+    /// Loads the program that `device_config` contains.
     fn load(&self, device_config: &[u8]) -> Result<Program, LoadError>;
 }
 
-/// Warns of loops or parsers that exceeded the step limit.
+/// Logs a warning that says how often parsers or controls were stopped at the step limit.
 pub fn warn_of_cuts(switch: &Switch) {
     let (cut, most) = (switch.stats().out_of_steps, switch.config().max_steps);
     tracing::warn!(

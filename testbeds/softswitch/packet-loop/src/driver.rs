@@ -33,26 +33,26 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use wait::Waiter;
 
-/// Maximum number of frames taken from one port per iteration.
+/// Maximum number of frames taken from one port per iteration of the packet loop.
 const FRAMES_PER_TURN: usize = 64;
-/// Time in an iteration after which no further command starts.
+/// Time that commands may take in one iteration of the packet loop; after it, no further command starts.
 pub const COMMAND_SLICE: Duration = Duration::from_micros(100);
-/// Maximum number of waiting commands.
+/// Maximum number of commands that wait for the packet loop.
 const COMMAND_BACKLOG: usize = 256;
-/// Maximum number of packets waiting for the control plane; further ones are dropped and counted.
+/// Maximum number of packets and notifications that wait for the control plane; further ones are dropped and counted.
 const PACKET_IN_BACKLOG: usize = 1024;
 
-/// A running packet loop.
+/// A packet loop that runs in its own thread.
 pub struct Driver {
-    /// Handle for commands.
+    /// Sends commands to the packet loop.
     pub handle: Handle,
-    /// Packets from the CPU port, digest messages, idle entries.
+    /// Events for the control plane: packets from the CPU port, digest messages, idle table entries.
     pub packet_in: mpsc::Receiver<Event>,
-    /// The loop's thread, which finishes when the loop does.
+    /// The thread that runs the packet loop.
     pub thread: JoinHandle<()>,
 }
 
-/// Starts the packet loop over these ports (number and back end), without a program.
+/// Starts the packet loop without a program. `ports`: number and back end of each port.
 pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Result<Driver> {
     let (command_sender, commands) = mpsc::channel(COMMAND_BACKLOG);
     let (packet_in_sender, packet_in) = mpsc::channel(PACKET_IN_BACKLOG);
@@ -115,9 +115,9 @@ fn run(core: &mut Core, mut commands: mpsc::Receiver<Command>, mut waiter: Waite
 }
 
 enum Flow {
-    /// The switch stops.
+    /// The packet loop ends because the switch stops.
     End,
-    /// Commands are waiting.
+    /// Further commands wait; they run after the next batch of frames.
     More,
     Idle,
 }

@@ -1,6 +1,6 @@
-//! Back ends of ports.
+//! Back ends of ports: each receives and sends frames in batches, without blocking.
 //!
-//! Back ends are non-blocking and hand frames over in batches; [`dump::Dump`] and [`delayed::Delayed`] wrap any of them.
+//! [`dump::Dump`] captures the frames of any back end, and [`delayed::Delayed`] delays them.
 
 pub mod delay_line;
 pub mod delayed;
@@ -31,22 +31,22 @@ pub enum Io {
 /// Options for opening an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The back end.
+    /// The back end that exchanges frames with the interface.
     pub io: Io,
-    /// Options of the ring.
+    /// Options of the ring that is shared with the kernel.
     pub ring: RingOptions,
 }
 
-/// A port that is open.
+/// A port after it was opened.
 pub struct Opened {
-    /// The port.
+    /// The port's back end.
     pub port: Box<dyn PortIo>,
-    /// A notice for the user about how the port was opened.
+    /// A notice for the user if the fallback back end is in use; else `None`.
     pub notice: Option<String>,
 }
 
-/// Opens an attachment: an interface by its name, or an inherited socket as `fd:N`. Returns an error if frames are to be
-/// marked and no ring shows how many wait.
+/// Opens the attachment of a port: an interface by its name, or an inherited socket as `fd:N`. Returns an error if
+/// frames are to be marked (ECN) and there is no ring, which alone shows how many frames wait.
 pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
     let marks = options.ring.mark_at.is_some();
     let unknown = |what: &str| {

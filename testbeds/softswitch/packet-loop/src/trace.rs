@@ -1,11 +1,11 @@
-//! Renders the events of [`pipeline`] for users and for programs.
+//! Renders the trace events of [`pipeline`]: as text for users, as JSON for programs.
 
 use p4lang::source::visible;
 use pipeline::{Event, EventAction, EventField, EventKind};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Format of events.
+/// Format of trace events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// Lines of text, colored on terminals
@@ -14,7 +14,7 @@ pub enum Form {
     Json,
 }
 
-/// Renders events as text, one or more lines each. `lost`: number of events that exceeded the buffer.
+/// Renders trace events. `lost`: number of events that exceeded the buffer. `colour`: whether text has colors.
 #[must_use]
 pub fn render(events: &[Event], lost: u64, form: Form, colour: bool) -> String {
     let mut out = String::new();
@@ -74,7 +74,7 @@ impl Paint {
         }
     }
 
-    /// A line with visible control characters, except for the colors of this program: names may contain any character.
+    /// Makes control characters visible, except for the colors of this module: names may contain any character.
     fn only_own(self, line: &str) -> String {
         let mut out = String::with_capacity(line.len());
         let mut rest = line;
@@ -112,7 +112,7 @@ impl Paint {
     }
 }
 
-/// Blocks start at the margin; their steps are indented.
+/// The lines of text for a trace event: names of P4 blocks start at the margin, the steps of a block are indented.
 fn lines(kind: &EventKind, paint: Paint) -> Vec<String> {
     match kind {
         EventKind::Received { port, bytes } => {
@@ -221,7 +221,7 @@ fn with_fields(head: String, fields: &[EventField]) -> Vec<String> {
     std::iter::once(head).chain(rows).collect()
 }
 
-/// An argument of an extern; for a struct, each field by name.
+/// Text of an extern's argument; for a field of a struct, with the field's name.
 fn argument(field: &EventField) -> String {
     match field.name.split_once('.') {
         Some((_, inner)) if !inner.starts_with(|c: char| c.is_ascii_digit()) => {

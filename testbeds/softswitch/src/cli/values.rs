@@ -1,4 +1,4 @@
-//! Values of flags: interfaces, rates, times and marks, for all ports or for one.
+//! Parses the values of flags: interfaces, rates, times and marks, for all ports or for one port.
 
 use std::str::FromStr;
 
@@ -9,9 +9,9 @@ use crate::ports::MOST_MARK_AT;
 /// A port and the interface behind it, written `1@veth0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// The port's number.
+    /// Number of the switch's port.
     pub port: u32,
-    /// The interface's name.
+    /// Name of the interface.
     pub name: String,
 }
 
@@ -35,10 +35,10 @@ impl FromStr for Interface {
     }
 }
 
-/// A rate for all ports, `1gbps`, or for one, `2@1gbps`.
+/// Rate for all ports, written `1gbps`, or for one port, written `2@1gbps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRate {
-    /// The port; `None`: all ports that are not named.
+    /// The port; `None`: all ports that no other flag names.
     pub port: Option<u32>,
     /// Rate in bits per second.
     pub rate_bps: u64,
@@ -56,12 +56,12 @@ impl FromStr for PortRate {
     }
 }
 
-/// The number of waiting frames from which all ports mark, `65`, or one port does, `2@65`.
+/// Number of waiting frames from which ports mark (ECN): of all ports, written `65`, or of one port, written `2@65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortMark {
-    /// The port; `None`: all ports that are not named.
+    /// The port; `None`: all ports that no other flag names.
     pub port: Option<u32>,
-    /// Number of waiting frames.
+    /// Number of waiting frames from which frames are marked.
     pub frames: usize,
 }
 
@@ -81,15 +81,15 @@ impl FromStr for PortMark {
     }
 }
 
-/// The number of waiting frames from which a port marks. The last flag applies; one that names the port precedes one for
-/// all ports.
+/// Number of waiting frames from which a port marks (ECN); `None`: it never does. The last flag applies; a flag that
+/// names the port precedes one for all ports.
 pub(super) fn mark_at(given: &[PortMark], port: u32) -> Option<usize> {
     let of = |wanted| given.iter().rfind(|mark| mark.port == wanted);
     let mark = of(Some(port)).or_else(|| of(None))?;
     Some(mark.frames)
 }
 
-/// The port before an `@`, if there is one, and the rest of the text.
+/// Splits `PORT@REST`: the port (`None` without an `@`), and the rest of the text.
 fn port_and(text: &str) -> Result<(Option<u32>, &str), String> {
     let Some((port, rest)) = text.split_once('@') else {
         return Ok((None, text));
@@ -108,7 +108,7 @@ pub(super) fn port_latency(text: &str) -> Result<(u32, u64), String> {
     Ok((number, time_ns(time)?))
 }
 
-/// The latency of a port's link, in nanoseconds. The last flag applies, as with other flags.
+/// Latency of a port's link, in nanoseconds; 0 if no flag names the port. If several do, the last one applies.
 pub(super) fn latency_ns(given: &[(u32, u64)], port: u32) -> u64 {
     let of_port = given.iter().rfind(|(number, _)| *number == port);
     of_port.map_or(0, |(_, ns)| *ns)

@@ -1,23 +1,24 @@
-//! `weir p4 run --entries`: entries, multicast groups and clone sessions, from JSON.
+//! Reads the JSON file of `weir p4 run --entries`: table entries, multicast groups and clone sessions.
 
 use p4lang::runtime::{
     self, ActionCall, CloneSession, FieldMatch, Match, MulticastGroup, Replica, TableEntry,
 };
 use serde_json::{Map, Value};
 
-/// The entries, groups and sessions that are written to a switch before the first packet.
+/// The table entries, multicast groups and clone sessions that are written to a switch before the first packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ControlState {
-    /// Entries of tables.
+    /// Table entries to write.
     pub entries: Vec<TableEntry>,
-    /// Multicast groups.
+    /// Multicast groups to write.
     pub groups: Vec<MulticastGroup>,
-    /// Clone sessions.
+    /// Clone sessions to write.
     pub sessions: Vec<CloneSession>,
 }
 
 impl ControlState {
-    /// Reads a list of entries, or the object `{"entries": [], "groups": [], "sessions": []}` that `weir plan --emit-p4` writes.
+    /// Reads a list of table entries, or the object `{"entries": [], "groups": [], "sessions": []}` that `weir plan
+    /// --emit-p4` writes.
     ///
     /// An entry is `{"table": "ingress.t", "key": {"hdr.x.a": 1}, "action": "ingress.set", "params": {"v": "0x10"}, "priority": 1}`.
     /// A number may be a string in decimal or `0x` hexadecimal. A key field is a number (exact), `{"value", "prefix"}`,
@@ -69,7 +70,7 @@ fn each<T>(
     read.collect()
 }
 
-/// Refuses an object with any other key.
+/// Refuses a JSON object that has a key other than the known ones.
 fn only(object: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(other) => Err(format!(
@@ -209,7 +210,7 @@ fn matched(value: &Value) -> Result<Match, String> {
     }
 }
 
-/// `VALUE`, `VALUE/PREFIX`, `VALUE &&& MASK` or `LOW..HIGH`.
+/// Parses the match of a key field: `VALUE`, `VALUE/PREFIX`, `VALUE &&& MASK` or `LOW..HIGH`.
 fn matched_text(text: &str) -> Result<Match, String> {
     let number = |part: &str| number(&Value::from(part.trim()));
     Ok(if let Some((value, mask)) = text.split_once("&&&") {

@@ -15,18 +15,18 @@ use role::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
 
-/// Maximum number of concurrent streams of one role.
+/// Maximum number of clients that are connected for one role at a time.
 const MAX_CLIENTS_PER_ROLE: usize = 64;
-/// Maximum number of roles that are remembered, with their highest election ids.
+/// Maximum number of roles whose highest election ids the switch remembers.
 const MAX_ROLES: usize = 64;
 
-/// Identifies a stream.
+/// Number that identifies a client's stream.
 pub type ClientId = u64;
 
-/// A message to one client.
+/// A message to one client that says who is primary.
 pub type Notice = (ClientId, v1::MasterArbitrationUpdate);
 
-/// All roles of one device.
+/// All clients and roles of one device, and the primary of each role.
 #[derive(Debug)]
 pub struct Arbitration {
     device_id: u64,
@@ -37,23 +37,23 @@ pub struct Arbitration {
 #[derive(Debug, Default)]
 struct Role {
     primary: Option<ClientId>,
-    /// The next primary, between the two steps of a takeover.
+    /// The client that becomes primary at the end of a takeover; `None`: no takeover is in progress.
     heir: Option<ClientId>,
-    /// The highest election id that any primary has had.
+    /// The highest election id that any primary of the role has had.
     highest: Option<u128>,
-    /// The role's config; `None`: full access.
+    /// The role's config; `None`: the role has full access.
     config: Option<RoleConfig>,
-    /// The config as the client sent it.
+    /// The role's config as the primary sent it, for notices to other clients.
     sent: Option<prost_types::Any>,
 }
 
 impl Role {
-    /// The current or next primary.
+    /// The primary, or during a takeover the next primary.
     fn first(&self) -> Option<ClientId> {
         self.primary.or(self.heir)
     }
 
-    /// Removes the client as current or next primary; returns whether it was one.
+    /// Removes the client as primary or next primary of the role; returns whether it was either.
     fn resigns(&mut self, id: ClientId) -> bool {
         let first = self.first() == Some(id);
         if first {
@@ -69,12 +69,12 @@ struct Client {
     election_id: Option<u128>,
 }
 
-/// The result of an accepted update.
+/// Result of a client's arbitration update that was accepted.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// Notices to send.
+    /// The notices to send; the update starts no takeover.
     Notify(Vec<Notice>),
-    /// Notices to send; once no write is in flight, [`Arbitration::complete`] must follow for this client.
+    /// A takeover: the notices to send, and the next primary. Call [`Arbitration::complete`] once no write is in progress.
     TakeOver(Vec<Notice>, ClientId),
 }
 
@@ -91,7 +91,7 @@ impl Arbitration {
         }
     }
 
-    /// Handles a client's update. An error ends the client's stream.
+    /// Handles an arbitration update of a client. An error ends the client's stream.
     pub fn update(
         &mut self,
         id: ClientId,
@@ -155,7 +155,7 @@ impl Arbitration {
         Ok(Step::Notify(self.notices(&role, &told)))
     }
 
-    /// Installs the primary of a [`Step::TakeOver`], unless it has left or been outbid meanwhile.
+    /// Makes the client of a [`Step::TakeOver`] primary, unless it has left or been outbid; returns the notices to send.
     pub fn complete(&mut self, id: ClientId) -> Vec<Notice> {
         let Some(Client { role, .. }) = self.clients.get(&id) else {
             return Vec::new();
@@ -169,7 +169,7 @@ impl Arbitration {
         self.notices(&role, &[id])
     }
 
-    /// Handles the end of a stream.
+    /// Handles the end of a client's stream; returns the notices to send.
     pub fn leave(&mut self, id: ClientId) -> Vec<Notice> {
         let Some(Client { role, .. }) = self.clients.remove(&id) else {
             return Vec::new();
@@ -182,7 +182,7 @@ impl Arbitration {
         self.notices(&role, &members)
     }
 
-    /// Checks that a call with this election id comes from the primary.
+    /// Checks that a write with this election id comes from the role's primary.
     pub fn check_write(
         &self,
         device_id: u64,
@@ -203,7 +203,7 @@ impl Arbitration {
         }
     }
 
-    /// Checks that a call names this device.
+    /// Checks that a call names the device of this switch.
     pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
         if device_id == self.device_id {
             Ok(())
@@ -212,7 +212,7 @@ impl Arbitration {
         }
     }
 
-    /// Whether this stream's client is primary of its role.
+    /// Whether the client of this stream is primary of its role.
     #[must_use]
     pub fn is_primary(&self, id: ClientId) -> bool {
         let role = self
@@ -222,7 +222,7 @@ impl Arbitration {
         role.is_some_and(|role| role.primary == Some(id))
     }
 
-    /// The access of a role. An unknown role has access to nothing.
+    /// The objects that a role may write and read. An unknown role has access to nothing.
     #[must_use]
     pub fn access(&self, role: &str) -> Access {
         let foreign = self.live_configs(role);
@@ -238,7 +238,7 @@ impl Arbitration {
         }
     }
 
-    /// Checks that a role may load a program.
+    /// Checks that a role's config allows it to load a program.
     pub fn check_push(&self, role: &str) -> Result<(), Status> {
         let config = self.roles.get(role).and_then(|role| role.config.as_ref());
         match config {
@@ -250,7 +250,7 @@ impl Arbitration {
         }
     }
 
-    /// The primaries that receive a packet with this metadata.
+    /// The primaries that receive a packet-in with this metadata.
     #[must_use]
     pub fn receivers(&self, metadata: &[v1::PacketMetadata]) -> Vec<ClientId> {
         let receives = |role: &&Role| {
@@ -261,7 +261,7 @@ impl Arbitration {
         roles.filter_map(|role| role.primary).collect()
     }
 
-    /// The primaries that are notified about this object.
+    /// The primaries whose roles may write this object; they receive its notifications.
     #[must_use]
     pub fn holders(&self, id: u32) -> Vec<ClientId> {
         let holders = self
@@ -271,7 +271,7 @@ impl Arbitration {
         holders.filter_map(|(_, role)| role.primary).collect()
     }
 
-    /// Configs of other roles that have a current or next primary.
+    /// Configs of the roles other than `but` that have a primary or a next primary.
     fn live_configs(&self, but: &str) -> impl Iterator<Item = &RoleConfig> {
         let others = self.roles.iter().filter(move |(name, _)| *name != but);
         others
@@ -279,7 +279,7 @@ impl Arbitration {
             .filter_map(|(_, role)| role.config.as_ref())
     }
 
-    /// Checks that no other role claims an object that one role writes exclusively.
+    /// Checks that this config of `role` and the configs of other roles share no object that one of them claims exclusively.
     fn check_exclusive(&self, role: &str, config: Option<&RoleConfig>) -> Result<(), Status> {
         let Some(config) = config else {
             return Ok(());

@@ -1,14 +1,14 @@
-//! A batch of updates that are applied together or not at all.
+//! Applies a batch of P4Runtime updates together or not at all.
 
 use super::op::Op;
 use p4rt::rpc::Code;
 use p4rt::status::{UpdateError, UpdateResult};
 use pipeline::Switch;
 
-/// A well-formed update, or the reason why it is not well-formed.
+/// An update that can be applied, or the error that shows why it is malformed.
 pub(super) type Checked = Result<Op, UpdateError>;
 
-/// Applies all updates or none. If none, updates that did not fail themselves get `Aborted`.
+/// Applies all updates of a batch or none. If none, the updates that did not fail themselves get `Aborted`.
 pub(super) fn apply_all(
     now_ns: u64,
     switch: &mut Switch,
@@ -26,7 +26,7 @@ pub(super) fn apply_all(
     vec![Ok(()); count]
 }
 
-/// The results of a batch that failed because of one update.
+/// The results of a batch of `count` updates that failed because of the update at `position`: the others get `Aborted`.
 pub(super) fn aborted(count: usize, position: usize, error: UpdateError) -> Vec<UpdateResult> {
     let aborted = UpdateError::new(Code::Aborted, format!("update {position} failed"));
     let mut results = vec![Err(aborted); count];

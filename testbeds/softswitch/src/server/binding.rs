@@ -1,5 +1,5 @@
-//! Binds a client's P4Info to the running program: maps ids to positions in the program once per pipeline config, so that
-//! an update needs no lookup by name.
+//! Binds a client's P4Info to the running program: maps ids of P4Info to indices in the program once per pipeline
+//! config, so that an update needs no lookup by name.
 
 mod action;
 mod cells;
@@ -29,30 +29,30 @@ use std::collections::BTreeMap;
 /// core.p4's action that does nothing.
 const NO_ACTION: &str = "NoAction";
 
-/// A program, with the client's ids and names for it.
+/// The running program with the ids and names that a client's P4Info gives its objects.
 pub(super) struct Binding {
-    /// The client's P4Info.
+    /// The client's P4Info, indexed by ids and names.
     pub(super) index: Index,
-    /// Tables by id.
+    /// The tables by their ids in P4Info.
     tables: BTreeMap<u32, BoundTable>,
-    /// Table ids by position in the program.
+    /// Ids of the tables in P4Info, by their indices in the program.
     by_position: BTreeMap<usize, u32>,
-    /// Widths of the scalars in a register's cell, by the register's id.
+    /// Widths in bits of the scalars in a cell of a register, by the register's id.
     register_widths: BTreeMap<u32, Vec<u32>>,
-    /// Fields of value set members, by the value set's id.
+    /// Key fields of a value set's members, by the value set's id.
     value_sets: BTreeMap<u32, Vec<Field>>,
-    /// Fields of controller headers, by id: `packet_in`, `packet_out`.
+    /// Fields of the controller headers `packet_in` and `packet_out`, by the header's id.
     headers: BTreeMap<u32, Vec<HeaderField>>,
     sdn: Sdn,
 }
 
-/// A table, with its position in the program.
+/// A table of the client's P4Info, and its index in the program.
 pub(super) struct BoundTable {
     pub(super) info: Table,
     pub(super) position: usize,
-    /// Key fields, in the program's order.
+    /// Key fields of the table, in the program's order.
     fields: Vec<Field>,
-    /// Actions in the program's order, possibly followed by [`implied_action`].
+    /// Actions of the table in the program's order, possibly followed by [`implied_action`].
     actions: Vec<BoundAction>,
     pub(super) has_counter: bool,
     pub(super) has_meter: bool,
@@ -62,33 +62,33 @@ struct BoundAction {
     id: u32,
     name: String,
     scope: ActionScope,
-    /// Parameters, in the program's order.
+    /// Parameters of the action, in the program's order.
     params: Vec<BoundParam>,
 }
 
 struct BoundParam {
     id: u32,
     name: String,
-    /// Width of the control plane's values, in bits.
+    /// Width of the parameter's values in the control plane, in bits.
     bitwidth: u32,
-    /// Width of the program's values, in bits.
+    /// Width of the parameter's values in the program, in bits.
     width: u32,
     form: Form,
 }
 
-/// A field of a controller header, in the frame's order.
+/// A field of a controller header; the fields are in the order in which the frame has them.
 struct HeaderField {
-    /// Width in the program, in bits: for translated types P4Info only has the client's width.
+    /// Width of the field in the program, in bits: for translated types P4Info only has the client's width.
     width: u32,
-    /// Index of the field in P4Info; a field that is hidden there is 0.
+    /// Index of the field in P4Info; `None`: P4Info hides the field, which is then 0.
     metadata: Option<usize>,
-    /// Whether a client may omit the field.
+    /// Whether a client may omit the field from the metadata of a packet-out.
     padding: bool,
     form: Form,
 }
 
 impl Binding {
-    /// Creates the binding. The caller has checked that `index` describes `switch`'s program.
+    /// Binds P4Info to a program. The caller has checked that `index` describes the program of `switch`.
     pub(super) fn new(index: Index, switch: &Switch, sdn: Sdn) -> Self {
         let mut tables = BTreeMap::new();
         for info in index.tables.iter() {
@@ -167,26 +167,26 @@ impl Binding {
         }
     }
 
-    /// The table with this id.
+    /// The table with this id in P4Info, or an error.
     pub(super) fn table(&self, id: u32) -> Result<&BoundTable, UpdateError> {
         let unknown = || p4rt::translate::TranslateError::unknown_id::<Table>(id).into();
         self.tables.get(&id).ok_or_else(unknown)
     }
 
-    /// All tables, in P4Info's order.
+    /// Ids and tables, in the order of P4Info.
     pub(super) fn tables(&self) -> impl Iterator<Item = (u32, &BoundTable)> {
         let ids = self.index.tables.iter().map(|table| table.preamble.id);
         ids.filter_map(|id| Some((id, self.tables.get(&id)?)))
     }
 
-    /// The table at this index of the program.
+    /// The table with this index in the program.
     pub(super) fn table_at(&self, position: usize) -> Option<&BoundTable> {
         self.tables.get(self.by_position.get(&position)?)
     }
 }
 
-/// `NoAction`, which a table without a default action falls back to: P4Info lists it (P4Runtime 1.4, section 9.1) even if
-/// the program's table does not. It follows the program's actions, none of which has this name.
+/// `NoAction`, which a table without a default action falls back to: P4Info lists it (P4Runtime 1.4, section 9.1) even
+/// if the program's table does not. It comes after the program's actions, none of which has this name.
 fn implied_action(index: &Index, info: &Table, spec: &pipeline::TableSpec) -> Option<BoundAction> {
     if spec.actions.iter().any(|action| action.name == NO_ACTION) {
         return None;
@@ -201,7 +201,7 @@ fn implied_action(index: &Index, info: &Table, spec: &pipeline::TableSpec) -> Op
     })
 }
 
-/// The wire format of a type's values.
+/// Whether clients write the values of a type as numbers or as strings that the switch translates.
 fn form(index: &Index, type_name: Option<&String>) -> Form {
     match type_name.and_then(|name| index.translation(name)) {
         Some((uri, SdnType::String)) => Form::Text(uri.to_owned()),
@@ -263,7 +263,7 @@ fn invalid(message: impl Into<String>) -> UpdateError {
     UpdateError::new(Code::InvalidArgument, message)
 }
 
-/// The error for an entry that does not exist.
+/// The error of an update or read that names a table entry which does not exist.
 pub(super) fn no_entry() -> UpdateError {
     UpdateError::new(Code::NotFound, "no such entry")
 }

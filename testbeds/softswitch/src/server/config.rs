@@ -1,4 +1,4 @@
-//! SetForwardingPipelineConfig and GetForwardingPipelineConfig (P4Runtime 1.4, sections 14 and 15).
+//! The calls SetForwardingPipelineConfig and GetForwardingPipelineConfig (P4Runtime 1.4, sections 14 and 15).
 
 use super::binding::Binding;
 use super::digests::{Configs, Digests};
@@ -10,15 +10,15 @@ use p4rt::translate::data::describe;
 use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
-/// The running program, and one that waits for COMMIT. Reads and writes go to the latter if there is one: committing it
-/// is then replaying, in the specification's words.
+/// The running program, and a saved program that waits for COMMIT. Reads and writes go to the saved program if there is
+/// one: committing it is then replaying, in the specification's words.
 #[derive(Default)]
 pub(super) struct Pipelines {
     pub(super) committed: Option<Loaded>,
     pub(super) saved: Option<Loaded>,
 }
 
-/// The server's record of a program, besides the program in the driver.
+/// The server's record of a program that the packet loop has: P4Info, device config and digests.
 pub(super) struct Loaded {
     pub(super) binding: Arc<Binding>,
     config: v1::ForwardingPipelineConfig,
@@ -26,14 +26,14 @@ pub(super) struct Loaded {
 }
 
 impl Pipelines {
-    /// The program that reads and writes refer to.
+    /// The program that reads and writes refer to: the saved one if there is one, else the running one; `None`: no program.
     pub(super) fn target(&self) -> Option<&Loaded> {
         self.saved.as_ref().or(self.committed.as_ref())
     }
 }
 
 impl Loaded {
-    /// Creates the record of a program that was not sent by a client.
+    /// Creates the record of a program that the switch runs from the start, which no client sent.
     pub(super) fn of_program(
         program: &Program,
         device_config: Vec<u8>,
@@ -65,8 +65,8 @@ impl Loaded {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The digest configuration of the old program, with the ids of this one, matched by name; or the name of a digest
-    /// that this program lacks.
+    /// Matches the old program's digest configuration to this program by name, and returns it with this program's ids.
+    /// The error is the name of a digest that this program lacks.
     fn digests_of(&self, old: &Loaded) -> Result<Configs, String> {
         let mut kept = Configs::new();
         for (id, config) in old.digests().configs() {
@@ -171,7 +171,7 @@ impl Service {
         Ok(())
     }
 
-    /// Compiles a config, off the threads that answer calls.
+    /// Compiles the device config of a request, on a thread that answers no calls.
     async fn verify(
         &self,
         config: v1::ForwardingPipelineConfig,

@@ -1,5 +1,5 @@
-//! Digest lists (P4Runtime 1.4, section 9.8): collects messages, decides when to send them, and suppresses duplicates.
-//! Pure: time is an argument, lists are returned as values.
+//! Digest lists (P4Runtime 1.4, section 9.8): collects digest messages, decides when to send a list, suppresses
+//! duplicates. Pure: time is an argument, lists are returned as values.
 
 use super::MESSAGE_BYTES;
 use p4lang::runtime::Value;
@@ -10,19 +10,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use v1::update::Type;
 
-/// Number of messages per list if the client sets no limit.
+/// Maximum number of digest messages per list if the client sets no limit.
 const LIST_LIMIT: usize = 1024;
-/// Maximum number of messages remembered until they are acknowledged; beyond, the oldest list is forgotten, and its
-/// messages may be sent again.
+/// Maximum number of messages of one digest that wait for an acknowledgement; beyond it, the switch forgets the oldest
+/// list, and may send its messages again.
 const UNACKNOWLEDGED: usize = 65_536;
-/// Maximum size of these messages, in bytes.
+/// Maximum size in bytes of the messages of one digest that wait for an acknowledgement.
 const UNACKNOWLEDGED_BYTES: usize = 32 << 20;
 
-/// How messages are collected.
+/// How the messages of a digest are collected in lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct DigestConfig {
     max_timeout_ns: u64,
-    /// Maximum list size; 0: the client sets no limit.
+    /// Maximum number of messages in a list; 0: the client sets no limit.
     max_list_size: usize,
     ack_timeout_ns: u64,
 }
@@ -55,10 +55,10 @@ impl DigestConfig {
     }
 }
 
-/// Configuration of the enabled digests, by id.
+/// Configuration of the enabled digests, by digest id.
 pub(super) type Configs = BTreeMap<u32, DigestConfig>;
 
-/// Applies an update of a digest entry to the configuration.
+/// Enables, changes or disables a digest, as a client's update of its digest entry requests.
 pub(super) fn configure(
     configs: &mut Configs,
     kind: Type,
@@ -75,16 +75,16 @@ pub(super) fn configure(
     Ok(())
 }
 
-/// A list to send.
+/// A digest list to send to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) digest: u32,
     pub(super) id: u64,
-    /// Fields of each message.
+    /// The digest messages of the list, each with its fields.
     pub(super) messages: Vec<Message>,
 }
 
-/// All digests of a program.
+/// The messages and lists of all digests of a program.
 #[derive(Debug, Default)]
 pub(super) struct Digests {
     configs: Configs,
@@ -92,23 +92,23 @@ pub(super) struct Digests {
     next_list: u64,
 }
 
-/// A message's fields.
+/// The fields of a digest message.
 type Message = Arc<[Value]>;
 
 #[derive(Debug, Default)]
 struct Buffer {
-    /// Messages in order of arrival.
+    /// Messages of the next list, in order of arrival.
     messages: Vec<Message>,
     bytes: usize,
     first_ns: u64,
-    /// Messages in `messages` or in an unacknowledged list.
+    /// Messages of the next list and of unacknowledged lists, to suppress duplicates.
     known: BTreeSet<Message>,
     sent: VecDeque<Sent>,
     remembered: usize,
     remembered_bytes: usize,
 }
 
-/// A list that is not acknowledged yet.
+/// A list that was sent and that no client has acknowledged.
 #[derive(Debug)]
 struct Sent {
     id: u64,
@@ -117,7 +117,7 @@ struct Sent {
     bytes: usize,
 }
 
-/// Approximate size of a message in bytes, both in memory and on the wire.
+/// Approximate size of a digest message in bytes, both in memory and on the wire.
 fn size(message: &[Value]) -> usize {
     let bytes = message.iter().map(|value| value.bits() as usize / 8);
     bytes.sum::<usize>() + size_of_val(message)
@@ -128,13 +128,13 @@ impl Digests {
         &self.configs
     }
 
-    /// Sets a new configuration; messages of disabled digests are dropped.
+    /// Replaces the configuration of all digests; collected messages of disabled digests are dropped.
     pub(super) fn set_configs(&mut self, configs: Configs) {
         self.buffers.retain(|id, _| configs.contains_key(id));
         self.configs = configs;
     }
 
-    /// Handles a message of the program.
+    /// Adds a digest message of the program; returns a list if one is now full.
     pub(super) fn message(&mut self, now_ns: u64, digest: u32, fields: Vec<Value>) -> Option<List> {
         let config = *self.configs.get(&digest)?;
         let buffer = self.buffers.entry(digest).or_default();
@@ -154,7 +154,7 @@ impl Digests {
         self.list(now_ns, digest)
     }
 
-    /// Handles the acknowledgement of a list.
+    /// Handles a client's acknowledgement of a digest list.
     pub(super) fn acknowledge(&mut self, digest: u32, list: u64) {
         if let Some(buffer) = self.buffers.get_mut(&digest)
             && let Some(at) = buffer.sent.iter().position(|sent| sent.id == list)
@@ -163,7 +163,7 @@ impl Digests {
         }
     }
 
-    /// A list whose timeout has passed.
+    /// Takes a list whose messages have waited for the maximum time; `None`: there is none.
     pub(super) fn due(&mut self, now_ns: u64) -> Option<List> {
         let due = |(id, buffer): (&u32, &Buffer)| {
             let at = self.due_ns(*id, buffer)?;
@@ -173,7 +173,7 @@ impl Digests {
         self.list(now_ns, digest)
     }
 
-    /// Time at which [`Self::due`] has a list, in nanoseconds.
+    /// Time in nanoseconds at which [`Self::due`] next returns a list; `None`: no message waits.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let due = |(id, buffer): (&u32, &Buffer)| self.due_ns(*id, buffer);
         self.buffers.iter().filter_map(due).min()
@@ -213,7 +213,7 @@ impl Digests {
 }
 
 impl Buffer {
-    /// Forgets lists whose acknowledgement timeout has passed.
+    /// Forgets the lists that no client acknowledged within `ack_timeout_ns`.
     fn forget(&mut self, now_ns: u64, ack_timeout_ns: u64) {
         while let Some(sent) = self.sent.front()
             && now_ns.saturating_sub(sent.at_ns) >= ack_timeout_ns

@@ -1,4 +1,4 @@
-//! Maps the program's errors to P4Runtime's codes.
+//! Maps errors of the pipeline to the status codes of P4Runtime.
 
 use p4rt::rpc::Code;
 use p4rt::status::UpdateError;
@@ -9,7 +9,7 @@ use tonic::Status;
 /// each byte that is not printable ASCII takes three.
 const STATUS_BYTES: usize = 2500;
 
-/// A status with an external text, which is cut if it is long: at the end of a line if possible.
+/// The status INVALID_ARGUMENT with `text`, which is cut if it is long: at the end of a line if possible.
 pub(super) fn invalid_argument(text: &str) -> Status {
     if text.len() <= STATUS_BYTES {
         return Status::invalid_argument(text);

@@ -1,4 +1,4 @@
-//! `weir.v1.Switch`: port counters, statistics, shutdown.
+//! The gRPC service `weir.v1.Switch`, which extends P4Runtime: port counters, statistics, shutdown.
 
 use crate::driver;
 use p4lang::ir::Arch;
@@ -10,13 +10,13 @@ use tokio::sync::watch;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
-/// The service's messages, client and server.
+/// Generated messages, client and server of the service.
 #[allow(missing_docs, clippy::all, rustdoc::all)]
 pub mod proto {
     tonic::include_proto!("weir.v1");
 }
 
-/// Connects a client of the extension to `host:port`, for a switch in another process.
+/// Connects a client of `weir.v1.Switch` to a switch at `host:port`, in another process.
 pub async fn connect(
     address: &str,
     timeout: std::time::Duration,
@@ -32,7 +32,7 @@ pub async fn connect(
 pub(super) struct Extension {
     driver: driver::Handle,
     shutdown: watch::Sender<bool>,
-    /// Number of stream messages that were lost because a client was too slow.
+    /// Number of messages on stream channels that were lost because a client was too slow.
     lost: Arc<AtomicU64>,
 }
 

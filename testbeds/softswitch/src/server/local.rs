@@ -1,21 +1,21 @@
-//! P4Runtime calls within this process, without a network.
+//! A switch in this process with P4Runtime calls as functions, without a network.
 
 use super::*;
 use arbitration::Step;
 use std::thread::JoinHandle;
 use tokio_stream::StreamExt as _;
 
-/// A switch without ports, with one client, which is primary.
+/// A switch without ports that runs in this process, and its only P4Runtime client, which is primary.
 pub struct Local {
     service: Arc<Service>,
     packets: Option<JoinHandle<()>>,
-    /// Events of the program for the control plane, until the packet loop drops them as too slow.
+    /// The program's events for the control plane, which nobody reads: the packet loop drops further ones when it is full.
     _events: mpsc::Receiver<Event>,
     _shutdown: watch::Sender<bool>,
 }
 
 impl Local {
-    /// Starts a switch whose packets from and to the client pass `cpu_port`.
+    /// Starts a switch, whose packet-ins and packet-outs pass the port `cpu_port`.
     pub async fn start(
         config: Config,
         cpu_port: u32,
@@ -52,12 +52,12 @@ impl Local {
         })
     }
 
-    /// The call Write.
+    /// Calls Write of P4Runtime.
     pub async fn write(&self, request: v1::WriteRequest) -> Result<(), Status> {
         self.service.write_batch(request).await
     }
 
-    /// The call Read, with all responses.
+    /// Calls Read of P4Runtime, and returns the entities of all responses.
     pub async fn read(&self, request: v1::ReadRequest) -> Result<Vec<v1::Entity>, Status> {
         let mut responses = self.service.read_entities(request).await?;
         let mut entities = Vec::new();
@@ -67,7 +67,7 @@ impl Local {
         Ok(entities)
     }
 
-    /// The call SetForwardingPipelineConfig.
+    /// Calls SetForwardingPipelineConfig of P4Runtime.
     pub async fn set_config(
         &self,
         request: v1::SetForwardingPipelineConfigRequest,
@@ -75,7 +75,7 @@ impl Local {
         self.service.set_config(request).await
     }
 
-    /// The call GetForwardingPipelineConfig; `None`: there is no program.
+    /// Calls GetForwardingPipelineConfig of P4Runtime; `None`: the switch has no program.
     pub async fn config(
         &self,
         request: &v1::GetForwardingPipelineConfigRequest,

@@ -1,4 +1,4 @@
-//! One update in the program's terms, and its application between two frames.
+//! One update of a Write call with indices and names of the program, and how it is applied between two frames.
 
 use super::binding::{self, Binding, profiles};
 use super::digests::DigestConfig;
@@ -18,32 +18,32 @@ use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
-/// Marks, in the note of a group or session, that its ports were written as byte strings and must be read so.
+/// Flag in the note of a multicast group or clone session: the client wrote its ports as byte strings, so reads return them so.
 pub(super) const PORTS_IN_BYTES: u64 = 1;
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-/// A well-formed update.
+/// A well-formed update of a Write call, with indices and names of the program.
 pub(super) enum Op {
     Insert(usize, EntryWrite),
     Modify(usize, EntryWrite),
     Delete(usize, i32, Vec<FieldKey>),
-    /// Table index and name, the action (`None`: the program's own), counter and meter, note.
+    /// Default entry of a table: table index and name, action (`None`: the program's own), counter and meter, client's note.
     Default(usize, String, Option<ActionCall>, DirectChange, Note),
     Direct(usize, EntryRef, DirectChange),
-    /// Profile and number of a member; its action, or `None` to delete it.
+    /// Member of an action profile: the profile's name, the member's number, and its action (`None`: delete the member).
     Member(Type, String, u32, Option<ActionCall>),
     Group(Type, String, u32, Option<ProfileGroup>),
-    /// Name, cells, configuration, and whether to reset the counts.
+    /// Meter: name, cells to write, configuration (`None`: the default), and whether to reset the counts.
     Meter(String, Cells, Option<MeterConfig>, bool),
     Counter(String, Cells, CounterValue),
     Register(String, Cells, Vec<Value>),
     ValueSet(String, Vec<Vec<FieldKey>>),
-    /// A group or session.
+    /// Multicast group or clone session, with the client's note.
     Replication(Type, Item, Note),
-    /// Configuration of digest lists, which concerns only the server.
+    /// Configuration of a digest's lists, which the server applies, not the program.
     Digest(Type, u32, DigestConfig),
-    /// An update without an effect.
+    /// An update that changes nothing.
     Nothing,
 }
 
@@ -63,7 +63,7 @@ fn modify_only(kind: Type, what: &str) -> UpdateResult {
 }
 
 impl Op {
-    /// Converts an update.
+    /// Converts an update of P4Runtime; returns an error if the update is malformed.
     pub(super) fn new(update: &v1::Update, binding: &Binding) -> Result<Op> {
         let kind = update.r#type();
         if kind == Type::Unspecified {
@@ -107,7 +107,7 @@ impl Op {
         }
     }
 
-    /// Cost of the update, in units of an update of one entry.
+    /// Cost of the update, in multiples of the cost of writing one table entry.
     pub(super) fn weight(&self) -> u64 {
         const CELLS: u64 = 64;
         match self {
@@ -118,7 +118,7 @@ impl Op {
         }
     }
 
-    /// Applies the update to the program.
+    /// Applies the update to the program in `switch`.
     pub(super) fn apply(self, now_ns: u64, switch: &mut Switch) -> UpdateResult {
         match self {
             Op::Insert(table, write) => switch
@@ -337,7 +337,7 @@ fn default_entry(kind: Type, entry: &v1::TableEntry, binding: &Binding) -> Resul
     ))
 }
 
-/// The table and entry of a direct counter or meter.
+/// The table, and the entry in it, whose direct counter or meter a request names.
 pub(super) fn direct<'a>(
     entry: Option<&v1::TableEntry>,
     binding: &'a Binding,
@@ -349,7 +349,7 @@ pub(super) fn direct<'a>(
     Ok((table, table.entry_ref(entry, binding)?))
 }
 
-/// One cell, or all cells of an array of this size.
+/// The cell with this index, or all cells of an array with this number of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cells {
     One(u64),
@@ -425,7 +425,7 @@ fn replicate(switch: &mut Switch, kind: Type, item: &Item, note: Note) -> Update
     Ok(())
 }
 
-/// The client's note about a group or session: metadata, and the form of its ports.
+/// The note that a multicast group or clone session stores for its client: metadata, and how the client wrote the ports.
 fn replication_note(entry: &v1::PacketReplicationEngineEntry) -> Note {
     let (metadata, replicas) = match &entry.r#type {
         Some(Replication::MulticastGroupEntry(group)) => (&group.metadata[..], &group.replicas[..]),

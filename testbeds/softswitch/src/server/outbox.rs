@@ -1,4 +1,4 @@
-//! Messages that wait for a client of the stream channel.
+//! A queue of messages for one client of the stream channel.
 
 use p4rt::v1;
 use prost::Message as _;
@@ -9,23 +9,23 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::Status;
 
-/// Maximum number of messages waiting for a client. Further packets are dropped; if even a notice does not fit, the
+/// Maximum number of messages that wait for one client. Further packets are dropped; if even a notice does not fit, the
 /// client is disconnected.
 const MESSAGES: usize = 1024;
-/// Maximum size of these messages as encoded, in bytes; in memory they take several times as much. A message has at most
-/// [`MESSAGE_BYTES`](super::MESSAGE_BYTES).
+/// Maximum encoded size of the messages that wait for one client, in bytes; in memory they take several times as much.
+/// A message has at most [`MESSAGE_BYTES`](super::MESSAGE_BYTES).
 const BYTES: usize = 16 << 20;
 
 type Response = Result<v1::StreamMessageResponse, Status>;
 
-/// The sending end.
+/// The end of the queue to which the server sends messages.
 #[derive(Clone)]
 pub struct Outbox {
     messages: mpsc::Sender<(usize, Response)>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// Creates an outbox for a new client, with the end that it reads.
+/// Creates the queue of a new client: the end to which the server sends, and the stream that the client reads.
 pub fn open() -> (Outbox, impl Stream<Item = Response> + Send + 'static) {
     let (messages, taken) = mpsc::channel(MESSAGES);
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -41,7 +41,7 @@ pub fn open() -> (Outbox, impl Stream<Item = Response> + Send + 'static) {
 }
 
 impl Outbox {
-    /// Sends a message without waiting; false if too many wait already. For a disconnected client it returns true.
+    /// Puts a message into the queue without waiting; false if it is full. For a disconnected client it returns true.
     pub fn send(&self, response: Response) -> bool {
         if self.messages.is_closed() {
             return true;
@@ -60,7 +60,7 @@ impl Outbox {
         }
     }
 
-    /// Returns when the client stops reading.
+    /// Waits until the client stops reading.
     pub async fn closed(&self) {
         self.messages.closed().await;
     }

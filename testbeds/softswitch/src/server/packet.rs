@@ -1,9 +1,9 @@
-//! Controller headers in a frame (P4Runtime 1.4, sections 6.4.6 and 16.1): fields without gaps, the whole padded to a
-//! byte at its end.
+//! Packs and unpacks the controller header of a frame (P4Runtime 1.4, sections 6.4.6 and 16.1): its fields follow each
+//! other without gaps, and zeros fill its last byte.
 
 use p4lang::runtime::Value;
 
-/// Packs fields, given as width and value, most significant bit first.
+/// Packs the fields of a controller header, given as width in bits and value, most significant bit first.
 pub(super) fn pack(fields: &[(u32, Value)]) -> Vec<u8> {
     let bits: u32 = fields.iter().map(|(width, _)| width).sum();
     let mut bytes = vec![0; (bits as usize).div_ceil(8)];
@@ -18,7 +18,7 @@ pub(super) fn pack(fields: &[(u32, Value)]) -> Vec<u8> {
     bytes
 }
 
-/// The fields of these widths at the start of `frame`, and the rest; `None` if it is too short.
+/// Unpacks fields of these widths (in bits) from the start of `frame`; returns the rest too, or `None` if it is too short.
 pub(super) fn unpack<'a>(widths: &[u32], frame: &'a [u8]) -> Option<(Vec<Value>, &'a [u8])> {
     let bits: u32 = widths.iter().sum();
     let (head, payload) = frame.split_at_checked((bits as usize).div_ceil(8))?;

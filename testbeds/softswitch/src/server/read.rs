@@ -1,7 +1,7 @@
-//! Read (P4Runtime 1.4, section 13). The results are collected while no write runs, in steps between which frames move;
-//! they are converted to messages only as the client takes them, so that a slow client delays no other.
+//! The call Read (P4Runtime 1.4, section 13). The results are collected while no write runs, in steps between which
+//! frames move; they are converted to messages only as the client takes them, so that a slow client delays no other.
 
-/// Returns an error of the query as the query's result; a stopped switch fails the whole call.
+/// Takes the value of a query's result; an error of the query becomes its result, and a stopped switch fails the whole call.
 macro_rules! wanted {
     ($result:expr) => {
         match $result {
@@ -30,15 +30,15 @@ use std::ops::Range;
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// Number of entries or cells read between two frames.
+/// Number of table entries or array cells read between two batches of frames.
 const PER_TURN: u64 = 1024;
-/// Maximum number of reads whose clients have not taken all results.
+/// Maximum number of Read calls whose clients have not taken all results.
 pub(super) const READS: usize = 64;
 
 type Found = Result<Vec<Answer>, UpdateError>;
 
 impl Service {
-    /// The responses; if a query failed, followed by its error.
+    /// Answers all queries of a Read call. If a query failed, its error follows the responses.
     pub(super) async fn read_entities(
         &self,
         request: v1::ReadRequest,
@@ -158,7 +158,7 @@ impl Service {
         Ok(Ok(found))
     }
 
-    /// Reads all entries of a table, in steps.
+    /// Reads all entries of the table with index `position`, with frames processed in between.
     async fn entries(&self, position: usize) -> Result<Vec<EntryState>, Status> {
         let mut states = Vec::new();
         let mut next = 0;
@@ -178,7 +178,7 @@ impl Service {
         }
     }
 
-    /// Reads counters and meters of all entries of a table, or of one.
+    /// Reads the direct counters and meters of all entries of a table, or of one entry.
     async fn direct(
         &self,
         table: Wanted,
@@ -306,7 +306,7 @@ fn ready(kind: Kind) -> Answer {
     Answer::Ready(Box::new(entity))
 }
 
-/// Checks that an object requested by number exists.
+/// Returns an error if a query named a single object (`one`) and none was found.
 fn some(found: Vec<Answer>, one: bool, what: &str) -> Found {
     if one && found.is_empty() {
         return Err(UpdateError::new(Code::NotFound, format!("no such {what}")));
@@ -314,7 +314,7 @@ fn some(found: Vec<Answer>, one: bool, what: &str) -> Found {
     Ok(found)
 }
 
-/// A group or session, with its client's note.
+/// A multicast group or clone session as a P4Runtime message, with its client's note.
 fn noted(item: &Item, note: &Note, binding: &Binding) -> Result<v1::Entity, UpdateError> {
     let mut entity = item.to_entity(&binding.index)?;
     if let Some(Kind::PacketReplicationEngineEntry(entry)) = &mut entity.entity

@@ -1,4 +1,4 @@
-//! The stream channel: arbitration, packets from and to the CPU port, digest lists, idle entries (P4Runtime 1.4,
+//! Serves the stream channel: arbitration, packets from and to the CPU port, digest lists, idle entries (P4Runtime 1.4,
 //! section 16).
 
 use super::arbitration::{Notice, Step};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use v1::stream_message_request::Update as Incoming;
 use v1::stream_message_response::Update as Outgoing;
 
-/// Number of events passed on before due digest lists are checked.
+/// Number of events passed to clients before the server checks for due digest lists.
 const EVENTS_PER_TURN: usize = 256;
 
 impl Service {
@@ -29,7 +29,7 @@ impl Service {
         Box::pin(responses)
     }
 
-    /// Serves one client until it disconnects, breaks a rule, or the switch stops.
+    /// Serves the stream of one client until the client disconnects or breaks a rule, or the switch stops.
     async fn session(
         self: Arc<Self>,
         id: ClientId,
@@ -91,7 +91,7 @@ impl Service {
         Ok(())
     }
 
-    /// Notices are sent under the lock under which they are decided, so that each client's last one is correct.
+    /// Handles an arbitration update. Notices are sent under the lock that decides them, so each client's last one is correct.
     async fn arbitrate(
         &self,
         id: ClientId,
@@ -184,7 +184,7 @@ impl Service {
         }
     }
 
-    /// Sends a message without waiting; false if the client's backlog is full.
+    /// Sends a message to a client without waiting; false if too many messages wait for the client.
     fn send(&self, id: ClientId, update: Outgoing) -> bool {
         let response = Ok(v1::StreamMessageResponse {
             update: Some(update),
@@ -197,7 +197,7 @@ impl Service {
     }
 }
 
-/// Forwards events of the program to the clients that receive them.
+/// Passes packet-ins, digests and idle entries of the program to the clients that receive them.
 pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Event>) {
     let origin = tokio::time::Instant::now();
     loop {
@@ -245,7 +245,7 @@ pub(super) async fn forward(service: Arc<Service>, mut events: mpsc::Receiver<Ev
     }
 }
 
-/// Idle entries by table.
+/// Idle table entries that wait to be sent, by the table's id.
 type Idle = BTreeMap<u32, Vec<v1::TableEntry>>;
 
 impl Service {
@@ -364,7 +364,7 @@ impl Service {
     }
 }
 
-/// Splits entries into messages of a size that clients accept.
+/// Splits idle entries into messages of a size that clients accept.
 fn in_pieces(entries: Vec<v1::TableEntry>) -> Vec<Vec<v1::TableEntry>> {
     let mut pieces = Vec::new();
     let mut bytes = MESSAGE_BYTES;

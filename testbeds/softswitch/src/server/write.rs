@@ -1,4 +1,4 @@
-//! Write (P4Runtime 1.4, section 12).
+//! The call Write (P4Runtime 1.4, section 12).
 
 use super::batch::{self, Checked};
 use super::digests;
@@ -7,7 +7,7 @@ use super::*;
 use p4rt::status::{self, UpdateResult};
 use v1::write_request::Atomicity;
 
-/// Number of updates applied between two frames if the batch need not be atomic.
+/// Number of updates applied between two batches of frames if the Write call need not be atomic.
 const UPDATES_PER_TURN: u64 = 256;
 
 impl Service {
@@ -70,7 +70,7 @@ impl Service {
         status::of_batch(&results, "updates").map_or(Ok(()), Err)
     }
 
-    /// Applies the updates as one command of many steps, with frames in between: a batch costs two thread switches,
+    /// Applies the updates as one command with many steps, with frames in between: a batch costs two thread switches,
     /// whatever its length.
     async fn apply_each(&self, checked: Vec<Checked>) -> Result<Vec<UpdateResult>, Status> {
         let mut results = Vec::with_capacity(checked.len());

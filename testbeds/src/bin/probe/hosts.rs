@@ -1,4 +1,4 @@
-//! Setup that several experiments share.
+//! Hosts and sockets that several experiments of this test program use.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -9,7 +9,7 @@ use testbeds::net::{Interface, Netlink};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// Two hosts, `a` 10.0.0.1 and `b` 10.0.0.2, on one wire.
+/// Creates two hosts, `a` 10.0.0.1 and `b` 10.0.0.2, on one wire, each with its netlink connection.
 pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
     let root = Netlink::open()?;
     root.create_veth("va", "vb")?;
@@ -35,7 +35,7 @@ pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
     hosts.try_into().map_err(|_| "two hosts".into())
 }
 
-/// A UDP socket of a host, port 9.
+/// Opens a UDP socket on port 9 in the namespace of the host whose address ends with `last`.
 pub fn socket(namespace: &Namespace, last: u8) -> std::io::Result<UdpSocket> {
     let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::new(10, 0, 0, last), 9)))?;
     socket.set_read_timeout(Some(Duration::from_millis(500)))?;

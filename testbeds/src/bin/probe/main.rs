@@ -10,7 +10,7 @@ mod wire;
 
 use std::process::ExitCode;
 
-/// Exit status when the sandbox is refused.
+/// Exit status of this program when the machine refuses the sandbox.
 const REFUSED: u8 = 77;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Processes in hosts, their remains, and refused sandboxes.
+//! Experiments with processes in hosts, with what a killed weir leaves, and with refused sandboxes.
 
 use std::io::{self, Write};
 use std::process::Command;
@@ -8,7 +8,7 @@ use testbeds::host::{Host, Output, Process};
 
 use super::hosts::{Outcome, two_hosts};
 
-/// A process in a host: its output, its standard input, its death.
+/// Tests a process in a host: its output, its standard input, its death.
 pub fn processes() -> Outcome {
     let host = Host::new("a")?;
     let mut shell = Command::new("sh");
@@ -58,7 +58,7 @@ fn count_processes(name: &str) -> usize {
         .count()
 }
 
-/// Root enters a sandbox without a user namespace where only these are forbidden.
+/// Tests that root enters a sandbox without a user namespace where only user namespaces are forbidden.
 pub fn root_without_user_namespace() -> Outcome {
     std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
     let output = Command::new(std::env::current_exe()?)
@@ -72,7 +72,7 @@ pub fn root_without_user_namespace() -> Outcome {
     Ok(())
 }
 
-/// Waits, with an interface and a process, until it is killed.
+/// Waits in a sandbox, with an interface and a process, until this program is killed.
 pub fn stay() -> Outcome {
     let _hosts = two_hosts(true)?;
     let mut sleeper = Command::new("sleep");
@@ -84,7 +84,7 @@ pub fn stay() -> Outcome {
     Ok(())
 }
 
-/// Waits, with a process that was started by an ended thread, until it is killed.
+/// Waits without a sandbox, with a process that was started by an ended thread, until this program is killed.
 pub fn stay_without_sandbox() -> Outcome {
     let starter = std::thread::spawn(|| {
         let mut sleeper = Command::new("sleep");
@@ -101,7 +101,7 @@ pub fn stay_without_sandbox() -> Outcome {
     Ok(())
 }
 
-/// Forbids user namespaces here, if permitted, and tries to enter a sandbox from a process that is not root.
+/// Forbids user namespaces in a sandbox, if permitted, and tries to enter another sandbox from a process that is not root.
 pub fn refused() -> Outcome {
     std::fs::write("/proc/sys/user/max_user_namespaces", "0")?;
     // Without its capabilities even root is an ordinary user.

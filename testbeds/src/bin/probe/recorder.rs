@@ -1,4 +1,4 @@
-//! One recorder for several ports.
+//! Experiments with one recorder that records several ports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,16 +17,16 @@ use super::hosts::{Outcome, socket, two_hosts};
 
 const SEED: u64 = 7;
 
-/// Data that a test's sink received.
+/// Data that the recorder's sink received in a test.
 #[derive(Debug, Default)]
 struct Got {
-    /// Port, time, direction, identity, length on the link and bytes kept of each frame.
+    /// Each frame: port, time, direction, identity, length on the link, number of bytes kept.
     frames: Vec<(usize, u64, Way, Identity, u32, usize)>,
-    /// Number of frames whose identity is that of the kept bytes; for whole frames, all.
+    /// Number of frames whose identity is that of the kept bytes; it equals the number of frames if whole frames are kept.
     of_all_bytes: usize,
     lost: u64,
     late: u64,
-    /// Times until which everything was handed over.
+    /// Times until which the recorder reported that all frames were handed over, in order.
     until: Vec<u64>,
 }
 
@@ -79,10 +79,10 @@ fn now_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// A recorder, and the data that its sink received.
+/// A running recorder, and the data that its sink has received.
 type Recording = (Recorder, Arc<Mutex<Got>>);
 
-/// Starts a recorder whose sink stores its data.
+/// Starts a recorder whose sink stores the data that it receives.
 fn start(ports: Vec<RecordedPort>) -> Result<Recording, Box<dyn std::error::Error>> {
     let got = Arc::new(Mutex::new(Got::default()));
     let sink = Arc::clone(&got);
@@ -99,7 +99,7 @@ fn gotten(got: Arc<Mutex<Got>>) -> Result<Got, Box<dyn std::error::Error>> {
     Ok(got.into_inner()?)
 }
 
-/// A frame that leaves one port and enters another has one identity.
+/// Tests that a frame which leaves one port and enters another has the same identity at both.
 pub fn two_ports() -> Outcome {
     let [(a, _a_net), (b, _b_net)] = two_hosts(false)?;
     let kept_whole = RecordedPort {
@@ -137,7 +137,7 @@ pub fn two_ports() -> Outcome {
     Ok(())
 }
 
-/// Frames that pass before the end are handed over, and none that passes after it.
+/// Tests that frames which pass before the end are handed over, and none that passes after it.
 pub fn ends() -> Outcome {
     let [(a, _a_net), (b, _b_net)] = two_hosts(false)?;
     let (recorder, got) = start(vec![port(0, &a, "va"), port(1, &b, "vb")])?;
@@ -175,7 +175,7 @@ pub fn ends() -> Outcome {
     Ok(())
 }
 
-/// A sink that sleeps loses frames, and learns how many.
+/// Tests that a sink which sleeps loses frames, and is told how many.
 pub fn loses() -> Outcome {
     const SENT: u64 = 5000;
     let [(a, _a_net), (b, _b_net)] = two_hosts(false)?;
@@ -212,7 +212,7 @@ pub fn loses() -> Outcome {
     Ok(())
 }
 
-/// 64 rings in one thread.
+/// Tests that one thread records 64 rings.
 pub fn many() -> Outcome {
     let [(a, _a_net), (b, _b_net)] = two_hosts(false)?;
     let ports = (0..64).map(|number| port(number, &b, "vb")).collect();
@@ -236,7 +236,7 @@ pub fn many() -> Outcome {
     Ok(())
 }
 
-/// An interface that goes away does not end the recording of another.
+/// Tests that an interface that is removed does not end the recording of another.
 pub fn goes_away() -> Outcome {
     let [(a, a_net), (_b, _b_net)] = two_hosts(false)?;
     let (recorder, got) = start(vec![port(0, &a, "va"), port(1, &a, "lo")])?;
@@ -256,7 +256,7 @@ pub fn goes_away() -> Outcome {
     Ok(())
 }
 
-/// A bed hands over the frames of the requested ports, in the order of the request.
+/// Tests that a bed hands over the frames of the requested ports, in the order of the request.
 pub fn bed() -> Outcome {
     let topology = Topology::star("s1", &["a", "b"]);
     let options = Options {
@@ -297,7 +297,7 @@ pub fn bed() -> Outcome {
     Ok(())
 }
 
-/// Processor time that the recorder takes for a frame of 1,500 bytes, and the time that copying and digesting it takes.
+/// Prints the processor time that the recorder takes per frame of 1,500 bytes, and that copying and digesting it takes.
 pub fn cost() -> Outcome {
     const SENT: u32 = 300_000;
     let [(a, _a_net), (b, _b_net)] = two_hosts(false)?;
@@ -342,7 +342,7 @@ pub fn cost() -> Outcome {
     Ok(())
 }
 
-/// The recorders' threads of this process, and the processor time that each has taken, in nanoseconds.
+/// Names of the recorder threads of this process, and the processor time that each has taken, in nanoseconds.
 fn recorder_threads() -> std::io::Result<Vec<(String, u64)>> {
     let mut threads = Vec::new();
     for task in fs::read_dir("/proc/self/task")? {

@@ -1,4 +1,4 @@
-//! redis-server and our own client.
+//! An experiment with a real redis-server and our own client.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
@@ -10,7 +10,7 @@ use testbeds::redis::{self, ClientArgs};
 
 use super::hosts::{Outcome, two_hosts};
 
-/// Runs a real server and our own client.
+/// Runs a real redis-server and our own client in two hosts.
 pub fn redis() -> Outcome {
     let [(a, _), (b, _)] = two_hosts(false)?;
     let address = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 6379);

@@ -1,4 +1,4 @@
-//! Trainings with real agents.
+//! Experiments with trainings by real agents.
 
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use testbeds::net::{Interface, Netlink};
 
 use super::hosts::Outcome;
 
-/// Address of a host of a training: workers from 1, the server last.
+/// Addresses of a host in a training; `last` is the last byte of its IP address: workers from 1, the server last.
 fn training_endpoint(last: u8) -> Endpoint {
     Endpoint {
         mac: Mac([2, 0, 0, 0, 1, last]),
@@ -24,7 +24,7 @@ fn training_endpoint(last: u8) -> Endpoint {
     }
 }
 
-/// The commands of a training in which the server sums: the server's first.
+/// The command lines of the agents in a training whose parameter server sums; the server's is the first.
 fn training_commands(workers: u8, window: &str, rounds: &str) -> std::io::Result<Vec<Command>> {
     let server = training_endpoint(workers + 1);
     let program = std::env::current_exe()?;
@@ -69,7 +69,7 @@ fn training_commands(workers: u8, window: &str, rounds: &str) -> std::io::Result
     Ok(commands)
 }
 
-/// Starts agents together, waits for their reports, and prints whether their weights are the reference run's.
+/// Starts the training on all agents, waits for their reports, and prints whether their weights are the reference run's.
 fn finish_training(mut agents: Vec<Process>, rounds: u64) -> Outcome {
     let report_of = |agent: &mut Process, wanted: fn(&Line) -> bool| loop {
         match agent.next_line(Duration::from_secs(60)) {
@@ -127,7 +127,7 @@ fn finish_training(mut agents: Vec<Process>, rounds: u64) -> Outcome {
     Ok(())
 }
 
-/// Hosts h1, h2 … on a switch that passes frames on by the last byte of their destination.
+/// Creates hosts h1, h2 … on a switch that forwards frames by the last byte of the destination address.
 fn switched_hosts(count: u8) -> Result<Vec<Host>, Box<dyn Error>> {
     let root = Netlink::open()?;
     let mut hosts = Vec::new();
@@ -192,7 +192,7 @@ fn start_agents(hosts: &[Host], commands: Vec<Command>) -> Result<Vec<Process>, 
     Ok(agents)
 }
 
-/// Real agents in hosts of their own, through pnet.
+/// Runs a training with real agents, each in its own host, through pnet.
 pub fn train() -> Outcome {
     let argument =
         |n: usize, default: &str| std::env::args().nth(n).unwrap_or_else(|| default.into());
@@ -240,7 +240,7 @@ pub fn train() -> Outcome {
     Ok(())
 }
 
-/// Kills a worker in the middle of the training; all other agents end and report the reason.
+/// Kills a worker in the middle of a training; all other agents end and report the reason.
 pub fn lost_worker() -> Outcome {
     let hosts = switched_hosts(3)?;
     let mut commands = training_commands(2, "16", "100000")?;
@@ -275,7 +275,7 @@ pub fn lost_worker() -> Outcome {
     Ok(())
 }
 
-/// A server and one worker on a cable in memory: no namespace, no interface.
+/// Runs a training of a server and one worker on a cable in memory: without namespaces and interfaces.
 pub fn train_on_a_cable() -> Outcome {
     let mut builder = HubBuilder::new();
     let (cable, ends) = builder.cable(None)?;

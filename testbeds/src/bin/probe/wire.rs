@@ -1,4 +1,4 @@
-//! Frames, counters, captures and rates of one wire.
+//! Experiments with one wire between two hosts: frames, counters, captures and rates.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use testbeds::net::Rate;
 
 use super::hosts::{Outcome, socket, two_hosts};
 
-/// Frames cross the wire; counters and captures on both ends agree; nothing else is on the wire.
+/// Tests that frames cross the wire, that counters and captures on both ends agree, and that no other frames pass.
 pub fn exchange() -> Outcome {
     let [(a, a_net), (b, b_net)] = two_hosts(false)?;
     let capture = |host: &Host, name| {
@@ -55,8 +55,8 @@ pub fn exchange() -> Outcome {
     Ok(())
 }
 
-/// Frames that several processors send at once reach two captures of the other end in one order. Prints the number of frames, and
-/// whether both captures agree.
+/// Tests that frames which several processors send at once reach two captures of the other end in the same order.
+/// Prints the number of frames, and whether both captures agree.
 pub fn order() -> Outcome {
     const SENDERS: usize = 4;
     const EACH: u32 = 3000;
@@ -104,8 +104,8 @@ pub fn order() -> Outcome {
     Ok(())
 }
 
-/// Throughput of a rate-limited link: the rate that the kernel passes, as a part of the limit; and the longest time in
-/// milliseconds for which the sender did not run. It keeps the socket's buffer full, some 90 frames, which last for 90 ms.
+/// Prints the throughput of a rate-limited link as a fraction of the limit, and the longest time in milliseconds for
+/// which the sender did not run. The sender keeps the socket's buffer full, some 90 frames, which last for 90 ms.
 pub fn rate() -> Outcome {
     const RATE_BPS: u64 = 8_000_000;
     const WARM_UP: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! The state that commands access between two iterations of the loop.
+//! The state of the switch that the control plane's commands access between two iterations of the packet loop.
 
 use super::engine::{Engine, elapsed_ns};
 use super::port::PortCounters;
@@ -12,28 +12,28 @@ use std::time::Instant;
 /// Packet statistics of the switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Frames received, over all ports.
+    /// Number of frames received, over all ports.
     pub rx_frames: u64,
-    /// Frames sent, over all ports.
+    /// Number of frames sent, over all ports.
     pub tx_frames: u64,
-    /// Packets sent to the control plane.
+    /// Number of packets sent to the control plane.
     pub packets_in: u64,
-    /// Packets received from the control plane.
+    /// Number of packets received from the control plane.
     pub packets_out: u64,
-    /// Frames dropped in the switch, by reason.
+    /// Number of frames dropped in the switch, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Maximum lateness, in nanoseconds, for packets that the program holds: recirculating or waiting in a queue.
+    /// Longest time, in nanoseconds, by which a packet that the program held (recirculating or queued) was processed too late.
     pub latest_ns: u64,
 }
 
-/// The state that commands access.
+/// The packet loop's state, as commands of the control plane access it.
 pub struct Core {
     engine: Engine,
     saved: Option<Dataplane>,
     cpu_port: u32,
     origin: Instant,
     packets_out: u64,
-    /// Drops of earlier programs, and of packets-out without a program.
+    /// Number of frames dropped by earlier programs, and of packets-out that arrived without a program, by reason.
     past_drops: BTreeMap<String, u64>,
     priority: Priority,
     stopped: bool,
@@ -53,7 +53,7 @@ impl Core {
         }
     }
 
-    /// Records the scheduling priority of this thread.
+    /// Records the scheduling priority of the packet thread.
     pub(super) fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
     }
@@ -64,7 +64,7 @@ impl Core {
         self.priority
     }
 
-    /// The state of the loop.
+    /// The packet loop's ports, running program and counters.
     pub(super) fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -75,14 +75,14 @@ impl Core {
         side_by_side(ports, drop);
     }
 
-    /// Notifies the program of failed ports.
+    /// Notifies the running program of the ports that have failed since the last call.
     pub(super) fn report_failed_ports(&mut self) {
         for port in std::mem::take(&mut self.engine.failed) {
             self.report_port(port, false);
         }
     }
 
-    /// Handles a change of an interface's carrier: the port in front of it goes down or comes up.
+    /// Handles a carrier change of the interface with this index: the port attached to it goes down or comes up.
     pub fn set_carrier(&mut self, interface: u32, carrier: bool) {
         let ports = self.engine.ports.iter_mut();
         let mut changed = Vec::new();
@@ -99,7 +99,7 @@ impl Core {
         }
     }
 
-    /// Notifies the running program of a port's state; a saved program learns it when it starts.
+    /// Notifies the running program that a port is up or down; a saved program learns it when it starts.
     fn report_port(&mut self, port: u32, up: bool) {
         let now = elapsed_ns(self.origin);
         if let Some(program) = &mut self.engine.program {
@@ -116,30 +116,30 @@ impl Core {
         elapsed_ns(self.origin)
     }
 
-    /// The program that the control plane writes to: the saved one if there is one, else the running one.
+    /// The program that the control plane writes to: the saved one if there is one, else the running one, else `None`.
     pub fn target(&mut self) -> Option<&mut Dataplane> {
         let running = self.engine.program.as_mut();
         self.saved.as_mut().or(running)
     }
 
-    /// The current time, and the state of the program that the control plane writes to.
+    /// The current time in nanoseconds, and the state of the program that [`Self::target`] returns; `None`: there is none.
     pub fn control(&mut self) -> Option<(u64, &mut pipeline::Switch)> {
         let now = elapsed_ns(self.origin);
         Some((now, self.target()?.switch_mut()))
     }
 
-    /// The current time, and the state of the running program.
+    /// The current time in nanoseconds, and the state of the running program; `None`: there is none.
     pub fn running(&mut self) -> Option<(u64, &mut pipeline::Switch)> {
         let now = elapsed_ns(self.origin);
         Some((now, self.engine.program.as_mut()?.switch_mut()))
     }
 
-    /// Keeps a program for [`Self::commit`].
+    /// Saves a program that [`Self::commit`] will run.
     pub fn save(&mut self, program: Dataplane) {
         self.saved = Some(program);
     }
 
-    /// Replaces the running program by the saved one; false if there is none.
+    /// Replaces the running program by the saved one; false if no program is saved.
     pub fn commit(&mut self) -> bool {
         let Some(mut program) = self.saved.take() else {
             return false;
@@ -149,8 +149,8 @@ impl Core {
         true
     }
 
-    /// Runs a program that takes over the state of the running one, if there is one; a saved program is discarded. On an
-    /// error, which names the incompatible part, nothing changes.
+    /// Runs a program that takes over the state of the running one, if there is one; a saved program is discarded. On
+    /// an error, which names the incompatible object, the running and the saved program stay as they are.
     pub fn reconcile(&mut self, mut program: Dataplane) -> Result<(), ReconcileError> {
         if let Some((now, running)) = self.running() {
             program.switch_mut().reconcile(now, running)?;
@@ -189,7 +189,7 @@ impl Core {
         ports.map(|port| port.read_counters().clone()).collect()
     }
 
-    /// Statistics up to now.
+    /// Packet statistics of the switch from its start until now.
     #[must_use]
     pub fn statistics(&mut self) -> Statistics {
         let mut statistics = Statistics {
@@ -224,7 +224,7 @@ impl Core {
         statistics
     }
 
-    /// Stops the loop after this command.
+    /// Stops the packet loop after this command.
     pub fn stop(&mut self) {
         self.stopped = true;
     }

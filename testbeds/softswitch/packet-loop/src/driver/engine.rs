@@ -1,4 +1,4 @@
-//! The state of the loop: the ports, the program, the counters.
+//! The packet loop's state, and one iteration: frames from the ports into the program, and its output to the ports.
 
 use super::FRAMES_PER_TURN;
 use super::port::{Port, PortCounters};
@@ -8,35 +8,35 @@ use pipeline::Transmit;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Minimum time between two rounds of due work, in nanoseconds: each packet that a program holds recirculates once per
-/// latency, and a wake-up for each would keep a processor busy.
+/// Minimum time between two executions of timed work, in nanoseconds: each packet that a program holds recirculates
+/// once per latency, and a wake-up for each would keep a processor busy.
 const GRAIN_NS: u64 = 50_000;
 
-/// Frames that are dropped outside the program.
+/// Numbers of frames that are dropped outside the program, by reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Drops {
     pub(super) no_pipeline: u64,
     pub(super) no_such_port: u64,
     pub(super) control_plane_too_slow: u64,
-    /// Lost notifications, which are not frames: digest messages and idle entries.
+    /// Digest messages and idle table entries that were lost; they are not frames.
     pub(super) notifications_lost: u64,
 }
 
-/// The state of the loop: the ports, the program, the counters.
+/// The packet loop's state: ports, running program, counters.
 pub(super) struct Engine {
     pub(super) program: Option<Dataplane>,
-    /// Ports in order of their numbers.
+    /// The switch's ports, in order of their numbers.
     pub(super) ports: Vec<Port>,
-    /// Failed ports of which the program has not been notified.
+    /// Numbers of the failed ports of which the program has not been notified.
     pub(super) failed: Vec<u32>,
     pub(super) drops: Drops,
-    /// Packets sent to the control plane.
+    /// Number of packets sent to the control plane.
     pub(super) packets_in: u64,
-    /// Maximum lateness of the program's deadlines, in nanoseconds.
+    /// Longest time, in nanoseconds, by which the program's timed work was done too late.
     pub(super) latest_ns: u64,
-    /// Index of the port that is served first in the next iteration.
+    /// Index of the port that the next iteration serves first.
     first: usize,
-    /// Time before which no due work is done.
+    /// Time, in nanoseconds since `origin`, before which no timed work is done.
     not_before_ns: u64,
     cpu_port: u32,
     packet_in: mpsc::Sender<Event>,
@@ -44,7 +44,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Creates the state; `ports` are in order of number, and time counts from `origin`.
+    /// Creates the state without a program; `ports` are in order of number, and time counts from `origin`.
     pub(super) fn new(
         ports: Vec<Port>,
         cpu_port: u32,
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// Takes one batch from each port that has frames, and runs it to completion; returns the number of frames.
+    /// Takes a batch of frames from each port that has some, and runs it to completion; returns the number of frames.
     ///
     /// Round robin: the port that was first in an iteration is last in the next. With a fixed order, the first port would
     /// be answered first, have its next frames sooner, and so get a larger share of a busy switch.
@@ -89,14 +89,14 @@ impl Engine {
         frames
     }
 
-    /// The indices of all ports, in the order of this iteration.
+    /// The indices of all ports, in the order in which this iteration serves them.
     fn positions(&self) -> impl Iterator<Item = usize> + use<> {
         let ports = self.ports.len();
         let first = self.first.min(ports);
         (first..ports).chain(0..first)
     }
 
-    /// Takes a batch from one port; returns the number of frames.
+    /// Takes a batch of frames from the port with index `position`; returns the number of frames.
     fn receive(&mut self, position: usize) -> usize {
         let port = &mut self.ports[position];
         let mut batch = Batch {
@@ -123,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// Sends the program's output to its ports and to the control plane.
+    /// Sends the frames and events that the program has put out to the ports and to the control plane.
     pub(super) fn transmit(&mut self) {
         while let Some(Transmit { port, bytes: frame }) = self
             .program
@@ -161,13 +161,13 @@ impl Engine {
         }
     }
 
-    /// Whether a port must be polled because it has no descriptor. Its frames (from a file) wait for a program.
+    /// Whether the port with index `position` is read in every iteration: it is a file (no descriptor), and a program runs.
     fn always_ready(&self, position: usize) -> bool {
         let port = &self.ports[position];
         !port.failed && port.io.fd().is_none() && self.program.is_some()
     }
 
-    /// Marks the ports that visibly have frames; returns whether there are any.
+    /// Marks the ports whose back ends show, without a system call, that frames wait; returns whether there are any.
     pub(super) fn mark_arrived(&self) -> bool {
         let mut any = false;
         for port in &self.ports {
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// Time at which work is due next if nothing arrives.
+    /// Time at which timed work is next due, in nanoseconds since `origin`; `None`: nothing is due.
     fn next_due_ns(&self) -> Option<u64> {
         let program = self.program.as_ref().and_then(Dataplane::poll_timeout);
         let ports = self.ports.iter().map(|port| port.due_ns(self.origin));
@@ -212,14 +212,14 @@ impl Engine {
         Some(due.max(self.not_before_ns))
     }
 
-    /// Time until work is due if nothing arrives.
+    /// Time from now until timed work is due; `None`: nothing is due.
     pub(super) fn idle_time(&self) -> Option<Duration> {
         let left = self.next_due_ns()?.saturating_sub(elapsed_ns(self.origin));
         Some(Duration::from_nanos(left))
     }
 }
 
-/// A batch of frames on its way into the program.
+/// Passes the frames of one port's batch to the program.
 struct Batch<'a> {
     program: Option<&'a mut Dataplane>,
     origin: Instant,

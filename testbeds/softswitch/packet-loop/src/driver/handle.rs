@@ -1,4 +1,4 @@
-//! Access to the packet loop for other threads.
+//! Commands from other threads to the packet loop.
 
 use super::Core;
 use nix::sys::eventfd::EventFd;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Time between two attempts while the backlog is full.
+/// Time between two attempts to send a command while the packet loop's backlog of commands is full.
 const FULL_BACKLOG_WAIT: Duration = Duration::from_micros(100);
 
-/// A command, called until it returns true, with an iteration of frames between two calls.
+/// A command. The packet loop calls it until it returns true, and runs an iteration of frames between two calls.
 pub(super) type Command = Box<dyn FnMut(&mut Core) -> bool + Send>;
 
-/// The error that the switch has stopped.
+/// The error that the switch has stopped, so that no command runs any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the switch has stopped")]
 pub struct Stopped;
@@ -61,8 +61,8 @@ impl Handle {
         result.await.map_err(|_| Stopped)
     }
 
-    /// As [`Self::run`], for a thread that may block. Unlike tokio's blocking calls, it may be called on a runtime's
-    /// thread.
+    /// Like [`Self::run`], but blocks the calling thread. Unlike tokio's blocking calls, it may be called on a
+    /// runtime's thread.
     pub fn run_blocking<R: Send + 'static>(
         &self,
         command: impl FnOnce(&mut Core) -> R + Send + 'static,

@@ -1,35 +1,35 @@
-//! A port of the packet loop: back end, counters, state.
+//! A port of the packet loop: its back end, its counters, and whether it is up.
 
 use crate::ports::PortIo;
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Frames and bytes at one port, seen from the switch.
+/// Numbers of frames and bytes at one port of the switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// The port's number.
     pub port: u32,
-    /// Name of the attachment.
+    /// Name of the port's interface, socket or file.
     pub name: String,
-    /// Frames received and processed.
+    /// Number of frames received and processed.
     pub rx_frames: u64,
-    /// Bytes received, without FCS.
+    /// Number of bytes received and processed, without FCS.
     pub rx_bytes: u64,
-    /// Frames handed to the link, less those known to be lost.
+    /// Number of frames handed to the link, without those known to be lost.
     pub tx_frames: u64,
-    /// Bytes of frames handed to the link, without FCS.
+    /// Number of bytes of the frames handed to the link, without FCS.
     pub tx_bytes: u64,
-    /// Frames that arrived and were not processed.
+    /// Number of frames that arrived and were not processed.
     pub rx_errors: u64,
-    /// Frames among `rx_errors` that arrived while too many others waited for the switch.
+    /// Number of the frames among `rx_errors` that were lost because too many others waited for the switch.
     pub rx_lost_frames: u64,
-    /// Frames lost because the link was full or down.
+    /// Number of frames lost because the link was full or down.
     pub tx_errors: u64,
-    /// Frames marked (ECN) because too many waited for the link.
+    /// Number of frames that the switch marked (ECN) because too many frames waited for the link.
     pub tx_marked: u64,
 }
 
-/// A port and its state.
+/// A port of the packet loop: its back end, counters and state.
 pub(super) struct Port {
     pub(super) io: Box<dyn PortIo>,
     pub(super) counters: PortCounters,
@@ -57,12 +57,12 @@ impl Port {
         }
     }
 
-    /// Whether the port is up, so that selectors that watch it may pick its members.
+    /// Whether the port is up: it has not failed, and its link has carrier.
     pub(super) fn is_up(&self) -> bool {
         self.carrier && !self.failed
     }
 
-    /// Time, relative to `origin`, at which the back end must be polled and flushed.
+    /// Time at which the back end must be polled and flushed, in nanoseconds since `origin`; `None`: at no certain time.
     pub(super) fn due_ns(&self, origin: Instant) -> Option<u64> {
         let due = self.io.due().filter(|_| !self.failed)?;
         let since = due.saturating_duration_since(origin);
@@ -95,7 +95,7 @@ impl Port {
         self.counters.tx_frames = self.counters.tx_frames.saturating_sub(frames);
     }
 
-    /// The counters, updated with those of the kernel and the back end.
+    /// The port's counters, updated with those of the kernel and the back end.
     pub(super) fn read_counters(&mut self) -> &PortCounters {
         let lost = self.io.overflow();
         self.counters.rx_lost_frames += lost;

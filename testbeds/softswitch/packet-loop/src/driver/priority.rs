@@ -1,15 +1,15 @@
 //! The scheduling priority of the packet thread, which determines how soon it runs after a frame or deadline wakes it.
 //!
-//! An ordinary thread waits for the thread that has the processor: up to several slices of some milliseconds, by which a
-//! held frame is late. A real-time thread runs first. Linux permits that to root outside of any user namespace, to a user
-//! with a limit (`ulimit -r`, `ulimit -e`), and to children of a process that had it, since priority is inherited.
+//! An ordinary thread waits for the thread that has the processor: several time slices of some milliseconds, which
+//! delay a held frame. A real-time thread runs first. Linux permits that to root outside of any user namespace, to a
+//! user with a limit (`ulimit -r`, `ulimit -e`), and to children of a process that had it, since priority is inherited.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
 
 /// The lowest real-time priority: above all ordinary threads, below all other real-time threads.
 const REAL_TIME: libc::c_int = 1;
-/// The niceness with the highest priority.
+/// The nice value with the highest priority.
 const NICEST: libc::c_int = -20;
 
 /// The scheduling priority of the packet thread.
@@ -19,12 +19,12 @@ pub enum Priority {
     RealTime,
     /// The thread has the greatest share of the processor among ordinary threads (niceness -20).
     High,
-    /// The thread is an ordinary one.
+    /// The packet thread has the scheduling of any other thread.
     Ordinary,
 }
 
 impl Priority {
-    /// The name in reports.
+    /// Name of the priority in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

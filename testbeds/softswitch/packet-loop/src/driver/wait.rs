@@ -1,8 +1,8 @@
-//! The packet loop without waiting frames: it polls for a moment, then sleeps.
+//! How the packet loop waits when no frame is left: it polls for a moment, then sleeps.
 //!
 //! Under load it does neither but lets frames accumulate, as a network card moderates its interrupts, because a wake-up
-//! per frame costs more than the frame. It is under load if the last two runs without a pause both had many frames; a
-//! single frame, or a single burst, is never held.
+//! per frame costs more than the frame. Load means that the last two series of iterations without a pause both had many
+//! frames; a single frame, or a single burst, is never held.
 //!
 //! The polling time adapts, as in KVM's halt polling: after a sleep that ended at once, polling would have been better,
 //! so the time grows; after a long sleep it is zero. While it polls, the thread yields, so that other threads on the same
@@ -18,46 +18,46 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum polling time.
+/// Maximum time for which the packet loop polls before it sleeps.
 const LONGEST_LOOK: Duration = Duration::from_micros(10);
 const SHORTEST_LOOK: Duration = Duration::from_micros(2);
-/// Polls of the rings between two readings of the clock.
+/// Number of polls of the rings between two readings of the clock.
 const POLLS: u32 = 16;
-/// Number of frames without a pause that counts as load.
+/// Number of frames processed without a pause that counts as load.
 const LOAD: usize = 32;
 /// Time for which frames accumulate under load.
 const GATHER: Duration = Duration::from_micros(50);
 
-/// Number of descriptors that are polled without a list on the heap.
+/// Number of descriptors that can be polled without a list on the heap.
 const FEW_SOURCES: usize = 33;
 
-/// How the loop sleeps.
+/// How long the packet loop sleeps, and what wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
-    /// Until something arrives, or until this time has passed.
+    /// Until a frame or a command arrives, or this time has passed; `None`: no time limit.
     Until(Option<Duration>),
-    /// For this time, whatever arrives.
+    /// For this time, even if frames arrive; a command ends the sleep.
     Gather(Duration),
 }
 
-/// Decides how the loop waits, and waits.
+/// Decides how the packet loop waits for frames, and waits.
 pub(super) struct Waiter {
     wake: Arc<EventFd>,
-    /// Whether some port shows only by its descriptor that a frame waits.
+    /// Whether the waiting frames of some port show only by polling its descriptor.
     polls_kernel: bool,
-    /// Current polling time before a sleep.
+    /// Time for which the next wait polls before it sleeps.
     look: Duration,
     longest_poll: Duration,
-    /// Start of the last sleep, including the polling before it.
+    /// Start of the last wait: the polling, and the sleep after it.
     slept_from: Instant,
-    /// Number of frames since the last pause.
+    /// Number of frames processed since the last pause.
     run: usize,
-    /// Whether the previous run was load.
+    /// Whether the frames before the previous pause were enough to count as load.
     loaded: bool,
 }
 
 impl Waiter {
-    /// Creates a waiter; `wake` ends every sleep.
+    /// Creates a waiter for these ports; `wake` is the event that ends every sleep.
     pub(super) fn new(wake: Arc<EventFd>, ports: &[Port]) -> Self {
         let polls_kernel = |port: &Port| port.io.fd().is_some() && port.io.has_arrived().is_none();
         Self {
@@ -78,7 +78,7 @@ impl Waiter {
         }
     }
 
-    /// Marks the ports that have frames, without waiting.
+    /// Marks the ports on which frames have arrived, without waiting.
     pub(super) fn poll_ports(&self, engine: &Engine) {
         engine.mark_arrived();
         if self.polls_kernel {
@@ -86,7 +86,7 @@ impl Waiter {
         }
     }
 
-    /// Called after an iteration with `frames` frames: polls for more; then returns how to sleep, unless there are any.
+    /// Called after an iteration with `frames` frames. Polls for more; returns how to sleep (`None`: the loop continues).
     pub(super) fn after(
         &mut self,
         engine: &Engine,
@@ -123,7 +123,7 @@ impl Waiter {
         Some(Sleep::Until(engine.idle_time()))
     }
 
-    /// Sleeps, then marks the ports that have frames.
+    /// Sleeps as `sleep` says, then marks the ports on which frames have arrived.
     pub(super) fn sleep(&mut self, engine: &Engine, sleep: Sleep) {
         match sleep {
             Sleep::Gather(time) => {
@@ -140,13 +140,13 @@ impl Waiter {
         }
     }
 
-    /// Waits for the ports; marks those that are readable.
+    /// Waits until a port is readable, a command arrives or the timeout passes; marks the readable ports.
     fn poll(&self, engine: &Engine, timeout: Option<Duration>) {
         poll(&self.wake, &engine.ports, timeout);
     }
 }
 
-/// Waits until a port or `wake` is readable, or the timeout; marks the readable ports.
+/// Waits until a port or `wake` is readable or the timeout passes (`None`: no timeout); marks the readable ports.
 fn poll(wake: &EventFd, ports: &[Port], timeout: Option<Duration>) {
     let polled = || {
         let working = ports.iter().filter(|port| !port.failed);

@@ -1,21 +1,21 @@
 //! One direction of a link with latency: each frame leaves when the latency has passed since it entered.
 //!
-//! Pure: time is an argument. Buffers are reused, so in steady state nothing is allocated.
+//! Pure: time is an argument. Buffers are reused, so in steady state no memory is allocated.
 
 use std::collections::VecDeque;
 
 /// Maximum number of frames in flight: 8 ms of 150-byte frames at 10 Gbit/s. Further frames are lost and counted.
 pub const FRAMES: usize = 65_536;
-/// Maximum number of bytes in flight: 50 ms at 10 Gbit/s.
+/// Maximum number of bytes in flight: 50 ms at 10 Gbit/s. Further frames are lost and counted.
 pub const BYTES: usize = 64 << 20;
 /// Maximum number of buffers kept for reuse.
 const SPARE: usize = 1024;
 
-/// One direction of a link with latency.
+/// One direction of a link: it holds each frame for the link's latency.
 #[derive(Debug)]
 pub struct DelayLine {
     latency_ns: u64,
-    /// Departure time of each frame, in order.
+    /// The frames in flight, each with its departure time in nanoseconds, in order of departure.
     frames: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
     spare: Vec<Vec<u8>>,
@@ -23,7 +23,7 @@ pub struct DelayLine {
 }
 
 impl DelayLine {
-    /// A line with this latency.
+    /// Creates an empty line with this latency.
     #[must_use]
     pub fn new(latency_ns: u64) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl DelayLine {
         }
     }
 
-    /// Enters a frame; it is lost if the line is full. No frame overtakes another, whatever the clock shows.
+    /// Puts a frame on the line; the frame is lost if the line is full. Frames leave in order even if the clock goes back.
     pub fn push(&mut self, now_ns: u64, frame: &[u8]) {
         if self.frames.len() >= FRAMES || self.bytes + frame.len() > BYTES {
             self.lost += 1;
@@ -50,21 +50,21 @@ impl DelayLine {
         self.frames.push_back((due, buffer));
     }
 
-    /// The next frame that has left by now, and its departure time. Return its buffer with [`Self::recycle`].
+    /// Takes the next frame that has left by `now_ns`, with its departure time. Return its buffer with [`Self::recycle`].
     pub fn pop(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
         let (due, frame) = self.frames.pop_front_if(|(due, _)| *due <= now_ns)?;
         self.bytes -= frame.len();
         Some((due, frame))
     }
 
-    /// Takes back a frame's buffer.
+    /// Takes back a frame's buffer for reuse.
     pub fn recycle(&mut self, frame: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(frame);
         }
     }
 
-    /// Departure time of the next frame.
+    /// Departure time of the next frame, in nanoseconds; `None`: no frame is in flight.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         self.frames.front().map(|(due, _)| *due)

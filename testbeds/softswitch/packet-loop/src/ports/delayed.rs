@@ -1,5 +1,5 @@
-//! A port behind a link with latency. The port's interface, and captures there, are at the far end of the link for
-//! incoming frames and at the near end for outgoing ones.
+//! A port behind a link that delays each frame by its latency. The port's interface, and captures there, are at the far
+//! end of the link for incoming frames and at the near end for outgoing ones.
 
 use super::delay_line::DelayLine;
 use super::{PortIo, Received, Sink};
@@ -7,16 +7,16 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// Latency of a link, in nanoseconds.
+/// Latency of a port's link in each direction, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Latency {
-    /// From the interface to the program.
+    /// Latency from the interface to the program.
     pub in_ns: u64,
-    /// From the program to the interface.
+    /// Latency from the program to the interface.
     pub out_ns: u64,
 }
 
-/// A port with a link in front of it.
+/// A port whose frames pass a link with latency.
 pub struct Delayed {
     port: Box<dyn PortIo>,
     origin: Instant,
@@ -28,7 +28,7 @@ pub struct Delayed {
 }
 
 impl Delayed {
-    /// Puts a link in front of a port.
+    /// Puts a link with this latency between a port and the program.
     #[must_use]
     pub fn new(port: Box<dyn PortIo>, latency: Latency) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Delayed {
     }
 }
 
-/// Passes frames that arrive at the interface into the line.
+/// Puts the frames that arrive at the interface on the delay line.
 struct Entrance<'a> {
     line: &'a mut DelayLine,
     origin: Instant,

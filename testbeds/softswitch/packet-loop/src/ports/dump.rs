@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A port that is captured in both directions. If a capture cannot be written, it ends, and the port continues.
+/// A port that is captured in both directions. If a pcap file cannot be written, its capture ends, and the port continues.
 pub struct Dump {
     port: Box<dyn PortIo>,
     incoming: Capture,
@@ -31,10 +31,10 @@ impl Dump {
     }
 }
 
-/// The capture of one direction.
+/// The capture of a port's frames in one direction.
 struct Capture {
     path: PathBuf,
-    /// `None`: the capture has ended.
+    /// The pcap file; `None`: a write has failed, and the capture has ended.
     file: Option<Writer<BufWriter<File>>>,
 }
 
@@ -66,7 +66,7 @@ impl Capture {
     }
 }
 
-/// Captures the frames that pass to a sink.
+/// Captures the frames that pass through it to `sink`.
 struct Tap<'a> {
     incoming: &'a mut Capture,
     sink: &'a mut dyn Sink,

@@ -1,4 +1,4 @@
-//! A link within the process.
+//! A link in memory between the switch and a host in the same process.
 
 use super::{MAX_FRAME, PortIo, Received, Sink};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Maximum number of frames in flight per direction, as in a veth pair's default queue.
 pub const QUEUE: usize = 1000;
 
-/// The switch's end of the link.
+/// The switch's end of a link in memory, as a port.
 #[derive(Debug)]
 pub struct MemoryPort {
     name: String,
@@ -21,7 +21,7 @@ pub struct MemoryPort {
     lost: usize,
 }
 
-/// The host's end of the link.
+/// The host's end of a link in memory.
 #[derive(Debug)]
 pub struct MemoryLink {
     incoming: Receiver<Vec<u8>>,
@@ -29,7 +29,7 @@ pub struct MemoryLink {
     arrived: Arc<EventFd>,
 }
 
-/// Creates a link.
+/// Creates a link: the switch's end, which is a port with this name, and the host's end.
 pub fn link(name: &str) -> io::Result<(MemoryPort, MemoryLink)> {
     let (to_switch, from_host) = sync_channel(QUEUE);
     let (to_host, from_switch) = sync_channel(QUEUE);
@@ -106,7 +106,7 @@ impl MemoryLink {
         self.incoming.recv_timeout(timeout).ok()
     }
 
-    /// A frame from the switch that has already arrived.
+    /// Takes the next frame from the switch without waiting; `None` if none has arrived.
     pub fn try_receive(&self) -> Option<Vec<u8>> {
         self.incoming.try_recv().ok()
     }

@@ -1,4 +1,4 @@
-//! Classic pcap files: a reader, a writer, and a port made of both.
+//! Reads and writes classic pcap files, and offers two of them as a port.
 
 use super::{MAX_FRAME, PortIo, Received, Sink};
 use std::fs::File;
@@ -10,43 +10,43 @@ const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const ETHERNET: u32 = 1;
 
-/// A captured frame.
+/// A frame in a pcap file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Nanoseconds since the Unix epoch, or since another origin that the writer chose.
+    /// Time of the frame in nanoseconds since the Unix epoch, or since another origin that the writer chose.
     pub time_ns: u64,
-    /// The captured bytes.
+    /// The captured bytes of the frame.
     pub frame: Vec<u8>,
-    /// Length on the wire, in bytes: greater than `frame.len()` if the capture cut the frame.
+    /// Length of the frame on the wire, in bytes: greater than `frame.len()` if the capture cut the frame.
     pub wire_len: u32,
 }
 
-/// The reason why a file cannot be read.
+/// The reason why a pcap file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PcapError {
     /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file has another format, such as pcapng.
+    /// The file has another format, such as pcapng; the value is its first four bytes (the magic number).
     #[error("not a classic pcap file (magic {0:#010x})")]
     Magic(u32),
-    /// The frames belong to a link type other than Ethernet.
+    /// The frames have this link type; only Ethernet is supported.
     #[error("link type {0}; only Ethernet (1) is supported")]
     LinkType(u32),
-    /// The file ends within a record.
+    /// The file ends within the record with this number, from 0.
     #[error("the file ends within record {0}")]
     Truncated(u64),
-    /// A record is longer than any frame.
+    /// A record claims to be longer than any frame.
     #[error("record {record} has an invalid length, {len} bytes")]
     Oversized {
-        /// Number of the record, from 0.
+        /// Number of the record in the file, from 0.
         record: u64,
-        /// Claimed length, in bytes.
+        /// Length that the record claims, in bytes.
         len: u32,
     },
 }
 
-/// Reads records of either byte order and resolution.
+/// Reads pcap records of either byte order, with timestamps in microseconds or nanoseconds.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -56,7 +56,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the file header.
+    /// Creates a reader, and reads the file header.
     pub fn new(mut source: R) -> Result<Self, PcapError> {
         let mut header = [0; 24];
         source.read_exact(&mut header)?;
@@ -120,7 +120,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Reads as much as is available, up to the buffer's length.
+/// Reads bytes until `buffer` is full or the source ends; returns how many.
 fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -134,14 +134,14 @@ fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Writes records with nanosecond resolution.
+/// Writes pcap records with timestamps in nanoseconds.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     sink: W,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the file header.
+    /// Creates a writer, and writes the file header.
     pub fn new(mut sink: W) -> io::Result<Self> {
         sink.write_all(&NANOSECONDS.to_le_bytes())?;
         sink.write_all(&2u16.to_le_bytes())?;
@@ -152,7 +152,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { sink })
     }
 
-    /// Writes a frame.
+    /// Writes a frame as one record; `time_ns` counts from the Unix epoch or from an origin of the caller's choice.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
         let too_late = |_| {
             io::Error::new(
@@ -168,7 +168,7 @@ impl<W: Write> Writer<W> {
         self.sink.write_all(frame)
     }
 
-    /// Passes all buffered data to the operating system.
+    /// Passes all buffered records to the operating system.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
@@ -184,7 +184,7 @@ pub struct PcapPort {
 }
 
 impl PcapPort {
-    /// Reads `input`, if there is one, and writes `output`.
+    /// Opens a port that receives the frames of the file `input`, if there is one, and writes sent frames to `output`.
     pub fn open(input: Option<&Path>, output: &Path) -> Result<Self, PcapError> {
         let input = input
             .map(|path| Reader::new(BufReader::new(File::open(path)?)))

@@ -7,7 +7,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// One end of a cable.
+/// One end of the cable, as a port of the switch.
 pub struct Socket {
     name: String,
     socket: OwnedFd,
@@ -16,7 +16,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The end that was inherited as this descriptor.
+    /// Takes the end of the cable that this process inherited as descriptor `number`.
     pub fn inherited(number: RawFd) -> io::Result<Self> {
         let socket = rings::inherited(number)?;
         Ok(Self::new(socket, format!("fd:{number}")))

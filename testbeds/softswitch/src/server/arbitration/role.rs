@@ -10,22 +10,22 @@ use tonic::Status;
 use v1::entity::Entity as Kind;
 
 const TYPE: &str = "stratum.P4RoleConfig";
-/// Maximum size of a config in bytes: it is stored, and sent to every client of the role.
+/// Maximum size of a role's config in bytes: it is stored, and sent to every client of the role.
 const MAX_BYTES: usize = 64 << 10;
 
 /// A role's config, as controllers send it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RoleConfig {
-    /// Ids of objects that only this role writes.
+    /// Ids of the objects that no other role may write.
     #[prost(uint32, repeated, tag = "1")]
     pub exclusive_p4_ids: Vec<u32>,
-    /// Ids of objects that this role and others write.
+    /// Ids of the objects that other roles may write too.
     #[prost(uint32, repeated, tag = "2")]
     pub shared_p4_ids: Vec<u32>,
-    /// Filter of the packets that the role receives.
+    /// Filter of the packet-ins that the role receives; `None`: all packet-ins.
     #[prost(message, optional, tag = "3")]
     pub packet_in_filter: Option<PacketFilter>,
-    /// Whether the role receives packets.
+    /// Whether the role receives packet-ins.
     #[prost(bool, tag = "4")]
     pub receives_packet_ins: bool,
     /// Whether the role may load programs.
@@ -33,19 +33,19 @@ pub struct RoleConfig {
     pub can_push_pipeline: bool,
 }
 
-/// Packets whose metadata has this value.
+/// Selects the packet-ins whose metadata field has this value.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct PacketFilter {
-    /// Id of a field of the `packet_in` header.
+    /// Id in P4Info of a metadata field of the `packet_in` header.
     #[prost(uint32, tag = "1")]
     pub metadata_id: u32,
-    /// Value of the field, as in the packet's metadata.
+    /// Value that the field must have, in the encoding of packet metadata.
     #[prost(bytes = "vec", tag = "2")]
     pub value: Vec<u8>,
 }
 
 impl RoleConfig {
-    /// Parses the protocol's `Role.config`; `None` means full access.
+    /// Parses the config of `role`; `None`: the role has no config, and so full access.
     pub fn from_role(role: &v1::Role) -> Result<Option<Self>, Status> {
         let Some(any) = &role.config else {
             return Ok(None);
@@ -64,13 +64,13 @@ impl RoleConfig {
             .map_err(|error| Status::invalid_argument(format!("role.config: {error}")))
     }
 
-    /// All ids that the role may write.
+    /// Ids of all objects that the role may write.
     pub fn ids(&self) -> impl Iterator<Item = u32> {
         let exclusive = self.exclusive_p4_ids.iter();
         exclusive.chain(&self.shared_p4_ids).copied()
     }
 
-    /// Whether the role receives a packet with this metadata.
+    /// Whether the role receives a packet-in with this metadata.
     pub fn receives(&self, metadata: &[v1::PacketMetadata]) -> bool {
         let passes = |filter: &PacketFilter| {
             let mut metadata = metadata.iter();
@@ -80,28 +80,28 @@ impl RoleConfig {
     }
 }
 
-/// The objects of the program that a call may write and read.
+/// The objects of the program that a role may write and read.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Ids of the role's own objects; `None` for a role without a config.
+    /// Ids of the objects that the role's config lists; `None`: the role has no config.
     pub(super) own: Option<BTreeSet<u32>>,
-    /// Ids of objects that other roles write exclusively.
+    /// Ids of objects that other roles write exclusively, so this role may not.
     pub(super) foreign: BTreeSet<u32>,
 }
 
 impl Access {
-    /// Whether the role may write the object.
+    /// Whether the role may write the object with this id.
     pub fn has(&self, id: u32) -> bool {
         let own = self.own.as_ref().is_none_or(|own| own.contains(&id));
         own && !self.foreign.contains(&id)
     }
 
-    /// Whether objects with this id are included in reads; those of other roles are left out.
+    /// Whether the role's reads return the object with this id: one that its config lists, or any if it has no config.
     pub fn reads(&self, id: u32) -> bool {
         self.own.as_ref().is_none_or(|own| own.contains(&id))
     }
 
-    /// Whether an update of this entity is allowed.
+    /// Checks that the role may write the object that this entity belongs to.
     pub fn check(&self, entity: Option<&v1::Entity>) -> UpdateResult {
         if self.own.is_none() && self.foreign.is_empty() {
             return Ok(());
@@ -117,7 +117,7 @@ impl Access {
     }
 }
 
-/// The object that an entity belongs to; `None` for groups and sessions.
+/// Id of the object that an entity belongs to; `None` for multicast groups and clone sessions.
 fn id_of(entity: &Kind) -> Option<u32> {
     Some(match entity {
         Kind::ExternEntry(entry) => entry.extern_id,

@@ -1,4 +1,4 @@
-//! Actions and their parameters: converts ids and byte strings to positions and words, and back.
+//! Converts actions and parameters between P4Runtime messages (ids, byte strings) and the program (indices, 64-bit words).
 
 use super::{BoundAction, BoundParam, BoundTable, Form, NewName, Sdn};
 use p4lang::p4info::ActionScope;
@@ -34,7 +34,7 @@ impl BoundTable {
         })
     }
 
-    /// An action with its parameters in the program's form.
+    /// Converts an action of a P4Runtime message to the program's action index and parameter words.
     pub(super) fn bound(
         &self,
         call: &v1::Action,
@@ -52,7 +52,7 @@ impl BoundTable {
         })
     }
 
-    /// An action with its parameters by name.
+    /// Converts an action of a P4Runtime message to an action call with parameters by name.
     pub(super) fn call(
         &self,
         call: &v1::Action,
@@ -70,7 +70,7 @@ impl BoundTable {
         })
     }
 
-    /// An action in the protocol's form; `None` for an action that P4Info lacks.
+    /// Converts an action of the program to a P4Runtime message; `None` if P4Info lacks the action.
     pub(super) fn action_to_proto(&self, bound: &Bound, sdn: &Sdn) -> Option<v1::Action> {
         let action = match bound.index {
             Some(index) => self.actions.get(index as usize)?,
@@ -89,7 +89,7 @@ impl BoundTable {
         .filter(|action| action.action_id != 0)
     }
 
-    /// An action in the protocol's form.
+    /// Converts an action call to a P4Runtime message; `None` if P4Info lacks the action.
     pub(super) fn call_to_proto(&self, call: &ActionCall, sdn: &Sdn) -> Option<v1::Action> {
         let action = self.actions.iter().find(|a| a.name == call.name)?;
         let params = action.params.iter().filter_map(|param| {
@@ -104,7 +104,7 @@ impl BoundTable {
 }
 
 impl BoundAction {
-    /// Passes on the value of each parameter, in order.
+    /// Passes the value of each parameter of `call` to `each`, in the program's order.
     fn values(
         &self,
         call: &v1::Action,
@@ -157,7 +157,7 @@ impl BoundAction {
     }
 }
 
-/// Number of slots of a value of `width` bits.
+/// Number of 64-bit words that a value of `width` bits takes, at least 1.
 fn slots(width: u32) -> usize {
     width.div_ceil(64).max(1) as usize
 }

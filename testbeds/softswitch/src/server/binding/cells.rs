@@ -1,4 +1,4 @@
-//! Counters and meters: conversion between the protocol's form and the program's (P4Runtime 1.4, sections 9.3 and 9.4).
+//! Converts counters and meters between P4Runtime messages and the program's values (P4Runtime 1.4, sections 9.3 and 9.4).
 
 use super::invalid;
 use p4rt::status::UpdateError;
@@ -7,7 +7,7 @@ use pipeline::{CounterValue, MeterConfig};
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-/// A meter's configuration; all our meters are two-rate three-color markers.
+/// Converts a meter's configuration from P4Runtime; all meters of this switch are two-rate three-color markers.
 pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterConfig> {
     let value = |name: &str, value: i64| {
         u64::try_from(value).map_err(|_| invalid(format!("meter config: {name} is negative")))
@@ -31,7 +31,7 @@ pub(in crate::server) fn meter_config(config: &v1::MeterConfig) -> Result<MeterC
     Ok(config)
 }
 
-/// A meter's configuration in the protocol's form.
+/// Converts a meter's configuration to P4Runtime.
 pub(in crate::server) fn config_to_proto(config: MeterConfig) -> v1::MeterConfig {
     v1::MeterConfig {
         cir: config.cir.cast_signed(),
@@ -42,7 +42,7 @@ pub(in crate::server) fn config_to_proto(config: MeterConfig) -> v1::MeterConfig
     }
 }
 
-/// Whether the update resets a meter's counts; they cannot be set to a value other than 0.
+/// Whether an update resets a meter's counts; they cannot be set to a value other than 0.
 pub(in crate::server) fn clears(counts: Option<&v1::MeterCounterData>) -> Result<bool> {
     let Some(counts) = counts else {
         return Ok(false);
@@ -56,7 +56,7 @@ pub(in crate::server) fn clears(counts: Option<&v1::MeterCounterData>) -> Result
     Ok(true)
 }
 
-/// A counter's value in the program's form.
+/// Converts a counter's value from P4Runtime.
 pub(in crate::server) fn counter_value(data: &v1::CounterData) -> Result<CounterValue> {
     let value = |value: i64| u64::try_from(value).map_err(|_| invalid("a counter is negative"));
     Ok(CounterValue {
@@ -65,7 +65,7 @@ pub(in crate::server) fn counter_value(data: &v1::CounterData) -> Result<Counter
     })
 }
 
-/// A counter's value in the protocol's form.
+/// Converts a counter's value to P4Runtime.
 pub(in crate::server) fn counter_to_proto(value: CounterValue) -> v1::CounterData {
     v1::CounterData {
         byte_count: value.bytes.cast_signed(),
@@ -73,7 +73,7 @@ pub(in crate::server) fn counter_to_proto(value: CounterValue) -> v1::CounterDat
     }
 }
 
-/// A meter's counts in the protocol's form.
+/// Converts a meter's packet and byte counts of each color to P4Runtime.
 pub(in crate::server) fn counts_to_proto(counts: &pipeline::ColourCounts) -> v1::MeterCounterData {
     let [green, yellow, red] = counts.map(|count| Some(counter_to_proto(count)));
     v1::MeterCounterData { green, yellow, red }

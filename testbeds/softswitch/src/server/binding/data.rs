@@ -1,4 +1,4 @@
-//! Elements of registers and digests: conversion between the protocol's form and the program's scalars.
+//! Converts register cells and digest messages between P4Runtime messages and the scalars that the program stores.
 
 use super::{Binding, NewName, Sdn};
 use p4lang::p4info::{Digest, Register};
@@ -9,10 +9,10 @@ use p4rt::translate::cells::{Element, index_from_proto, index_to_proto};
 use p4rt::translate::data::Names;
 use p4rt::v1;
 
-/// Strings of translated types within an element.
+/// Translates the strings within a register cell or digest message to numbers, and back.
 struct Strings<'a> {
     sdn: &'a Sdn,
-    /// Widths of the program's scalars.
+    /// Widths in bits of the scalars that the program stores, in order.
     widths: &'a [u32],
 }
 
@@ -42,7 +42,7 @@ impl Binding {
         register.ok_or_else(|| TranslateError::unknown_id::<Register>(id).into())
     }
 
-    /// A register's name, the cell or all cells, and the scalars to write.
+    /// Converts a register write from P4Runtime: the register, the cell's index (`None`: all cells), the scalars to write.
     pub(in crate::server) fn register_write(
         &self,
         entry: &v1::RegisterEntry,
@@ -56,7 +56,7 @@ impl Binding {
         Ok((register, cell, scalars))
     }
 
-    /// A register's cell in the protocol's form.
+    /// Converts the scalars of a register cell to P4Runtime.
     pub(in crate::server) fn register_to_proto(
         &self,
         id: u32,
@@ -73,7 +73,7 @@ impl Binding {
         })
     }
 
-    /// A digest message in the protocol's form.
+    /// Converts the scalars of a digest message to P4Runtime.
     pub(in crate::server) fn digest_to_proto(
         &self,
         digest: &Digest,

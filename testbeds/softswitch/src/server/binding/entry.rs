@@ -1,4 +1,4 @@
-//! Table entries: conversion between the protocol's form and the program's (P4Runtime 1.4, section 9.1).
+//! Converts table entries between P4Runtime messages and the program (P4Runtime 1.4, section 9.1).
 
 use super::cells::{
     clears, config_to_proto, counter_to_proto, counter_value, counts_to_proto, meter_config,
@@ -20,7 +20,7 @@ use v1::update::Type;
 
 type Result<T> = std::result::Result<T, UpdateError>;
 
-/// The parts of an entry that a read asks for.
+/// The parts of a table entry that a Read call asks for, besides key and action.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::server) struct ReadFlags {
     meter: bool,
@@ -84,7 +84,7 @@ impl BoundTable {
         Ok(key)
     }
 
-    /// The entry that an update refers to: [`super::no_entry`] if its key contains a name without a value.
+    /// The table entry that an update refers to; [`super::no_entry`] if its key contains a name to which no value is assigned.
     pub(in crate::server) fn entry_ref(
         &self,
         entry: &v1::TableEntry,
@@ -101,7 +101,7 @@ impl BoundTable {
         ))
     }
 
-    /// Checks that a default entry has no key, priority or timeout.
+    /// Checks that a P4Runtime message for a default entry has no key, priority or timeout.
     pub(in crate::server) fn check_default(&self, entry: &v1::TableEntry) -> Result<()> {
         if !entry.r#match.is_empty() || entry.priority != 0 {
             let name = self.name();
@@ -117,7 +117,7 @@ impl BoundTable {
         Ok(())
     }
 
-    /// The complete entry to insert or modify.
+    /// Converts a table entry to insert or modify from P4Runtime, with all its parts.
     pub(in crate::server) fn write(
         &self,
         kind: Type,
@@ -174,7 +174,7 @@ impl BoundTable {
         })
     }
 
-    /// Refuses a direct counter or meter if the table has none.
+    /// Refuses a table entry with data of a direct counter or meter that its table lacks.
     pub(in crate::server) fn check_attached(&self, entry: &v1::TableEntry) -> Result<()> {
         if entry.counter_data.is_some() && !self.has_counter {
             return Err(invalid(format!("{} has no direct counter", self.name())));
@@ -186,7 +186,7 @@ impl BoundTable {
         Ok(())
     }
 
-    /// The table's action profile, if it has a selector.
+    /// The table's action profile if the profile has a selector; else an error.
     fn selector<'b>(&self, binding: &'b Binding) -> Result<&'b ActionProfile> {
         let profile = binding
             .index
@@ -241,7 +241,7 @@ impl BoundTable {
         })
     }
 
-    /// The id of an entry's own action.
+    /// The id in P4Info of the action that a table entry has itself; `None` for an entry of an action profile.
     pub(in crate::server) fn action_id(&self, action: &EntryAction) -> Option<u32> {
         match action {
             EntryAction::Own(bound) => Some(self.actions.get(bound.index? as usize)?.id),
@@ -249,7 +249,7 @@ impl BoundTable {
         }
     }
 
-    /// The new default action.
+    /// Converts the new default action of a table from P4Runtime.
     pub(in crate::server) fn default_call(
         &self,
         action: &v1::TableAction,
@@ -267,7 +267,7 @@ impl BoundTable {
         }
     }
 
-    /// An entry in the protocol's form.
+    /// Converts a table entry to P4Runtime, with the parts that the Read call asks for.
     pub(in crate::server) fn entry_to_proto(
         &self,
         state: &EntryState,
@@ -343,7 +343,7 @@ impl BoundTable {
         Some(v1::TableAction { r#type: Some(kind) })
     }
 
-    /// The default entry in the protocol's form.
+    /// Converts the default entry of a table to P4Runtime, with the parts that the Read call asks for.
     pub(in crate::server) fn default_to_proto(
         &self,
         state: &DefaultState,
@@ -366,7 +366,7 @@ impl BoundTable {
         }
     }
 
-    /// The key fields of an entry in the protocol's form.
+    /// Converts the key of a table entry to P4Runtime, without action or other parts.
     pub(in crate::server) fn key_to_proto(
         &self,
         entry: &EntryRef,
@@ -387,7 +387,7 @@ impl BoundTable {
         Ok(proto)
     }
 
-    /// The action of a member of this table's profile.
+    /// Converts the action of a member of this table's action profile from P4Runtime.
     pub(in crate::server) fn member_call(
         &self,
         call: &v1::Action,
@@ -396,7 +396,7 @@ impl BoundTable {
         self.call(call, ActionUse::Entry, &binding.sdn)
     }
 
-    /// A member's action in the protocol's form.
+    /// Converts the action of a member of this table's action profile to P4Runtime.
     pub(in crate::server) fn member_to_proto(
         &self,
         call: &p4lang::runtime::ActionCall,
@@ -406,7 +406,7 @@ impl BoundTable {
     }
 }
 
-/// The state of a default entry.
+/// A table's default entry: action, counter, meter and the client's note.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct DefaultState {
     pub(in crate::server) bound: pipeline::Bound,
@@ -415,7 +415,7 @@ pub(in crate::server) struct DefaultState {
     pub(in crate::server) note: Note,
 }
 
-/// The port to watch; both protocol messages that contain one have their own type.
+/// The port that a member's liveness depends on; P4Runtime has two message types with the same two variants.
 pub(in crate::server) enum WatchKind<'a> {
     Number(i32),
     Port(&'a [u8]),
@@ -444,7 +444,7 @@ impl<'a> From<&'a v1::action_profile_group::member::WatchKind> for WatchKind<'a>
 }
 
 impl Binding {
-    /// The port that a member's liveness depends on; `None` if it is empty.
+    /// The port that a member's liveness depends on; `None`: the client named none.
     pub(in crate::server) fn watch_port(&self, kind: Option<WatchKind<'_>>) -> Result<Option<u32>> {
         match kind {
             None | Some(WatchKind::Number(0) | WatchKind::Port([])) => Ok(None),
@@ -453,7 +453,7 @@ impl Binding {
         }
     }
 
-    /// A group's member in the program's form.
+    /// Converts a member of a group from P4Runtime.
     pub(in crate::server) fn group_member(
         &self,
         member: &v1::action_profile_group::Member,

@@ -1,4 +1,4 @@
-//! Key fields: conversion between the control plane's matches and the program's.
+//! Converts key fields between matches of the control plane and matches of the program.
 
 use super::{NewName, Sdn, invalid};
 use p4lang::p4info::{MatchField, MatchType};
@@ -11,12 +11,12 @@ use p4rt::{bytes, v1};
 use pipeline::{FieldKey, FieldSpec};
 use v1::field_match::{self, FieldMatchType};
 
-/// The wire format of values.
+/// Format of a field's or parameter's values in P4Runtime messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As byte strings.
+    /// The values are byte strings that encode numbers.
     Number,
-    /// As strings, translated under this URI.
+    /// The values are strings; the switch translates them to numbers. The text is the URI of the translation.
     Text(String),
 }
 
@@ -36,7 +36,7 @@ impl Field {
         }
     }
 
-    /// A match in the program's form.
+    /// Converts a match of a P4Runtime message to the program's key field.
     pub(super) fn key(
         &self,
         owner: &str,
@@ -77,7 +77,7 @@ impl Field {
         })
     }
 
-    /// A range of an `int<W>`. P4Runtime has no such keys, so its bounds are transferred like other keys, as unsigned
+    /// A range of an `int<W>`. P4Runtime has no signed keys, so the bounds are transferred like other keys, as unsigned
     /// bits; but they have the order of signed numbers.
     fn signed(&self, owner: &str, range: &field_match::Range) -> Result<Match, UpdateError> {
         let decode = |value: &[u8]| {
@@ -102,7 +102,7 @@ impl Field {
         Ok(value)
     }
 
-    /// The match for an omitted field.
+    /// The match of a field that the client left out: any value; an error if the field is required.
     pub(super) fn left_out(&self, owner: &str) -> Result<FieldKey, UpdateError> {
         self.spec.dont_care().map_err(|_| {
             // The only field of a value set of numbers has no name.
@@ -118,7 +118,7 @@ impl Field {
         })
     }
 
-    /// A match in the protocol's form; `None` for a don't-care.
+    /// Converts a key field of the program to P4Runtime; `None`: the field matches any value, so the message omits it.
     pub(super) fn to_proto(
         &self,
         owner: &str,
@@ -159,7 +159,7 @@ impl Field {
         }))
     }
 
-    /// Converts from the control plane's width to the program's. Masks are converted only if they select one value.
+    /// Converts a match from the control plane's width to the program's. Masks are converted only if they select one value.
     fn narrowed(&self, value: Match) -> Result<Match, UpdateError> {
         let (theirs, ours) = (self.info.bitwidth, self.spec.width);
         if theirs == ours {

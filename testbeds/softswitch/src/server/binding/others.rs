@@ -1,4 +1,4 @@
-//! Ports, value sets and controller headers: conversion between the protocol's form and the program's.
+//! Converts ports, value sets and controller headers between P4Runtime messages and the program.
 
 use super::{Binding, Form, HeaderField, NewName, invalid};
 use p4lang::p4info::{ControllerPacketMetadata, SdnType, ValueSet};
@@ -16,7 +16,7 @@ impl Binding {
         }
     }
 
-    /// The port with this number or name.
+    /// Number of the port that a client names, by number or by name.
     pub(in crate::server) fn port(&self, port: &[u8]) -> Result<u32, UpdateError> {
         let value = match self.port_names() {
             Some(uri) => self.sdn.value(uri, port, u32::BITS, NewName::Named)?,
@@ -30,7 +30,7 @@ impl Binding {
         Ok(value.to().unwrap_or(u32::MAX))
     }
 
-    /// The number or name of a port.
+    /// The number or the name of a port, whichever clients use in this program.
     pub(in crate::server) fn port_to_proto(&self, port: u32) -> Vec<u8> {
         match self.port_names() {
             Some(uri) => self.sdn.text(uri, &u128::from(port).into()),
@@ -38,7 +38,7 @@ impl Binding {
         }
     }
 
-    /// Members of a value set in the program's form.
+    /// Converts the members of a value set from P4Runtime.
     pub(in crate::server) fn value_set_members(
         &self,
         entry: &v1::ValueSetEntry,
@@ -80,7 +80,7 @@ impl Binding {
         Ok(members)
     }
 
-    /// A value set in the protocol's form.
+    /// Converts a value set to P4Runtime.
     pub(in crate::server) fn value_set_to_proto(
         &self,
         id: u32,
@@ -101,7 +101,7 @@ impl Binding {
         Ok(proto)
     }
 
-    /// A controller header's fields with their widths, in the program's order, from a client's metadata.
+    /// Converts a packet-out's metadata to its controller header's fields: width in bits and value, in the program's order.
     pub(in crate::server) fn header_values(
         &self,
         header: &ControllerPacketMetadata,
@@ -151,12 +151,12 @@ impl Binding {
         layout.iter().map(value).collect()
     }
 
-    /// Widths of a controller header's fields, in the program's order.
+    /// Widths in bits of a controller header's fields, in the program's order.
     pub(in crate::server) fn header_widths(&self, header: &ControllerPacketMetadata) -> Vec<u32> {
         self.header_layout(header).iter().map(|f| f.width).collect()
     }
 
-    /// A controller header's values, given in the program's order, in the protocol's form.
+    /// Converts the values of a controller header, given in the program's order, to the metadata of a packet-in.
     pub(in crate::server) fn header_to_proto(
         &self,
         header: &ControllerPacketMetadata,
@@ -182,7 +182,7 @@ impl Binding {
 }
 
 impl Binding {
-    /// Replaces the names of ports in a replication entry by their numbers.
+    /// Replaces the names of ports in a multicast group or clone session by their numbers.
     pub(in crate::server) fn number_ports(
         &self,
         entity: &mut v1::Entity,
@@ -200,7 +200,7 @@ impl Binding {
         Ok(())
     }
 
-    /// Writes the ports of a replication entry as byte strings, as the client did.
+    /// Writes the ports of a multicast group or clone session as byte strings, as the client did.
     pub(in crate::server) fn name_ports(&self, entity: &mut v1::Entity) {
         use v1::replica::PortKind;
         for replica in replicas(entity) {

@@ -1,4 +1,4 @@
-//! Members and groups of action profiles (P4Runtime 1.4, section 9.2).
+//! Converts members and groups of action profiles between P4Runtime messages and the program (P4Runtime 1.4, section 9.2).
 
 use super::{Binding, invalid};
 use p4lang::p4info::{ActionProfile, SelectorSize};
@@ -16,7 +16,7 @@ pub(in crate::server) fn profile(id: u32, binding: &Binding) -> Result<&ActionPr
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id).into())
 }
 
-/// A member: its profile's name, and its action unless it is deleted.
+/// Converts a member from P4Runtime: its profile's name, and its action (`None`: the update deletes the member).
 pub(in crate::server) fn member(
     kind: Type,
     member: &v1::ActionProfileMember,
@@ -44,7 +44,7 @@ pub(in crate::server) fn member(
     Ok((name, Some(table.member_call(call, binding)?)))
 }
 
-/// A member in the protocol's form.
+/// Converts a member to P4Runtime.
 pub(in crate::server) fn member_to_proto(
     profile: &ActionProfile,
     id: u32,
@@ -62,7 +62,7 @@ pub(in crate::server) fn member_to_proto(
     }
 }
 
-/// A group: its profile's name, and its content unless it is deleted.
+/// Converts a group from P4Runtime: its profile's name, and its members (`None`: the update deletes the group).
 pub(in crate::server) fn group(
     kind: Type,
     group: &v1::ActionProfileGroup,
@@ -94,7 +94,7 @@ pub(in crate::server) fn group(
     Ok((name, Some(ProfileGroup { members, max_size })))
 }
 
-/// A group in the protocol's form.
+/// Converts a group to P4Runtime.
 pub(in crate::server) fn group_to_proto(
     profile: &ActionProfile,
     id: u32,
@@ -117,7 +117,7 @@ pub(in crate::server) fn group_to_proto(
     }
 }
 
-/// Checks weights against the limits in P4Info; `most` is `max_group_size`, 0 for no limit.
+/// Checks the weights of a group's members against P4Info; `most` is `max_group_size`, 0 for no limit.
 pub(super) fn check_size(
     profile: &ActionProfile,
     weights: impl Iterator<Item = u32>,

@@ -9,21 +9,21 @@ use p4rt::status::{UpdateError, excerpt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of names of one translation.
+/// Maximum number of names that one translation remembers.
 const NAMES: usize = 65_536;
-/// Maximum length of a name in bytes: each is kept for as long as the switch runs.
+/// Maximum length of a name in bytes: the switch keeps each name for as long as it runs.
 const NAME_BYTES: usize = 1024;
 
-/// How to handle a name without a value.
+/// How to handle a client's name to which no value is assigned yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum NewName {
-    /// Assign a value.
+    /// Assign a free value to the name.
     Named,
-    /// Report that the named object does not exist.
+    /// Report that the object with this name does not exist.
     Unknown,
 }
 
-/// All translations by URI. Clones share them: names keep their values when the program changes.
+/// All translations of names to values, by URI. Clones share them: names keep their values when the program changes.
 #[derive(Debug, Clone, Default)]
 pub(in crate::server) struct Sdn {
     ports: Arc<BTreeMap<Arc<str>, Value>>,
@@ -34,12 +34,12 @@ pub(in crate::server) struct Sdn {
 struct Names {
     values: BTreeMap<Arc<str>, Value>,
     names: BTreeMap<Value, Arc<str>>,
-    /// For each width, the number of values with names, from the highest downwards. Names are never released.
+    /// Number of values that were assigned to names, by width in bits; they are the highest values. Names are never released.
     named: BTreeMap<u32, usize>,
 }
 
 impl Sdn {
-    /// Creates the translations with the names of the switch's ports.
+    /// Creates the translations, with the names and numbers of the switch's ports.
     pub(in crate::server) fn new(ports: impl IntoIterator<Item = (String, u32)>) -> Self {
         let ports = ports
             .into_iter()
@@ -67,7 +67,7 @@ impl Sdn {
         work(names)
     }
 
-    /// The value of a client's string in a field of `width` bits.
+    /// The value of a client's name in a field of `width` bits; assigns one if `new` says so.
     pub(super) fn value(
         &self,
         uri: &str,
@@ -83,7 +83,7 @@ impl Sdn {
         self.with(uri, |names| names.value(text, width, new))
     }
 
-    /// The client's name for a value.
+    /// The client's name for a value, or the decimal number if it has none.
     pub(super) fn text(&self, uri: &str, value: &Value) -> Vec<u8> {
         let name = self.with(uri, |names| names.names.get(value).cloned());
         name.map_or_else(|| value.to_string(), |name| name.to_string())
@@ -142,7 +142,7 @@ impl Names {
         Ok(value)
     }
 
-    /// The highest value of `width` bits without a name; `None`: all have names.
+    /// The highest value of `width` bits to which no name is assigned; `None`: all values have names.
     fn highest_free(&mut self, width: u32) -> Option<Value> {
         let named = self.named.entry(width).or_default();
         let highest = Value::ones(width);
@@ -159,7 +159,7 @@ impl Names {
     }
 }
 
-/// Whether the text is a number in our notation: without leading zeros.
+/// Whether a name is a decimal number without leading zeros, which means itself.
 fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }

@@ -1,4 +1,4 @@
-//! Results of queries, converted to messages as the client takes them.
+//! Results of the queries of a Read call, converted to P4Runtime messages as the client takes them.
 
 use super::super::MESSAGE_BYTES;
 use super::super::binding::{self, Binding, DefaultState, ReadFlags, profiles};
@@ -13,27 +13,27 @@ use std::sync::Arc;
 use tonic::Status;
 use v1::entity::Entity as Kind;
 
-/// A result of a query.
+/// A result of a query, which is converted to a P4Runtime message later. The first number is the object's id.
 pub(super) enum Answer {
     Entry(u32, Box<EntryState>, ReadFlags),
     Default(u32, Box<DefaultState>, ReadFlags),
     DirectCounter(u32, EntryRef, CounterValue),
-    /// With whether the counts are requested.
+    /// Direct meter: table id, table entry, meter cell, and whether the client requests the counts.
     DirectMeter(u32, EntryRef, Box<MeterCell>, bool),
     Member(u32, u32, p4lang::runtime::ActionCall),
     Group(u32, u32, ProfileGroup),
-    /// Cells from this index on, and whether their counts are requested.
+    /// Meter cells: meter id, index of the first cell, the cells, and whether the client requests the counts.
     Meters(u32, u64, Vec<MeterCell>, bool),
     Counters(u32, u64, Vec<CounterValue>),
     Registers(u32, u64, RegisterCells),
     Ready(Box<v1::Entity>),
 }
 
-/// The responses of a read, created as they are taken.
+/// The response messages of a Read call, created as the client takes them.
 pub(super) struct Responses {
     pub(super) binding: Arc<Binding>,
     pub(super) answers: std::vec::IntoIter<Answer>,
-    /// Number of cells of the first answer that have been taken.
+    /// Number of cells of the first result that the client has taken.
     pub(super) taken: usize,
     pub(super) end: Option<Status>,
     pub(super) _permit: tokio::sync::OwnedSemaphorePermit,
@@ -69,7 +69,7 @@ impl Iterator for Responses {
 }
 
 impl Responses {
-    /// Converts cells to messages one by one, because as messages they take many times the memory.
+    /// Converts array cells to messages one by one, because as messages they take many times the memory.
     fn next_entity(&mut self) -> Option<Result<v1::Entity, UpdateError>> {
         while let Some(answer) = self.answers.as_slice().first() {
             let cell = match answer {

@@ -1,4 +1,4 @@
-//! Reads of objects other than table entries: direct counters and meters, members and groups, cells, value sets, digests.
+//! Answers reads of other objects than table entries: direct counters and meters, members, groups, cells, value sets, digests.
 
 use super::answer::Answer;
 use super::select::{Wanted, arrays, direct_tables, which};
@@ -167,7 +167,7 @@ impl Service {
     }
 }
 
-/// The server knows which digests are enabled, not the switch.
+/// Reads the configuration of digests from the server's record: the program does not know which digests are enabled.
 pub(super) fn digests(entry: &v1::DigestEntry, loaded: &Loaded, access: &Access) -> Found {
     let index = &loaded.binding.index;
     let digests = which::<Digest>(&index.digests, entry.digest_id, access)?;

@@ -1,4 +1,4 @@
-//! Selects the objects, entries and cells for a query.
+//! Selects the objects, table entries and array cells that a query of a Read call asks for.
 
 use super::super::arbitration::Access;
 use super::super::binding::Binding;
@@ -11,7 +11,7 @@ use p4rt::translate::cells::index_from_proto;
 use p4rt::v1;
 use pipeline::{EntryRef, EntryState};
 
-/// A table whose entries are requested: one entry, or all.
+/// A table whose entries a query asks for: one entry, or all (`None`).
 #[derive(Clone)]
 pub(super) struct Wanted {
     pub(super) id: u32,
@@ -58,7 +58,7 @@ pub(super) fn wanted_tables(
         .collect())
 }
 
-/// The tables for direct counters or meters; the default entry counts as a single entry.
+/// The tables whose direct counters or meters a query asks for; the default entry counts as a single entry.
 pub(super) fn direct_tables(
     entry: Option<&v1::TableEntry>,
     binding: &Binding,
@@ -75,7 +75,7 @@ pub(super) fn direct_tables(
     Ok(tables)
 }
 
-/// The conditions of a wildcard read of entries (section 9.1.5).
+/// The conditions on entries in a read of all entries of a table (P4Runtime 1.4, section 9.1.5).
 pub(super) struct Filter {
     priority: i32,
     metadata: Vec<u8>,
@@ -113,7 +113,7 @@ impl Filter {
     }
 }
 
-/// The objects that a query selects: ids and names.
+/// Ids and names of the objects that a query selects: the object with this id, or all readable ones if `id` is 0.
 pub(super) fn which<T: Object>(
     section: &Section<T>,
     id: u32,
@@ -127,7 +127,7 @@ pub(super) fn which<T: Object>(
     Ok(selected.map(|p| (p.id, p.name.clone())).collect())
 }
 
-/// An array: id, name, cells.
+/// An array of counters, meters or registers: its id, its name, and the indices of the selected cells.
 pub(super) type Array = (u32, String, std::ops::Range<u64>);
 
 pub(super) fn arrays<T: Object>(
