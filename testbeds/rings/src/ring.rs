@@ -88,7 +88,7 @@ enum Taken {
     Whole,
     /// The frame is lost: the kernel kept only the part of it that fits a slot.
     Cut,
-    /// The frame is lost: it is longer than [`MAX_FRAME`](crate::MAX_FRAME).
+    /// The frame is lost: it is longer than [`MAX_FRAME`].
     TooLong,
 }
 

@@ -58,13 +58,13 @@ pub mod key {
     pub const RELATIVE: &str = "relative";
     /// Key field: the round of the RDMA connection to which the packet belongs.
     pub const ROUND: &str = "round";
-    /// Key field of the table [`CONNECTIONS`]: the IPv4 source address.
+    /// Key field of the table `connections`: the IPv4 source address.
     pub const SOURCE: &str = "source";
-    /// Key field of the table [`CONNECTIONS`]: the IPv4 destination address.
+    /// Key field of the table `connections`: the IPv4 destination address.
     pub const DESTINATION: &str = "destination";
-    /// Key field of the table [`CONNECTIONS`]: the destination's queue pair number.
+    /// Key field of the table `connections`: the destination's queue pair number.
     pub const QP: &str = "qp";
-    /// Key field of the table [`CONNECTIONS`]: 2 for responses to a READ, 1 for other data.
+    /// Key field of the table `connections`: 2 for responses to a READ, 1 for other data.
     pub const DATA: &str = "data";
     /// Key field: whether the Gilbert-Elliott channel is in its bad state.
     pub const BAD: &str = "bad";
