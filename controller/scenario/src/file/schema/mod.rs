@@ -1,5 +1,5 @@
-//! The schema of scenario files, version 1: one function per section reads it and reports all errors in it. docs/scenarios.md
-//! is the reference.
+//! The schema of scenario files, version 1: one function per section reads it and reports all errors in it. docs/reference.md
+//! lists the keys.
 
 mod blast_radius;
 mod disruptions;
