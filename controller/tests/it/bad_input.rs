@@ -387,7 +387,7 @@ fn files_that_cannot_be_read() {
     let finished = Watched::weir(folder.path(), &["p4", "check", "binary.yaml"]).run();
     let stderr = &finished.expect_code(ERROR).stderr;
     assert!(
-        stderr.starts_with("error[include]: cannot read `binary.yaml`: it is UTF-16"),
+        stderr.starts_with("error[include]: cannot read `binary.yaml`: it is encoded in UTF-16"),
         "{stderr}"
     );
     let finished = Watched::weir(folder.path(), &["switch", "missing.p4"]).run();

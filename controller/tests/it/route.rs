@@ -379,7 +379,7 @@ fn keys_of_another_planner_are_refused_by_name() {
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 0, epsilon: 1, variance: 1}, past_rounds: []",
             "goat",
-            "`loss` must be above 0; found 0",
+            "`loss` must be more than 0; found 0",
         ),
         (
             ", gradient: 3kB, fragments: 3, learning: {loss: 1, epsilon: 1, variance: 4}, past_rounds: []",
