@@ -1,4 +1,4 @@
-//! Architectures of switches.
+//! Switch architectures for which P4 programs are generated: PSA, v1model and TNA.
 
 /// Architecture of a switch; p4src has a `main.p4` for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All architectures.
+    /// All architectures that programs are generated for.
     pub const ALL: [Arch; 3] = [Arch::Psa, Arch::V1model, Arch::Tna];
 
     /// Name of the architecture's folder in p4src.
