@@ -13,7 +13,7 @@ use crate::library::Library;
 struct Covered {
     /// Byte offset of the checksum in the frame; it takes two bytes.
     checksum: usize,
-    /// Bytes of the addresses in the pseudo-header; empty if the checksum has no pseudo-header.
+    /// Byte range in the frame of the pseudo-header's addresses; empty if the checksum has no pseudo-header.
     addresses: Range<usize>,
     /// Bytes of the covered header or segment, summed as 16-bit words from the first byte on; a last odd byte is an upper half.
     covered: Range<usize>,
@@ -81,7 +81,7 @@ impl Network {
 }
 
 impl Checksums {
-    /// Finds the checksums of a frame whose headers are `headers`.
+    /// Finds the checksums of a frame. `headers` are the headers of this frame.
     pub fn locate(library: &Library, headers: &Headers, frame: &[u8]) -> Checksums {
         let mut all = Vec::new();
         let mut addresses = 0..0;

@@ -12,7 +12,7 @@ use crate::library::{Body, Element, HeaderOptions, Kind, Library, Protocol, Prot
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(pub(crate) SmallVec<[(ProtocolId, usize); 6]>);
 
-/// A field of the library, looked up once by name and then read from many frames.
+/// Identifier of a field of the library: looked up once by name, and then used to read many frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldId {
     protocol: ProtocolId,
@@ -20,7 +20,7 @@ pub struct FieldId {
 }
 
 impl Library {
-    /// Values that filters see in a frame that arrived at `port`.
+    /// Field values that filters see in a frame that arrived at `port`.
     pub fn dissect(&self, frame: &[u8], port: u32) -> FieldValues {
         let mut values = FieldValues::new();
         let protocols = self.protocols.iter();
@@ -49,7 +49,7 @@ impl Library {
         Headers(self.headers(frame))
     }
 
-    /// Field of this name in filters; `None` if there is no such field.
+    /// Identifier of the field with this name in filters; `None` if there is no such field.
     pub fn field_id(&self, name: &str) -> Option<FieldId> {
         let field = self.field(name)?;
         Some(FieldId {

@@ -28,7 +28,7 @@ pub enum GenerateError {
         /// Number of declared flows.
         count: usize,
     },
-    /// A flow's name is not an identifier.
+    /// The flow's name is not an identifier.
     #[error(
         "flow `{flow}`: a name consists of letters, digits, `_` and `-`, and begins with a letter or `_`"
     )]

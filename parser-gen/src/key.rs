@@ -27,7 +27,7 @@ pub struct PacketKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     protocol: ProtocolId,
-    /// Name of the header in P4: `hdr.ipv4`.
+    /// Name in P4 of the header that has the field: `hdr.ipv4`.
     header: String,
     /// Name of the field in P4: `src`.
     field: String,
@@ -84,7 +84,7 @@ pub enum KeyError {
     Twice(String),
 }
 
-/// Writes statements that put the CRC of existing variables into a 32-bit variable.
+/// Writes statements that put the CRC of variables, in this order, into a 32-bit variable.
 fn crc_of(
     arch: Arch,
     (crc, into): (&str, &str),
@@ -102,7 +102,7 @@ fn crc_of(
 }
 
 impl PacketKey {
-    /// Builds a key from fields, named as in filters.
+    /// Builds a key from fields, whose names are those in filters.
     pub fn new(library: &Library, names: &[&str]) -> Result<PacketKey, KeyError> {
         if names.is_empty() || names.len() > MAX_FIELDS {
             return Err(KeyError::Count(names.len()));

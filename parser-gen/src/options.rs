@@ -35,14 +35,14 @@ impl Options {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u16")]
 pub enum FrameValues {
-    /// 32 values: one pass of a Tofino.
+    /// 32 values a frame: one pass through a Tofino.
     V32,
-    /// 64 values: one pass of a Tofino 2.
+    /// 64 values a frame: one pass through a Tofino 2.
     V64,
-    /// 256 values: the largest power of two that fits a frame of 1,500 bytes.
+    /// 256 values a frame: the largest power of two that fits a frame of 1,500 bytes.
     #[default]
     V256,
-    /// 2,048 values: the largest power of two that fits a frame of 9,000 bytes.
+    /// 2,048 values a frame: the largest power of two that fits a frame of 9,000 bytes.
     V2048,
 }
 

@@ -21,7 +21,7 @@ pub struct Pace {
 pub(crate) const PROTOCOLS: [&str; 2] = ["ipv4", "ipv6"];
 /// Length in bytes that is assumed for a frame without IP, whose headers hold no length.
 const OTHER_BYTES: u32 = 60;
-/// Bytes of an Ethernet header; below, bytes of Ethernet and IPv6 headers.
+/// Bytes of an Ethernet header; the next constant is for Ethernet and IPv6 headers together.
 const ETHERNET_BYTES: u32 = 14;
 const IPV6_BYTES: u32 = 54;
 

@@ -66,7 +66,7 @@ impl Packet {
         })
     }
 
-    /// The packet as a data packet; `None` if it carries no data.
+    /// The packet as an RDMA data packet; `None` if it carries no data.
     #[must_use]
     pub fn data(&self) -> Option<DataPacket> {
         let responds = match self.opcode {
@@ -85,7 +85,7 @@ impl Packet {
         self.opcode == 0x11 && self.syndrome == Some(0x60)
     }
 
-    /// Whether the packet is an "RC RDMA READ Request".
+    /// Whether the packet is an RDMA READ request of a reliable connection.
     #[must_use]
     pub fn is_read_request(&self) -> bool {
         self.opcode == 0x0c
@@ -115,7 +115,7 @@ impl DataPacket {
     }
 }
 
-/// Position of a data packet in its connection.
+/// Position of an RDMA data packet in its connection, by which faults select packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PsnPosition {
     /// The packet's PSN less the connection's first PSN, modulo [`MODULUS`].

@@ -45,7 +45,7 @@ impl Writer {
         self.depth += 1;
     }
 
-    /// Writes a parser state: its statements, then its transition.
+    /// Writes a P4 parser state: its statements, then its transition.
     pub fn state(&mut self, name: &str, statements: &[String], transition: &Transition) {
         self.open(format!("state {name}"));
         for statement in statements {

@@ -10,7 +10,7 @@ const APT_S: u32 = 420;
 
 /// A program that some tests need, and the Debian package that has it.
 pub struct Wanted {
-    /// Executable looked up on PATH.
+    /// Name of the executable, which is looked up on PATH.
     pub program: &'static str,
     /// Name of the Debian package that has the program.
     pub package: &'static str,

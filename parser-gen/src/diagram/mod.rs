@@ -60,7 +60,7 @@ pub(crate) struct Diagram {
 }
 
 impl Diagram {
-    /// Builds the diagram of flows, each given by its terms. `max_of` returns the largest value of a key.
+    /// Builds the decision diagram of flows, each given by its terms. `max_of` returns the largest value of a match key.
     pub fn new(
         flows: &[Vec<Term>],
         max_of: impl Fn(&MatchKey) -> u128,
@@ -96,7 +96,7 @@ pub(super) type Open = (u32, u32);
 /// Value at which the range of an open term begins or ends.
 struct Mark {
     at: u128,
-    /// Whether the term opens at this value; otherwise it closes here.
+    /// Whether the term's range begins at this value; otherwise the range ends here.
     begins: bool,
     open: Open,
 }

@@ -217,7 +217,7 @@ fn sum(mut addends: Vec<String>, w: &mut Writer) {
     }
 }
 
-/// Writes one ternary table over the units that fired, for Tofino.
+/// Writes the composition for Tofino: one ternary table over the units that fired.
 fn table(acting: &[Acting], w: &mut Writer) {
     let mut ordered: Vec<(usize, &Acting)> = acting.iter().enumerate().collect();
     ordered.sort_by_key(|(_, acting)| acting.rank);

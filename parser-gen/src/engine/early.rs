@@ -7,7 +7,7 @@
 use super::{Side, UnitSpec};
 use crate::writer::Writer;
 
-/// Selects packets of a flow by index: the ordinal less one.
+/// Fault before a sum on Tofino, which selects packets of a flow by index: the ordinal less one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
     /// Index of the packet that the fault drops.

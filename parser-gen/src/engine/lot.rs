@@ -20,7 +20,7 @@ pub(super) fn mask_bits(unit: &UnitSpec) -> Option<usize> {
     }
 }
 
-/// Whether packets that the unit holds keep their order.
+/// Whether packets that the unit delays leave in their order of arrival.
 pub(super) fn keeps_order(unit: &UnitSpec) -> bool {
     matches!(&unit.action, Action::Delay(hold) if hold.keeps_order)
 }

@@ -48,7 +48,7 @@ impl EngineSpec {
     }
 }
 
-/// Unit of the engine: one fault.
+/// Unit of the fault engine, which implements one fault in P4.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitSpec {
     /// Description of the fault for people, one line.
@@ -111,7 +111,7 @@ impl Select {
 pub enum Action {
     /// The packet is counted only; the unit has no effect on it.
     Observe,
-    /// The packet is dropped.
+    /// The switch drops the packet.
     Drop,
     /// The packet is held until its delay has passed. Ingress only.
     Delay(Hold),

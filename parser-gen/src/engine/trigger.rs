@@ -33,7 +33,7 @@ pub struct TriggerSpec {
     pub key: Option<PacketKey>,
     /// Register cells for the keys, if there is a key.
     pub keys: Option<Keys>,
-    /// Whether a counter counts how often the trigger came on.
+    /// Whether a P4 counter counts how often the trigger came on.
     pub counted: bool,
     /// Number of entries in the trigger's table. If there is a key, they match all packets that the trigger concerns.
     pub entries: usize,
@@ -203,7 +203,7 @@ impl<'a> Text<'a> {
         w.close();
     }
 
-    /// Writes statements that read the trigger's progress, and reset it if its time limit has passed.
+    /// Writes statements that read the trigger's progress (its event count), and reset it if its time limit has passed.
     fn read(&self, w: &mut Writer) {
         let Text {
             dialect,
@@ -278,7 +278,7 @@ impl<'a> Text<'a> {
         w.close();
     }
 
-    /// Writes statements that add the packet's events to the trigger's progress.
+    /// Writes statements that add the packet's events to the trigger's progress (its event count).
     fn count(&self, w: &mut Writer) {
         let Text {
             dialect,

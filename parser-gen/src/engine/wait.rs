@@ -14,7 +14,7 @@ pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {
     }
 }
 
-/// Whether packets wait in any of the units.
+/// Whether any of the units makes packets wait for later packets.
 pub(super) fn waits(units: &[UnitSpec]) -> bool {
     units.iter().any(|unit| reorder(unit).is_some())
 }

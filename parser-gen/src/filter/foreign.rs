@@ -80,7 +80,7 @@ enum Meaning {
     Flags(Vec<String>),
     /// The byte of the IPv4 header that holds DSCP and ECN.
     TypeOfService,
-    /// The version of the Internet protocol.
+    /// The version of the Internet protocol, which is not a field of this library.
     Version,
     /// The length of a header in bytes; this field of the library counts 4-byte words instead.
     HeaderLength(String),

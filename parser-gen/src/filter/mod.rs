@@ -60,7 +60,7 @@ pub enum Expr {
     Not(Box<Node>),
     /// The packet has this protocol.
     Present {
-        /// The protocol's name in filters.
+        /// Name of the protocol in filters.
         protocol: String,
     },
     /// The packet has this field, and its value is in the set.
@@ -70,7 +70,7 @@ pub enum Expr {
 /// Comparison of a field with a set of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// The field's name in filters.
+    /// Name of the field in filters.
     pub field: String,
     /// Whether upper and lower case of ASCII letters are equal.
     pub ignore_case: bool,
@@ -92,19 +92,19 @@ pub enum ValueSet {
 /// Pattern for texts: one text, or all texts that begin with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPattern {
-    /// Bytes of the text.
+    /// Bytes of the text, or of its beginning.
     pub bytes: Vec<u8>,
     /// Whether a text only has to begin with `bytes`.
     pub prefix: bool,
 }
 
-/// Parses a filter, with the embedded library.
+/// Parses a filter's text, with the embedded protocol library.
 pub fn parse(text: &str) -> Result<Filter, FilterError> {
     Filter::parse(&Library::builtin(), text)
 }
 
 impl Filter {
-    /// Parses a filter, with a protocol library.
+    /// Parses a filter's text, with the protocol library `library`.
     pub fn parse(library: &Library, text: &str) -> Result<Filter, FilterError> {
         if text.len() > MAX_LENGTH {
             return Err(FilterError::new(
@@ -236,7 +236,7 @@ impl FieldValues {
         FieldValues::default()
     }
 
-    /// Adds a protocol to the packet.
+    /// Adds a protocol, by its name in filters, to the packet.
     pub fn add_protocol(&mut self, filter_name: &str) {
         if !self.has_protocol(filter_name) {
             self.protocols.insert(filter_name.to_owned());

@@ -27,7 +27,7 @@ pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterErr
     })
 }
 
-/// Hint for a protocol that no other protocol carries.
+/// Hint in the error for a protocol that no other protocol carries.
 pub const UNCARRIED: &str = "say by what: `carried_by: [{by: tcp, when: [PORT]}]` in its own file, or `next` in that of its \
                              carrier";
 

@@ -56,7 +56,7 @@ impl Library {
             .collect()
     }
 
-    /// Whether a packet may have both protocols: one of them may follow the other, at whatever distance.
+    /// Whether a packet may have both protocols: one protocol may follow the other, at whatever distance.
     pub fn coexist(&self, a: &str, b: &str) -> bool {
         let id = |name: &str| self.carriage.ids.get(name).copied();
         let (Some(a), Some(b)) = (id(a), id(b)) else {

@@ -3,9 +3,9 @@
 use super::FieldType;
 use super::schema::ElementFile;
 
-/// Maximum length in bytes of a counted text with elements behind it: the text is one value of a table's key.
+/// Maximum length in bytes of a fixed text, or of a counted text with elements behind it: one value of a table's key.
 const MAX_COUNTED: usize = 16;
-/// Maximum length in bytes of any other text.
+/// Maximum length in bytes of a counted text at the end of a message, or of a text that a byte ends.
 const MAX_TEXT: usize = 64;
 /// Maximum number of digits of a decimal number, and of bytes of a varint.
 const MAX_NUMERAL: usize = 4;
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Decimal { max: usize, end: u8 },
     /// Number in seven bits per byte, lowest first, top bit set if more bytes follow; as few bytes as possible, at most `max`.
     Varint { max: usize },
-    /// Text of this many bytes.
+    /// Text of this fixed number of bytes.
     Fixed(usize),
     /// Text whose length in bytes is the number before it minus `less`. `walked`: elements follow; at most `max` bytes.
     Counted { less: u32, max: usize, walked: bool },

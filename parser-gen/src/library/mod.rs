@@ -56,7 +56,7 @@ pub struct Protocol {
     pub filter: String,
     /// Description of the protocol for people, one line.
     pub about: String,
-    /// Content of the protocol: metadata, a header or a message.
+    /// Content of the protocol: the metadata, a header or a message.
     pub(crate) body: Body,
     /// Fields of the protocol, in wire order.
     pub(crate) fields: Vec<Field>,
@@ -70,7 +70,7 @@ pub struct Protocol {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Fields of the struct `meta`; present in every packet.
+    /// The metadata: fields of the struct `meta`, which every packet has.
     Metadata { instance: String },
     /// A header of fixed size, perhaps with options.
     Header {
@@ -91,11 +91,11 @@ pub(crate) enum Body {
 pub(crate) struct HeaderOptions {
     /// Index of the field that holds the header's length in words, options included.
     pub length: usize,
-    /// Length in words of a header without options.
+    /// Length in words of the header without options.
     pub first_word: u32,
     /// Maximum length of the header in words, options included.
     pub max: u32,
-    /// Code of the note for a length below `first_word`.
+    /// Code of the note for a header whose length field is below `first_word`.
     pub malformed: u8,
 }
 
@@ -148,7 +148,7 @@ pub enum FieldType {
     Mac,
     /// Bytes that are compared without regard to the case of ASCII letters.
     Name,
-    /// Bytes.
+    /// Bytes that are compared exactly.
     Text,
 }
 

@@ -27,13 +27,13 @@ pub struct PayloadSlice {
 /// Why a parser cannot read these payload slices.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// The slice has no bytes, or too many.
+    /// The slice has no bytes, or more than the maximum.
     #[error("`{0}`: a slice must have 1 to {MAX_LENGTH} bytes")]
     Length(PayloadSlice),
     /// The slice ends too far behind the beginning of the payload.
     #[error("`{0}`: a slice must end within the first {MAX_END} bytes of the payload")]
     TooFar(PayloadSlice),
-    /// The slices share bytes.
+    /// These two slices share bytes, so a parser cannot read both.
     #[error("`{0}` and `{1}` overlap: write slices that do not overlap")]
     Overlap(PayloadSlice, PayloadSlice),
 }

@@ -26,7 +26,7 @@ const ROCE: &str = "roce";
 pub(super) enum Coverage {
     /// The header of the field holds the checksum.
     Header,
-    /// The field belongs to the checksum's pseudo-header.
+    /// The checksum covers the field through its pseudo-header.
     PseudoHeader,
     /// The checksum is in a header in front of the field's header.
     Segment,

@@ -147,7 +147,7 @@ impl Lowering<'_> {
         without_subsumed(terms)
     }
 
-    /// Constraint that the packet has a field; `None` for metadata, which every packet has.
+    /// Constraint that the packet has a field; `None` for a field of the metadata, which every packet has.
     fn present(&self, id: ProtocolId, index: usize) -> Option<(MatchKey, Ranges)> {
         let protocol = &self.library.protocols[id];
         if !protocol.elements().is_empty() {

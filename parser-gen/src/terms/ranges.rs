@@ -23,7 +23,7 @@ impl Ranges {
         (!ranges.is_empty()).then_some(Ranges(ranges))
     }
 
-    /// First and last value of each range, ascending.
+    /// Lowest and highest value of each range of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u128, u128)> {
         self.0.iter().copied()
     }

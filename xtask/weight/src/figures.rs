@@ -165,7 +165,7 @@ impl Figures {
         raised
     }
 
-    /// The figures as one JSON object.
+    /// Formats the figures as one JSON object.
     pub fn json(&self) -> String {
         let cycles: Vec<_> = self
             .cycles

@@ -40,7 +40,7 @@ pub struct Declared<'a> {
     pub inline: Option<Items<'a>>,
 }
 
-/// Keywords before the name of the item that they define.
+/// Keywords of Rust that stand before the name of the item that they define.
 const DEFINE: [&str; 9] = [
     "mod", "struct", "enum", "union", "trait", "fn", "type", "const", "static",
 ];

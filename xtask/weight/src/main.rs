@@ -122,7 +122,7 @@ fn cycles(contents: &Contents) -> BTreeMap<CycleFigure, &[Use]> {
     cycles.collect()
 }
 
-/// The figures as text for a reader.
+/// Formats the figures as text for a reader.
 fn table(figures: &Figures) -> String {
     let number = |name: &str| figures.numbers.get(name).copied().unwrap_or(0);
     let mut text = format!(

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use crate::cycles::{self, Cycle};
 use crate::tree::{Texts, Tree};
 
-/// Numbers of lines, blank lines and comments included.
+/// Numbers of lines of source code, blank lines and comments included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lines {
-    /// Lines that a user of the product runs or builds.
+    /// Number of lines that a user of the product runs or builds.
     pub source: u64,
-    /// Lines that only tests need.
+    /// Number of lines that only tests need.
     pub tests: u64,
 }
 

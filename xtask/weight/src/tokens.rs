@@ -27,7 +27,7 @@ pub enum Kind<'a> {
     Text(&'a str),
     /// The separator `::`.
     Separator,
-    /// One character of any other operator.
+    /// One character of an operator other than `::`.
     Mark(char),
     /// An opening bracket, and the tokens up to the closing one.
     Group(char, Vec<Token<'a>>),
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
         Ok(&content[..length])
     }
 
-    /// Reads a character literal or a lifetime.
+    /// Reads a character literal or a lifetime, both of which begin with a single quote.
     fn quote(&mut self) -> Result<Kind<'a>> {
         let rest = &self.text[self.at + 1..];
         if rest.starts_with('\\') {

@@ -20,7 +20,7 @@ pub struct Build {
     pub units: u64,
 }
 
-/// Numbers of programs that `cargo test --workspace` runs.
+/// Numbers of test programs that `cargo test --workspace` runs.
 #[derive(Debug, PartialEq)]
 pub struct Tests {
     /// Number of integration tests' programs.

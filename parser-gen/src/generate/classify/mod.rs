@@ -19,7 +19,7 @@ const STEP: (&str, &str) = ("step", "next_state");
 /// Match key of the next table for the state that [`STEP`] sets.
 const STATE: &str = "state";
 
-/// One table of `Classify`.
+/// Match table of the control `Classify`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table {
     name: String,
@@ -87,7 +87,7 @@ impl Table {
             .all(|column| column.kind == MatchKind::Exact)
     }
 
-    /// Entries of the table; the first row has the highest priority.
+    /// Table entries of the table; the entry of the first row has the highest priority.
     fn entries(&self, control: &str) -> impl Iterator<Item = TableEntry> {
         let exact = self.is_exact();
         let priorities = (1..=self.rows.len() as i32).rev();

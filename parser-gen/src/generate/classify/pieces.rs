@@ -12,15 +12,15 @@ use crate::library::max_value;
 /// How a table matches the values of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// By ranges of at most 16 bits (Tofino's limit is 20).
+    /// The table matches by ranges of at most 16 bits (Tofino's limit is 20).
     Range,
-    /// By prefixes.
+    /// The table matches by prefixes.
     Prefix,
-    /// By masks, for one byte of a longer text.
+    /// The table matches one byte of a longer text, by masks.
     Byte,
-    /// By decimal digits in at most `max` columns, the last of them for the byte `end`, which ends the number.
+    /// The table matches decimal digits in at most `max` columns, the last of them for the byte `end`, which ends the number.
     Decimal { max: usize, end: u8 },
-    /// By groups of seven bits in at most `max` columns.
+    /// The table matches groups of seven bits of a varint in at most `max` columns.
     Varint { max: usize },
 }
 
@@ -34,12 +34,12 @@ pub(super) struct Numeral {
     pub bytes: [(u8, u8); MAX_NUMERAL],
 }
 
-/// Values of one level that a row matches.
+/// Values of one level of the diagram that a row matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
     /// All values of the level.
     Any,
-    /// Values from the first to the second, both included.
+    /// Values from the first to the second number, both included.
     Range(u128, u128),
     /// Value and mask: the values that equal the value in the mask's bits.
     Mask(u128, u128),

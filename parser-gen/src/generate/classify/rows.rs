@@ -99,9 +99,9 @@ type Branches = Rc<[Branch]>;
 #[derive(Debug, Clone, Copy)]
 struct Branch {
     piece: Piece,
-    /// Target of packets that match the row.
+    /// Target in the diagram of packets that match the row.
     to: EdgeTarget,
-    /// Target, by later rows, of packets that no row below this one matches.
+    /// Target, by later rows, of packets that match this row, but none of the rows for deeper levels.
     otherwise: Otherwise,
 }
 

@@ -145,7 +145,7 @@ pub fn compile(
     compile_with(path, &p4lang::Options::default())
 }
 
-/// Compiles with options, such as macros or include folders.
+/// Compiles a program with options, such as macros or include folders.
 pub fn compile_with(
     path: &Path,
     options: &p4lang::Options,

@@ -9,7 +9,7 @@ use planner::network::{Arc, Network, NodeId};
 /// How the sum of the gradients returns from the servers to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pull {
-    /// The sum does not return.
+    /// The sum stays at the servers.
     None,
     /// The sum passes once over each link of a tree: the plan's tree, or a tree of shortest paths if the plan has none.
     Tree,

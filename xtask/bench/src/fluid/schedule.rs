@@ -22,9 +22,9 @@ pub struct Schedule {
 /// Message in a collective operation: a part of the gradient that one worker sends to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Rank of the sender.
+    /// Rank of the worker that sends the message.
     pub from: usize,
-    /// Rank of the receiver.
+    /// Rank of the worker that receives the message.
     pub to: usize,
     /// Size of the message as a share of the gradient, 0 to 1.
     pub share: f64,

@@ -9,7 +9,7 @@ const ROUNDING: f64 = 1e-12;
 pub struct Demand<'a> {
     /// Weight, above 0: rates that no cap limits are proportional to it.
     pub weight: f64,
-    /// Maximum rate; infinite if only resources limit the demand.
+    /// Maximum rate of the demand; infinite if only resources limit it.
     pub cap: f64,
     /// (Resource number, load of a rate of 1); each resource once, each load above 0.
     pub loads: &'a [(usize, f64)],

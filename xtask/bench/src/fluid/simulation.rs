@@ -32,11 +32,11 @@ pub struct Use {
     pub resource: Resource,
     /// Capacity of the resource in bits a second; infinite if it never limits. The smallest value given for a resource counts.
     pub capacity_bps: f64,
-    /// Bits on the resource for each bit of the transfer.
+    /// Bits that load the resource for each bit of the transfer.
     pub load: f64,
 }
 
-/// Bits that go through several resources at one rate.
+/// Data transfer: bits that go through several resources at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
     pub bits: f64,
@@ -89,7 +89,7 @@ pub enum FluidError {
         transfer: TransferId,
         /// The full resource that stalls the transfer; `None` if no resource is full.
         resource: Option<Resource>,
-        /// Time of the stall, in seconds.
+        /// Time at which the transfer stalls, in seconds.
         now_s: f64,
     },
 }

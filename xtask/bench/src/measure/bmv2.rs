@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A BMv2 switch and its compiled program.
+/// A BMv2 switch to compare with, and its compiled program.
 #[derive(Debug)]
 pub struct Rival {
     program: PathBuf,

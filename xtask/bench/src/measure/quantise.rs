@@ -182,7 +182,7 @@ fn exponents(values: &[f32]) {
     }
 }
 
-/// Sends as a rank does: reads some exponents at a time, a window before their chunks.
+/// Quantizes values in the order in which a rank sends: reads some exponents at a time, a window before their chunks.
 fn send(values: &[f32]) {
     let mut frame = frame();
     let chunks: Vec<&[f32]> = values.chunks(CHUNK).collect();

@@ -5,7 +5,7 @@
 pub enum Goal {
     AtMost(f64),
     AtLeast(f64),
-    /// No goal: the row is for comparison.
+    /// The row has no goal: it is for comparison.
     Nothing,
     /// The measurement failed, so the goal is not known.
     Unknown,
@@ -22,7 +22,7 @@ pub struct Row {
     pub goal: Goal,
     /// Least possible value on this machine, measured or computed in the same run; `None` if it is not known.
     pub floor: Option<f64>,
-    /// Explains the measurement and the floor.
+    /// Text that explains the measurement and the floor.
     pub note: String,
 }
 

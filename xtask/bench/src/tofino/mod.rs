@@ -71,7 +71,7 @@ const CHIPS: [Chip; 2] = [
     },
 ];
 
-/// Result of one switch's program on one chip.
+/// Result of compiling one switch's program for one chip.
 struct ProgramRow {
     name: String,
     outcome: Placement,

@@ -66,14 +66,14 @@ pub enum StfCommand {
         high: bool,
         value: u128,
     },
-    /// The traffic manager of a Tofino 2 reports the depth of a queue of pipe 0.
+    /// The traffic manager of a Tofino 2 reports a queue of pipe 0, and the queue's depth in cells.
     Ghost {
         queue: u64,
         cells: u64,
     },
     Wait,
     NoPacket,
-    /// Words of a command of BMv2's runtime shell.
+    /// A command of BMv2's runtime shell, as its words.
     Shell(Vec<String>),
 }
 

@@ -105,8 +105,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Generations of Tofino for a test's program, or the reason to skip it. Programs of other architectures than TNA run
-/// once.
+/// Generations of Tofino on which to run a test's program, or the reason to skip it. Programs of
+/// other architectures than TNA run once.
 fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     let Ok(text) = std::fs::read_to_string(stf.with_extension("p4")) else {
         return Err("the test has no program of its name".into());

@@ -270,7 +270,7 @@ fn parse(report: &Value) -> Result<(Vec<TrainingRun>, Vec<Vec<f64>>)> {
     ))
 }
 
-/// Difference between weir's training and Gloo's.
+/// Difference between what weir's training and Gloo's trainings learn.
 #[derive(Debug, PartialEq)]
 struct TrainingDistance {
     /// Largest ratio, over losses and final weights, of weir's distance from Gloo to the distance that rounding causes.

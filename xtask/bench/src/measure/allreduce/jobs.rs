@@ -35,9 +35,9 @@ const RANKS: usize = 2;
 const WINDOW: u32 = 64;
 /// Number of values in one sum: 1 MiB in 1,024 frames.
 const VALUES: usize = 1 << 18;
-/// Time until all jobs run evenly.
+/// Time after the start until all jobs run evenly; it is not measured.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// Time over which throughput is measured.
+/// Duration of the interval over which throughput is measured.
 const MEASURED: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Number added to a job's number to get a job number that the switch does not know.
@@ -243,7 +243,7 @@ fn start_job(
 struct JobThroughputs {
     /// Throughput of each job, in bytes a second.
     bytes_per_s: Vec<f64>,
-    /// Share of the time that the switch's process ran on a processor.
+    /// Share of the interval (0 to 1) during which the switch's process ran on a processor.
     switch_share: f64,
     machine: String,
 }

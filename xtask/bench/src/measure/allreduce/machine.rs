@@ -1,4 +1,4 @@
-//! Machine load during a measurement, as context of its figures.
+//! Reads the machine load during a measurement, as context of the measured figures.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

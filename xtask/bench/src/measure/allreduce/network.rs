@@ -187,7 +187,7 @@ fn scenario_text(setting: &AllReduceSetting) -> String {
     text
 }
 
-/// Attaches the ports to a bridge.
+/// Creates a kernel bridge, and attaches the ports to it.
 fn bridge(ports: &[String]) -> Result<()> {
     ip("link add bridge0 type bridge")?;
     for port in ports {

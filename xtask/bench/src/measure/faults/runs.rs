@@ -24,7 +24,7 @@ pub struct CompletedRun {
 }
 
 impl ScenarioRunner {
-    /// Builds `weir`.
+    /// Builds the program `weir`, by which scenarios are run.
     pub fn new(args: &Args) -> Result<ScenarioRunner> {
         Ok(ScenarioRunner {
             weir: WEIR.build(args.prebuilt)?,

@@ -11,11 +11,11 @@ pub struct Setting {
     pub members: usize,
     /// Rate of hosts' links; in [`Shape::Grid`], of all links but the server's, whose rate is three times as high.
     pub rate_mbps: u32,
-    /// One-way latency of each link.
+    /// One-way latency of each link, in microseconds.
     pub latency_us: u32,
     pub window: u32,
     pub work: Work,
-    /// Share of updates that switches drop unless they sum.
+    /// Share of updates (0 to 1) that switches drop, except switches that sum.
     pub loss: f64,
 }
 

@@ -155,7 +155,7 @@ impl Filter {
         Filter::with_mask(numbers, n, mask)
     }
 
-    /// A random filter with this mask.
+    /// A random filter that compares the bits of this mask; `n` determines its priority.
     pub fn with_mask(numbers: &mut Numbers, n: usize, mask: [u32; 8]) -> Filter {
         let packet = Packet::seeded(numbers);
         let mut value = packet.0;
@@ -208,7 +208,7 @@ impl Filter {
 }
 
 impl Packet {
-    /// A random packet.
+    /// A random packet for the filters.
     pub fn seeded(numbers: &mut Numbers) -> Packet {
         let (src, dst) = (address(numbers), address(numbers));
         let mut below = |n: u64| numbers.below(n) as u32;

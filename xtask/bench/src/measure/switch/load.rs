@@ -1,4 +1,4 @@
-//! `load`: time from P4 text to a switch that forwards.
+//! `load`: time from P4 text to a switch that forwards packets.
 
 use crate::measure::clock::thread_cpu_ns;
 use crate::measure::row::{Goal, Row};

@@ -11,7 +11,7 @@ const BLOCK: usize = 128 << 10;
 const RECEIVE_BLOCKS: usize = 32;
 const SLOT: usize = 2048;
 const SEND_SLOTS: usize = 512;
-/// Number of frames between two system calls.
+/// Number of frames that are sent with one system call.
 const BATCH: usize = 64;
 /// Offset of a frame in its slot of a transmit ring: the size of `struct tpacket3_hdr`, aligned to 16 bytes.
 const SEND_OFFSET: usize = size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
@@ -118,7 +118,7 @@ impl Sender {
         })
     }
 
-    /// Queues a frame of at most 1,500 bytes.
+    /// Queues a frame of at most 1,500 bytes for the next [`Sender::flush`].
     pub fn send(&mut self, frame: &[u8]) {
         assert!(frame.len() <= SLOT - SEND_OFFSET);
         // SAFETY: `next` is less than the number of slots, so the slot lies within the ring. It is written only while

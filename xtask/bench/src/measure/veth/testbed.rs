@@ -50,7 +50,7 @@ pub fn in_namespace(
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Runs a role as [`in_namespace`] does; returns the numbers that it prints.
+/// Runs a role in a namespace as [`in_namespace`] does; returns the `N` numbers that it prints.
 pub fn numbers_in_namespace<const N: usize>(subject: &str, role: &str) -> Result<[f64; N]> {
     let text = in_namespace(subject, role, None)?;
     let numbers: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();

@@ -109,7 +109,7 @@ fn row(name: &'static str, lost: &[LostPacket], args: &Args) -> Result<Row> {
     })
 }
 
-/// Recovery of a lost packet, with times in microseconds.
+/// Recovery of one lost packet; times are in microseconds.
 struct LostPacket {
     k: u32,
     generation_us: Option<f64>,

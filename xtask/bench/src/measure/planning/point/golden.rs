@@ -16,7 +16,7 @@ const SEED: u64 = 7;
 struct PaperFigure {
     of: &'static str,
     what: &'static str,
-    /// The figure as the paper prints it.
+    /// The figure as the paper prints it, as text.
     printed: &'static str,
     /// Exact value of the figure that the paper prints rounded.
     expected: f64,
