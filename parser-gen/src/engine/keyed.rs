@@ -1,8 +1,8 @@
-//! Keys with a cell each: hashes give one candidate cell in each of several ways, and the cell that is found indexes all
-//! registers of the key. Units number the packets of each key with it, and triggers follow each key separately.
+//! Packet keys, each with a register cell: hashes give one candidate cell in each of several ways, and the cell that is found
+//! indexes all registers of the key. Units number the packets of each key with it, and triggers follow each key separately.
 //!
-//! A key gets the first candidate that is its own or empty. Cells are never freed, so a key that was found once is always
-//! found. A packet whose key has no cell counts as `keyless`, and no fault applies to it.
+//! A key gets the first candidate that is its own or empty. Cells are never freed, so a key that was found
+//! once is always found. A packet whose key has no cell counts as `keyless`, and no fault applies to it.
 
 use super::dialect::Dialect;
 use super::{Keys, UnitSpec};

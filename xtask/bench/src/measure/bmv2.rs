@@ -61,7 +61,7 @@ impl Rival {
         })
     }
 
-    /// Environment variable (name, value) that passes this value to a child, which must end before it is dropped.
+    /// Environment variable (name, value) that passes this [`Rival`] to a child; drop the `Rival` after the child ends.
     pub fn env(&self) -> (&'static str, std::ffi::OsString) {
         let paths = [&self.program, &self.json, &self.folder];
         (RIVAL, std::env::join_paths(paths).unwrap_or_default())

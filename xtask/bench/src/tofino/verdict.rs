@@ -1,5 +1,5 @@
-//! Resources that bf-p4c placed, read from its output files. Its exit status 0 does not mean that a program
-//! fits: it also places more stages than a chip has, and longer parsers. So this file counts them.
+//! Resources that bf-p4c placed, read from its output files. Exit status 0 of bf-p4c does not mean that a
+//! program fits: it also places more stages than a chip has, and longer parsers. So this file counts them.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

@@ -11,7 +11,7 @@ use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch, TableError};
 use std::collections::BTreeMap;
 
-/// Time between two packets, and time that the command `wait` takes, in nanoseconds.
+/// Time between two packets, in nanoseconds; the next constant is the time that the command `wait` takes.
 const STEP_NS: u64 = 1_000_000;
 const WAIT_NS: u64 = 1_000_000_000;
 /// Maximum number of passes of a packet over the recirculation link.
