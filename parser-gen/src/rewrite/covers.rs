@@ -62,8 +62,7 @@ pub(super) fn checksum_at(protocol: &Protocol) -> Option<usize> {
 ///
 /// # Errors
 ///
-/// If a checksum covers the field that no switch can update: the ICRC, or the checksum of a user's
-/// protocol, whose range is unknown.
+/// If no switch can update a covering checksum: the ICRC, or that of a user's protocol, whose range is unknown.
 pub(super) fn covers(
     library: &Library,
     id: ProtocolId,
