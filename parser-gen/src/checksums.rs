@@ -13,14 +13,13 @@ use crate::library::Library;
 struct Covered {
     /// Byte offset of the checksum in the frame; it takes two bytes.
     checksum: usize,
-    /// Bytes of the addresses in the pseudo-header; empty if the checksum has no pseudo-header.
+    /// Byte range in the frame of the pseudo-header's addresses; empty if the checksum has no pseudo-header.
     addresses: Range<usize>,
-    /// Bytes of the covered header or segment, summed as 16-bit words from the first byte on. A last odd byte is the upper
-    /// half of a word.
+    /// Bytes of the covered header or segment, summed as 16-bit words from the first byte on; a last odd byte is an upper half.
     covered: Range<usize>,
-    /// Sum of the segment's length and the protocol number in the pseudo-header; 0 without one.
+    /// Sum of the segment's length and the protocol number in the pseudo-header; 0 without a pseudo-header.
     pseudo: u64,
-    /// UDP sends 0xffff for a checksum of 0, since 0 means "no checksum" (RFC 768).
+    /// Whether the segment is UDP, which sends 0xffff for a checksum of 0, since 0 means "no checksum" (RFC 768).
     is_udp: bool,
 }
 
@@ -28,22 +27,22 @@ struct Covered {
 #[derive(Debug)]
 pub(crate) struct Checksums(Vec<Covered>);
 
-/// The network header that carries a transport.
+/// Network header of a frame (IPv4 or IPv6) whose payload is a transport segment.
 struct Network {
     addresses: Range<usize>,
-    /// Byte offset behind the network header's payload, by the length in the header.
+    /// Byte offset in the frame at which the network header's payload ends, by the length in the header.
     end: usize,
 }
 
-/// Bytes that a transport checksum covers, by the lengths in the packet's headers.
+/// Transport segment of a frame: the bytes that its checksum covers, by the lengths in the packet's headers.
 pub(crate) struct Segment {
     begin: usize,
-    /// Exclusive. It may lie beyond the frame if only the frame's first bytes were recorded.
+    /// Byte offset behind the segment. It may lie beyond the frame if only the frame's first bytes were recorded.
     end: usize,
 }
 
 impl Segment {
-    /// The segment of a frame's transport header; `None` without one.
+    /// The segment of a frame's transport header; `None` if the frame has no transport header.
     pub fn parse(library: &Library, headers: &Headers, frame: &[u8]) -> Option<Segment> {
         let mut network = None;
         for (id, start) in &headers.0 {
@@ -59,7 +58,7 @@ impl Segment {
         None
     }
 
-    /// Whether a header of `bytes` bytes at `begin` belongs to the packet rather than to the padding behind it.
+    /// Whether a header of `bytes` bytes at byte `begin` belongs to the packet rather than to the padding behind it.
     pub fn holds(&self, begin: usize, bytes: usize) -> bool {
         begin <= self.begin || begin + bytes <= self.end
     }
@@ -82,7 +81,7 @@ impl Network {
 }
 
 impl Checksums {
-    /// Finds the checksums of a frame whose headers are `headers`.
+    /// Finds the checksums of a frame. `headers` are the headers of this frame.
     pub fn locate(library: &Library, headers: &Headers, frame: &[u8]) -> Checksums {
         let mut all = Vec::new();
         let mut addresses = 0..0;
@@ -126,14 +125,14 @@ impl Checksums {
         Checksums(all)
     }
 
-    /// Ones' complement sum that each checksum covers, itself included: 0 if the checksum is right.
+    /// For each checksum, the ones' complement sum over the checksum and all bytes that it covers: 0 if the checksum is right.
     pub fn errors(&self, frame: &[u8]) -> Vec<u16> {
         let errors = self.0.iter().map(|covered| covered.error(frame));
         errors.collect()
     }
 
-    /// Rewrites the checksums of a changed frame so that each keeps its `errors` value: right if it was right. The innermost
-    /// is written first, since the outer ones cover it.
+    /// Rewrites the checksums of a changed frame so that each has its `errors` value again: a right
+    /// checksum stays right. Inner checksums are written first, since outer checksums cover them.
     pub fn restore(&self, frame: &mut [u8], errors: &[u16]) {
         for (covered, error) in self.0.iter().zip(errors).rev() {
             covered.write(frame, *error);

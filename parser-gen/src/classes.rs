@@ -43,7 +43,7 @@ impl Classes {
         }
     }
 
-    /// Flow indexes of each class, ascending. Classes are sorted by number of flows, then by flows: their order is fixed.
+    /// Flow indexes of each class, ascending. Classes are sorted by their number of flows, then by their flow indexes.
     #[must_use]
     pub fn sets(&self) -> &[Vec<usize>] {
         &self.flows_of
@@ -55,7 +55,7 @@ impl Classes {
         self.classes_of.get(flow).map_or(&[], Vec::as_slice)
     }
 
-    /// Class of exactly these flows, given in ascending order; `None` if no packet is in exactly these.
+    /// Class of packets that are in exactly these flows (indexes, ascending); `None` if no packet is in exactly these flows.
     #[must_use]
     pub fn number(&self, flows: &[usize]) -> Option<u32> {
         let order = |set: &Vec<usize>| set.len().cmp(&flows.len()).then(set.as_slice().cmp(flows));
@@ -77,7 +77,7 @@ impl Classes {
         false
     }
 
-    /// Whether every packet of `a` is in `b` too.
+    /// Whether every packet of flow `a` is also in flow `b`.
     #[must_use]
     pub fn implies(&self, a: usize, b: usize) -> bool {
         let b = self.containing(b);
@@ -87,7 +87,7 @@ impl Classes {
     }
 }
 
-/// Terms of each flow, without those that no packet matches, and the part of the library that they need.
+/// Terms of each flow (terms that no packet matches are removed), and the slice of the protocol library that the terms need.
 pub(crate) fn flow_terms(
     library: &Library,
     flows: &[Flow],
@@ -110,7 +110,7 @@ pub(crate) fn flow_terms(
     Ok((all, slice))
 }
 
-/// Decision diagram of the flows' terms.
+/// Builds the decision diagram that finds a packet's flows from the flows' terms.
 pub(crate) fn diagram(
     library: &Library,
     flows: &[Flow],

@@ -12,7 +12,7 @@ use crate::library::{Body, Element, HeaderOptions, Kind, Library, Protocol, Prot
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(pub(crate) SmallVec<[(ProtocolId, usize); 6]>);
 
-/// A field of the library, looked up once by name and then read from many frames.
+/// Identifier of a field of the library: looked up once by name, and then used to read many frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldId {
     protocol: ProtocolId,
@@ -20,7 +20,7 @@ pub struct FieldId {
 }
 
 impl Library {
-    /// Values that filters see in a frame that arrived at `port`.
+    /// Field values that filters see in a frame that arrived at `port`.
     pub fn dissect(&self, frame: &[u8], port: u32) -> FieldValues {
         let mut values = FieldValues::new();
         let protocols = self.protocols.iter();
@@ -49,7 +49,7 @@ impl Library {
         Headers(self.headers(frame))
     }
 
-    /// Field of this name in filters; `None` if there is no such field.
+    /// Identifier of the field with this name in filters; `None` if there is no such field.
     pub fn field_id(&self, name: &str) -> Option<FieldId> {
         let field = self.field(name)?;
         Some(FieldId {
@@ -58,8 +58,8 @@ impl Library {
         })
     }
 
-    /// Appends to `key` everything that filters on `fields` can see in a frame that arrived at `port`. Frames with equal
-    /// keys match the same filters. `headers` are the frame's.
+    /// Appends to `key` everything that filters on `fields` can see in a frame that arrived at `port`.
+    /// Frames with equal keys match the same filters. `headers` are the headers of this frame.
     #[inline]
     pub fn ask(
         &self,
@@ -118,7 +118,7 @@ impl Library {
         }
     }
 
-    /// Value of a header's field; `None` if the frame lacks the header. `headers` are the frame's.
+    /// Value of a field in a frame; `None` if the frame lacks the field's header. `headers` are the headers of this frame.
     #[inline]
     pub fn number(&self, field: FieldId, frame: &[u8], headers: &Headers) -> Option<u128> {
         let begin = headers.begin(field.protocol)?;
@@ -127,7 +127,7 @@ impl Library {
         is_header.then(|| protocol.number(&frame[begin..], field.index))
     }
 
-    /// Complete headers of a frame, and the byte offset of each.
+    /// Complete headers of a frame, each with its byte offset in the frame.
     #[inline]
     pub(crate) fn headers(&self, frame: &[u8]) -> SmallVec<[(ProtocolId, usize); 6]> {
         let mut found = SmallVec::new();
@@ -143,7 +143,7 @@ impl Library {
         found
     }
 
-    /// Reads one protocol, and its values into `values`. Returns whether the frame has the protocol, and the one that follows.
+    /// Reads the fields of one protocol into `values`. Returns whether the frame has the protocol, and the next protocol.
     #[inline]
     fn header(
         &self,
@@ -176,7 +176,7 @@ impl Library {
 }
 
 impl Headers {
-    /// Byte offset of a protocol's header.
+    /// Byte offset of a protocol's header in the frame; `None` if the frame lacks the header.
     #[inline]
     fn begin(&self, protocol: ProtocolId) -> Option<usize> {
         let mut headers = self.0.iter();
@@ -186,7 +186,7 @@ impl Headers {
 }
 
 impl Protocol {
-    /// Value of the field with this index in a header.
+    /// Value of the protocol's field with this index, read from the bytes of its header.
     #[inline]
     pub(crate) fn number(&self, header: &[u8], index: usize) -> u128 {
         let field = &self.fields[index];
@@ -242,7 +242,7 @@ fn bits(header: &[u8], at: usize, end: usize) -> u128 {
     value
 }
 
-/// Reads a message element by element, until one does not match.
+/// Reads the fields of a message into `values`, element by element, until an element does not match the bytes.
 fn read_message(protocol: &Protocol, elements: &[Element], rest: &[u8], values: &mut FieldValues) {
     let mut rest = rest;
     let mut number: Option<u128> = None;
@@ -325,7 +325,7 @@ fn read_message(protocol: &Protocol, elements: &[Element], rest: &[u8], values: 
     }
 }
 
-/// Reads a number: its value, and its length in bytes.
+/// Reads a number of an element from the beginning of `rest`: the number's value, and its length in bytes.
 fn read_number(kind: &Kind, rest: &[u8]) -> Option<(u128, usize)> {
     match kind {
         Kind::Number { bits, .. } => {

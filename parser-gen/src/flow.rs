@@ -1,4 +1,4 @@
-//! Declared flows, and why they give no program.
+//! Declared flows (named packet filters), and the errors for flows that no P4 program can be generated for.
 
 use std::collections::BTreeSet;
 
@@ -12,67 +12,67 @@ pub const MAX_FLOWS: usize = 16_384;
 /// A declared flow. Its index in the list of flows is its number in [`crate::Classes`].
 #[derive(Debug, Clone)]
 pub struct Flow {
-    /// Name of letters, digits, `_` and `-` (which P4 names write as `_`), not beginning with a digit.
+    /// Name of the flow: letters, digits, `_` and `-` (which P4 names write as `_`), not beginning with a digit.
     pub name: String,
     /// Filter that matches the flow's packets.
     pub filter: Filter,
 }
 
-/// Why flows give no program.
+/// Why no program can be generated for a set of flows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// More than [`MAX_FLOWS`] flows.
+    /// There are more than [`MAX_FLOWS`] flows.
     #[error("{count} flows are declared, but a switch distinguishes at most {MAX_FLOWS}")]
     TooManyFlows {
-        /// Number of flows.
+        /// Number of declared flows.
         count: usize,
     },
-    /// A flow's name is not an identifier.
+    /// The flow's name is not an identifier.
     #[error(
         "flow `{flow}`: a name consists of letters, digits, `_` and `-`, and begins with a letter or `_`"
     )]
     BadName {
-        /// The name.
+        /// Name of the flow, as declared.
         flow: String,
     },
-    /// Two flows with one name.
+    /// Two flows have the same name.
     #[error("flow `{flow}` is declared twice (`-` and `_` are the same in P4)")]
     DuplicateName {
-        /// Name of the second one.
+        /// Name that both flows have.
         flow: String,
     },
-    /// The filter unfolds into too many alternatives.
+    /// The flow's filter unfolds into too many alternatives.
     #[error(
         "flow `{flow}`: the filter unfolds into more than {MAX_TERMS} alternatives; split it into several flows"
     )]
     TooManyTerms {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
     },
     /// Packets can be in too many different sets of flows.
     #[error("the filters overlap in more than {MAX_CLASSES} combinations, above all {}", overlapping(.flows))]
     TooManyClasses {
-        /// Names and filters of the flows that are in most of these sets, at most six.
+        /// Names and filters of the flows that are in most of these sets of flows, at most six flows.
         flows: Vec<(String, String)>,
     },
-    /// No packet can match the filter.
+    /// No packet can match the flow's filter.
     #[error("flow `{flow}`: no packet can match the filter `{filter}`")]
     NeverMatches {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
-        /// Its filter.
+        /// Text of the flow's filter.
         filter: String,
     },
-    /// The filters take several tables, but a fault before a sum has one table to find its packets.
+    /// The flows' filters need several match tables, but a fault before a sum (Tofino) has one table to find its packets.
     #[error("the filters take more than one table; a fault before a sum can use only one")]
     TooDeepForSum,
-    /// The filter was parsed with a library that has other names.
+    /// The flow's filter was parsed with another protocol library, and this library lacks one of its names.
     #[error("flow `{flow}`: the protocol library has no `{name}`")]
     ForeignFilter {
-        /// The flow.
+        /// Name of the flow.
         flow: String,
-        /// The unknown name.
+        /// Name in the filter that this library lacks.
         name: String,
     },
 }

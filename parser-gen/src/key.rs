@@ -19,15 +19,15 @@ pub const MAX_FIELDS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketKey {
     fields: Vec<Part>,
-    /// The fields are pairs, one field of each end of a connection, and the smaller end comes first: both directions have one
-    /// key.
+    /// Whether the fields are pairs, one field of each end of a connection, of which the smaller
+    /// end comes first, so that both directions of the connection have one key.
     both_ways: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     protocol: ProtocolId,
-    /// Name of the header in P4: `hdr.ipv4`.
+    /// Name in P4 of the header that has the field: `hdr.ipv4`.
     header: String,
     /// Name of the field in P4: `src`.
     field: String,
@@ -36,28 +36,28 @@ struct Part {
     bits: usize,
 }
 
-/// A packet's key, and its two hashes as a switch computes them: linear both, over the fields in order and in reverse.
+/// A packet's key, and its two CRC-32 hashes as a switch computes them: over the fields in order and in reverse order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash {
     /// CRC-32 of the fields in order; it distinguishes keys.
     pub hash: u32,
-    /// CRC-32 of the fields in reverse order; it selects the cells to search.
+    /// CRC-32 of the fields in reverse order; it selects the register cells in which to search for the key.
     pub place: u32,
-    /// Bytes of the key itself.
+    /// Bytes of the key itself: the values of its fields, in order.
     pub key: Arc<[u8]>,
 }
 
-/// Number of cells in which a key may be found, one in each way of the table.
+/// Number of ways of a table of keys. A key may be in one register cell of each way.
 pub const WAYS: usize = 4;
 
 impl KeyHash {
-    /// Fingerprint of the key in a cell, for a flow with this salt; never 0, which marks an empty cell.
+    /// Fingerprint of the key that a register cell stores, for a flow with this salt; never 0, which marks an empty cell.
     #[must_use]
     pub fn print(&self, salt: u32) -> u32 {
         (self.hash ^ salt).max(1)
     }
 
-    /// Cells that may hold the key, in search order. Each way of the table has 2^`bits` cells.
+    /// Indexes of the register cells that may hold the key, in search order. Each way of the table has 2^`bits` cells.
     #[must_use]
     pub fn cells(&self, salt: u32, bits: u32) -> [u32; WAYS] {
         let (print, place) = (self.hash ^ salt, self.place ^ salt);
@@ -76,7 +76,7 @@ pub enum KeyError {
     /// The field is not in a header, or at no fixed position in it.
     #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
-    /// The list is empty, or too long.
+    /// The list of fields is empty or too long; it has this many fields.
     #[error("a key must have 1 to {MAX_FIELDS} fields; found {0}")]
     Count(usize),
     /// The list contains the field twice.
@@ -84,7 +84,7 @@ pub enum KeyError {
     Twice(String),
 }
 
-/// Writes statements that put the CRC of existing variables into a 32-bit variable.
+/// Writes statements that put the CRC of variables, in this order, into a 32-bit variable.
 fn crc_of(
     arch: Arch,
     (crc, into): (&str, &str),
@@ -102,7 +102,7 @@ fn crc_of(
 }
 
 impl PacketKey {
-    /// Builds a key from fields, named as in filters.
+    /// Builds a key from fields, whose names are those in filters.
     pub fn new(library: &Library, names: &[&str]) -> Result<PacketKey, KeyError> {
         if names.is_empty() || names.len() > MAX_FIELDS {
             return Err(KeyError::Count(names.len()));
@@ -119,7 +119,7 @@ impl PacketKey {
         })
     }
 
-    /// Builds a key from pairs of fields of a connection's two ends, of equal width: both directions have one key.
+    /// Builds a key from pairs of fields of a connection's two ends, of equal width, so that both directions have one key.
     pub fn both_ways(library: &Library, pairs: &[[&str; 2]]) -> Result<PacketKey, KeyError> {
         let key = PacketKey::new(library, pairs.as_flattened())?;
         Ok(PacketKey {
@@ -128,13 +128,13 @@ impl PacketKey {
         })
     }
 
-    /// Whether the key compares fields with each other, which not every target can.
+    /// Whether the key compares two fields with each other, which not every switch can do.
     #[must_use]
     pub fn is_both_ways(&self) -> bool {
         self.both_ways
     }
 
-    /// Hashes the key of a frame whose headers are `headers`.
+    /// Computes the key of a frame and the key's hashes. `headers` are the headers of this frame.
     pub fn hash(&self, library: &Library, frame: &[u8], headers: &Headers) -> KeyHash {
         let values = self.fields.iter().map(|part| {
             let start = headers.0.iter().find(|(id, _)| *id == part.protocol);
@@ -164,8 +164,8 @@ impl PacketKey {
         self.fields.iter().map(|part| part.protocol)
     }
 
-    /// Writes the declarations before a control's `apply`: for the hash, and for the place if `has_place`. `tag` is appended to
-    /// all names, so that one control can have several keys.
+    /// Writes the declarations before a control's `apply`: for [`KeyHash::hash`], and for [`KeyHash::place`] if
+    /// `has_place`. `tag` is appended to all names, so that one control can have several keys.
     pub(crate) fn write_state(&self, arch: Arch, tag: &str, has_place: bool, w: &mut Writer) {
         for name in ["crc", "crc_of_place"]
             .iter()
@@ -185,7 +185,7 @@ impl PacketKey {
         }
     }
 
-    /// Writes statements that put the hash into a 32-bit variable.
+    /// Writes statements that put [`KeyHash::hash`] into the 32-bit variable `into`.
     pub(crate) fn write(&self, arch: Arch, tag: &str, into: &str, w: &mut Writer) {
         for (number, part) in self.fields.iter().enumerate() {
             let field = format!("{}.{}", part.header, part.field);
@@ -205,14 +205,14 @@ impl PacketKey {
         crc_of(arch, (&format!("crc{tag}"), into), parts, w);
     }
 
-    /// Writes statements, behind those of [`PacketKey::write`], that put [`KeyHash::place`] into a 32-bit variable.
+    /// Writes statements, behind those of [`PacketKey::write`], that put [`KeyHash::place`] into the variable `into`.
     pub(crate) fn write_place(&self, arch: Arch, tag: &str, into: &str, w: &mut Writer) {
         let parts = (0..self.fields.len()).rev();
         let parts = parts.map(|part| format!("part{part}{tag}"));
         crc_of(arch, (&format!("crc_of_place{tag}"), into), parts, w);
     }
 
-    /// Writes statements that put the smaller end first, by the first pair whose fields differ.
+    /// Writes statements that put the smaller end of the connection first, by the first pair whose fields differ.
     fn write_order(&self, tag: &str, w: &mut Writer) {
         let part = |number: usize| format!("part{number}{tag}");
         let pairs = (0..self.fields.len()).step_by(2);

@@ -1,17 +1,17 @@
-//! Pacing: packets leave one after the other at a rate, through a virtual queue. Packet length, and the queue's P4 text.
+//! Pacing: packets leave one after the other at a rate, through a virtual queue: its P4 text, and packet lengths.
 //!
-//! The queue's state is the time at which it will be empty (GCRA's theoretical arrival time, ITU-T I.371). Each packet adds its
-//! time at the rate. A packet that would wait for longer than the maximum exceeds the queue.
+//! The queue's state is the time at which it will be empty (GCRA's theoretical arrival time, ITU-T I.371). Each
+//! packet adds its time at the rate. A packet that would wait for longer than the maximum exceeds the queue.
 
 use crate::library::Library;
 use crate::writer::Writer;
 
-/// A rate, and the maximum length of the queue.
+/// Rate and maximum length of a virtual queue through which packets pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Time per byte, in nanoseconds times 2^16.
+    /// Time that one byte takes at the rate, in nanoseconds times 2^16.
     pub step: u64,
-    /// Maximum length of the queue with the new packet in it, in nanoseconds.
+    /// Maximum length of the queue with the new packet in it, as a time in nanoseconds.
     pub most_ns: u64,
     /// Whether packets wait for their turn; otherwise the queue only measures the rate.
     pub holds: bool,
@@ -19,20 +19,20 @@ pub struct Pace {
 
 /// Protocols that a program must parse for [`measure`].
 pub(crate) const PROTOCOLS: [&str; 2] = ["ipv4", "ipv6"];
-/// Length of a frame without IP, in bytes.
+/// Length in bytes that is assumed for a frame without IP, whose headers hold no length.
 const OTHER_BYTES: u32 = 60;
-/// Bytes of an Ethernet header; below, bytes of Ethernet and IPv6 headers.
+/// Bytes of an Ethernet header; the next constant is for Ethernet and IPv6 headers together.
 const ETHERNET_BYTES: u32 = 14;
 const IPV6_BYTES: u32 = 54;
 
 impl Pace {
-    /// Time that a frame takes at the rate, in nanoseconds.
+    /// Time that a frame of `bytes` bytes takes at the rate, in nanoseconds.
     #[must_use]
     pub fn cost_ns(&self, bytes: u32) -> u64 {
         u64::try_from((u128::from(bytes) * u128::from(self.step)) >> 16).unwrap_or(u64::MAX)
     }
 
-    /// Writes the statements for a packet that the unit fires on. `read` and `write` access the register of the queue.
+    /// Writes the statements that queue a packet on which the unit fires. `read` and `write` access the queue's register.
     pub(crate) fn write(&self, read: &str, write: &str, w: &mut Writer) {
         w.open("@atomic");
         w.line("time_ns_t free;");
@@ -55,7 +55,7 @@ impl Pace {
     }
 }
 
-/// Length of a frame in bytes: Ethernet's header plus the length in the IP header; 60 without IP.
+/// Length of a frame in bytes: the Ethernet header plus the length in the IP header; 60 for a frame without IP.
 #[must_use]
 pub fn bytes(library: &Library, frame: &[u8]) -> u32 {
     for (id, start) in library.headers(frame) {
@@ -69,7 +69,7 @@ pub fn bytes(library: &Library, frame: &[u8]) -> u32 {
     OTHER_BYTES
 }
 
-/// Writes statements that compute [`bytes`] in the engine, before its units.
+/// Writes statements that compute a packet's length as [`bytes`] does; they stand in the fault engine before its units.
 pub(crate) fn measure(w: &mut Writer) {
     w.line(format!("bit<32> bytes = {OTHER_BYTES};"));
     w.open("if (hdr.ipv4.isValid())");

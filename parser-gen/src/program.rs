@@ -1,4 +1,4 @@
-//! The complete P4 source of a program: the embedded files of p4src, and the generated files.
+//! Builds the complete P4 source of a program: the embedded files of p4src, and the generated files.
 
 use crate::arch::Arch;
 use crate::generate::Generated;

@@ -8,7 +8,7 @@
 use crate::library::{Library, ProtocolId};
 use crate::writer::Writer;
 
-/// Fields that identify a connection.
+/// Filter names of the fields that identify an RDMA connection.
 pub const CONNECTION: [&str; 3] = ["ip.src", "ip.dst", "roce.qp"];
 
 /// Filter that matches data packets (InfiniBand architecture, volume 1, table 38): SEND and WRITE of reliable and unreliable
@@ -18,19 +18,19 @@ pub const DATA: &str = "ip && roce.opcode in {0x00..0x0b, 0x0d..0x10, 0x16..0x17
 /// XORed into the key of READ responses; an arbitrary number by which two keys hardly ever differ.
 pub const RESPONSES: u32 = 0x5EAD_0B5E;
 
-/// PSNs count modulo this.
+/// PSNs have 24 bits: they count modulo 2^24.
 pub const MODULUS: u32 = 1 << 24;
 
-/// A RoCEv2 packet over IPv4.
+/// RoCEv2 packet over IPv4: the header fields that identify its connection and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// Sender's address.
+    /// Sender's IPv4 address.
     pub source: [u8; 4],
-    /// Receiver's address.
+    /// Receiver's IPv4 address.
     pub destination: [u8; 4],
-    /// Receiver's queue pair.
+    /// Receiver's queue pair number, 24 bits.
     pub qp: u32,
-    /// PSN, 24 bits.
+    /// Packet sequence number, 24 bits.
     pub psn: u32,
     /// Opcode of the base transport header.
     pub opcode: u8,
@@ -38,11 +38,11 @@ pub struct Packet {
     pub syndrome: Option<u8>,
 }
 
-/// Bytes of the base transport header.
+/// Length of the base transport header in bytes.
 const HEADER: usize = 12;
 
 impl Packet {
-    /// Parses a frame; `None` if it is not a RoCEv2 packet over IPv4.
+    /// Parses a frame as a RoCEv2 packet over IPv4; `None` if it is anything else.
     #[must_use]
     pub fn parse(library: &Library, frame: &[u8]) -> Option<Packet> {
         let headers = library.headers(frame);
@@ -66,7 +66,7 @@ impl Packet {
         })
     }
 
-    /// The packet as a data packet; `None` if it carries no data.
+    /// The packet as an RDMA data packet; `None` if it carries no data.
     #[must_use]
     pub fn data(&self) -> Option<DataPacket> {
         let responds = match self.opcode {
@@ -85,61 +85,61 @@ impl Packet {
         self.opcode == 0x11 && self.syndrome == Some(0x60)
     }
 
-    /// Whether the packet is an "RC RDMA READ Request".
+    /// Whether the packet is an RDMA READ request of a reliable connection.
     #[must_use]
     pub fn is_read_request(&self) -> bool {
         self.opcode == 0x0c
     }
 }
 
-/// A packet that carries data.
+/// RoCEv2 packet that carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPacket {
-    /// PSN, 24 bits.
+    /// Packet sequence number, 24 bits.
     pub psn: u32,
     /// Whether the packet is a READ response.
     pub responds: bool,
 }
 
 impl DataPacket {
-    /// Parses a frame; `None` if it is not a data packet.
+    /// Parses a frame as a RoCEv2 data packet; `None` if it is anything else.
     #[must_use]
     pub fn parse(library: &Library, frame: &[u8]) -> Option<DataPacket> {
         Packet::parse(library, frame)?.data()
     }
 
-    /// Number to XOR into the key of the packet's connection.
+    /// Number to XOR into the key of the packet's connection, so that READ responses count as a connection of their own.
     #[must_use]
     pub fn salt(self) -> u32 {
         if self.responds { RESPONSES } else { 0 }
     }
 }
 
-/// Position of a data packet in its connection.
+/// Position of an RDMA data packet in its connection, by which faults select packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PsnPosition {
-    /// PSN less the connection's first PSN, modulo [`MODULUS`].
+    /// The packet's PSN less the connection's first PSN, modulo [`MODULUS`].
     pub relative: u32,
-    /// Number of unbroken runs of PSNs so far, this packet's included; from 1.
+    /// Number of sequences of consecutive PSNs in the connection so far, this packet's included; from 1.
     pub round: u32,
 }
 
-/// State that a switch keeps per connection. Round 0: no packet has arrived.
+/// State of an RDMA connection that a switch keeps in registers. Round 0: no packet has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Connection {
     first: u32,
     last: u32,
     round: u32,
-    /// Latest announcement, as [`Begun::word`]; 0 before the first.
+    /// Latest announcement of the connection, as [`Begun::word`]; 0 before the first announcement.
     told: u32,
 }
 
-/// Announcement of a connection to the switch.
+/// Announcement of an RDMA connection to the switch, by which the switch knows where the connection's PSNs begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
     /// PSN of the connection's first packet.
     pub first: u32,
-    /// Generation of the queue pair, from 1: each new connection on the queue pair has another.
+    /// Generation of the queue pair, from 1: each new connection on the queue pair has another generation.
     pub life: u8,
 }
 
@@ -150,8 +150,8 @@ impl Begun {
 }
 
 impl Connection {
-    /// Records the next data packet. `told` is the announcement that the switch has by then: if it differs from the previous
-    /// one, the packet belongs to a new connection on the queue pair.
+    /// Records the next data packet. `told` is the connection's latest announcement to the switch by then:
+    /// if it differs from the previous one, the packet belongs to a new connection on the queue pair.
     pub fn take(&mut self, psn: u32, told: Option<Begun>) -> PsnPosition {
         let told = told.map_or(0, Begun::word);
         if told != 0 && told != self.told {
@@ -172,7 +172,7 @@ impl Connection {
     }
 }
 
-/// Registers that hold [`Connection`], one cell per connection: name and type.
+/// P4 registers that hold the fields of [`Connection`], one cell per connection: register name and cell type.
 pub(crate) const REGISTERS: [(&str, &str); 4] = [
     ("firsts", "bit<24>"),
     ("lasts", "bit<24>"),
@@ -180,11 +180,11 @@ pub(crate) const REGISTERS: [(&str, &str); 4] = [
     ("tellings", "bit<32>"),
 ];
 
-/// Size of the table of connections: both directions of as many connections as a unit can have cells for, and READ responses.
-/// The tables of all units have this size, so all units have capacity for the same connections.
+/// Size of the table of announced connections: both directions of as many connections as a unit can have cells for,
+/// and READ responses. The tables of all units have this size, so all units have capacity for the same connections.
 pub const MOST_TOLD: usize = 1 << 18;
 
-/// Variables of the control: type and name.
+/// Variables that the control declares for a packet's connection and position: type and name.
 pub(crate) const VARIABLES: [(&str, &str); 4] = [
     ("bit<24>", "relative"),
     ("bit<32>", "round"),
@@ -211,7 +211,7 @@ pub(crate) fn write_table(w: &mut Writer) {
     w.close();
 }
 
-/// Writes statements that set `data`: 1 for a data packet, 2 for a READ response, otherwise 0.
+/// Writes statements that set `data`, the kind of a packet: 1 for a data packet, 2 for a READ response, otherwise 0.
 pub(crate) fn write_kind(w: &mut Writer) {
     w.line("data = 0;");
     w.line("told = 0;");

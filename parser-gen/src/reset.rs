@@ -15,7 +15,7 @@ use crate::writer::Writer;
 pub(crate) const PROTOCOLS: [&str; 3] = ["ipv4", "ipv6", "tcp"];
 /// Bytes of a TCP header without options.
 const TCP_BYTES: usize = 20;
-/// Values of a reset's data offset and flags (bytes 12 and 13 of the TCP header), without and with ACK.
+/// Data offset and flags of a reset (bytes 12 and 13 of the TCP header): without ACK, and with ACK in `RST_ACK`.
 const RST: u16 = 0x5004;
 const RST_ACK: u16 = 0x5014;
 const ACK_BIT: u8 = 0x10;
@@ -23,8 +23,8 @@ const TCP: u8 = 6;
 /// Byte offset of the checksum in an IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
 
-/// Turns a TCP frame over IPv4 or IPv6 into a reset; any other frame stays as it is. `headers` are the frame's
-/// ([`Library::parsed`]).
+/// Turns a TCP frame over IPv4 or IPv6 into a reset; any other frame stays as it is. `headers` are
+/// the headers of this frame ([`Library::parsed`]).
 pub fn apply(library: &Library, headers: &Headers, frame: &mut [u8]) {
     let place = |name: &str| {
         let mut headers = headers.0.iter();
@@ -57,7 +57,7 @@ fn put(frame: &mut [u8], at: usize, word: u16) {
     frame[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
-/// Writes the control that turns a packet's headers into a reset.
+/// Writes the P4 control `name`, which turns a packet's headers into a reset of its TCP connection.
 pub(crate) fn write(name: &str, w: &mut Writer) {
     let add = |w: &mut Writer, field: &str, bits: usize| {
         for word in (0..bits / 16).rev() {

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use crate::library::{Body, Library, ProtocolId, Target};
 use crate::terms::{MatchKey, Term};
 
-/// The headers and edges to parse.
+/// Protocol headers to parse, and the edges (which header follows which) between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub nodes: BTreeSet<ProtocolId>,
     pub edges: BTreeSet<(ProtocolId, ProtocolId)>,
-    /// Edges that a filter needs. The others serve aggregation, whose frames have no options (docs/protocol.md).
+    /// Edges that a filter needs. The other edges serve aggregation, whose frames have no options (docs/protocol.md).
     filter_edges: BTreeSet<(ProtocolId, ProtocolId)>,
 }
 
 impl Slice {
-    /// Slice of the terms of all flows. Removes terms that no packet can match, and constraints that every packet of a term
-    /// meets.
+    /// Builds the slice for the terms of all flows. Removes terms that no packet can match, and
+    /// constraints that every packet of a term meets.
     pub fn new<'a>(
         library: &Library,
         flows: impl Iterator<Item = &'a mut Vec<Term>>,
@@ -34,7 +34,7 @@ impl Slice {
         slice
     }
 
-    /// Adds every path to a header, so that the parser finds it wherever it is.
+    /// Adds every path to a protocol's header, so that the parser finds the header wherever it is in a packet.
     pub fn add_protocol(&mut self, library: &Library, id: ProtocolId) {
         for chain in chains(library)
             .iter()
@@ -46,7 +46,7 @@ impl Slice {
         }
     }
 
-    /// Adds every path to the headers of these names.
+    /// Adds every path to the headers of the protocols with these names.
     pub fn add_named(&mut self, library: &Library, names: &[&str]) {
         for (id, protocol) in library.protocols.iter().enumerate() {
             if names.contains(&protocol.name.as_str()) {
@@ -69,7 +69,7 @@ impl Slice {
         }
     }
 
-    /// Adds BTH and RETH directly behind Ethernet, IPv4 and UDP: the RoCEv2 packets that a switch sums have no options.
+    /// Adds RoCEv2's BTH and RETH directly behind Ethernet, IPv4 and UDP: the packets that a switch sums have no options.
     pub fn add_roce(&mut self, library: &Library) {
         let named = |chain: &[ProtocolId]| {
             let names = chain.iter().map(|id| library.protocols[*id].name.as_str());
@@ -84,7 +84,7 @@ impl Slice {
         self.edges.contains(&(from, to))
     }
 
-    /// Whether some filter needs a header behind this one.
+    /// Whether a filter needs a header behind the header of the protocol `from`.
     pub fn filters_look_beyond(&self, from: ProtocolId) -> bool {
         self.filter_edges.iter().any(|(a, _)| *a == from)
     }
@@ -95,7 +95,7 @@ impl Slice {
             .extend(chain.windows(2).map(|pair| (pair[0], pair[1])));
     }
 
-    /// Adds the paths on which the term can be decided; returns false if no path can match the term.
+    /// Adds the paths of headers on which the term can be decided; returns false if no path can match the term.
     fn add_term(&mut self, library: &Library, chains: &[Vec<ProtocolId>], term: &mut Term) -> bool {
         let owner = |key: &MatchKey| match key {
             MatchKey::Present(id) | MatchKey::There(id, _) => Some(*id),
@@ -149,7 +149,7 @@ impl Slice {
     }
 }
 
-/// All paths from the root, to every protocol.
+/// All paths of headers through the parse graph, from the root to each protocol.
 fn chains(library: &Library) -> Vec<Vec<ProtocolId>> {
     let mut chains = vec![vec![library.root]];
     let mut at = 0;
@@ -174,7 +174,7 @@ fn chains(library: &Library) -> Vec<Vec<ProtocolId>> {
     chains
 }
 
-/// Ethernet, IPv4, UDP, aggregation header: the frame of docs/protocol.md, whose headers p4src/common names.
+/// Path of headers in an aggregation frame (docs/protocol.md): Ethernet, IPv4, UDP, aggregation header.
 fn aggregation_chain(library: &Library) -> Vec<ProtocolId> {
     (0..library.protocols.len())
         .filter(|id| library.protocols[*id].is_common())

@@ -1,6 +1,6 @@
-//! Writer of indented text.
+//! Writer of indented P4 text.
 
-/// Collects lines; the caller opens and closes each block.
+/// Collects lines of indented P4 text; the caller opens and closes each block.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     text: String,
@@ -21,7 +21,7 @@ impl Writer {
         self.line("");
     }
 
-    /// Writes `head {`, and indents the lines that follow.
+    /// Writes `head {`, which opens a block, and indents the lines that follow.
     pub fn open(&mut self, head: impl AsRef<str>) {
         self.line(format!("{} {{", head.as_ref()));
         self.depth += 1;
@@ -45,7 +45,7 @@ impl Writer {
         self.depth += 1;
     }
 
-    /// Writes a parser state: its statements, then its transition.
+    /// Writes a P4 parser state: its statements, then its transition.
     pub fn state(&mut self, name: &str, statements: &[String], transition: &Transition) {
         self.open(format!("state {name}"));
         for statement in statements {
@@ -74,7 +74,7 @@ impl Writer {
     }
 }
 
-/// Transition of a parser state.
+/// Transition at the end of a P4 parser state.
 #[derive(Debug, Clone)]
 pub(crate) enum Transition {
     To(String),
@@ -85,7 +85,7 @@ pub(crate) enum Transition {
     },
 }
 
-/// Case of a select.
+/// Case of a `select` in a P4 parser state.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub keys: Vec<String>,
@@ -113,7 +113,7 @@ pub(crate) fn extract(instance: &str) -> String {
     format!("pkt.extract(hdr.{instance});")
 }
 
-/// Statements that extract `blocks` blocks of values.
+/// Statements of a parser state that extract `blocks` headers of 32 values each.
 pub(crate) fn extract_values(blocks: u16) -> Vec<String> {
     let blocks = 0..blocks;
     blocks.map(|n| extract(&format!("values{n}"))).collect()

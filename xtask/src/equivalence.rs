@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 
 use crate::programs::{cargo, workspace_root};
 
-/// Crate, test program and test name. `cargo xtask test` runs a small form of each, since these take too long.
+/// The two tests: crate, test program, test name. They take too long for `cargo xtask test`, which runs small forms of them.
 const SUITES: [(&str, &str, &str); 2] = [
     // Classification: the flows that a frame belongs to.
     ("parser-gen", "it", "executed::a_million_frames"),
@@ -17,7 +17,7 @@ const SUITES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Runs both suites; `Ok(false)` if one found a difference.
+/// Runs both tests of equivalence; `Ok(false)` if a test found a difference.
 pub fn run() -> Result<bool> {
     let mut equal = true;
     for (package, program, test) in SUITES {

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses and runs a command; `Ok(false)` if a test or a check failed.
+/// Parses and runs a command of `cargo xtask`; `Ok(false)` if a test or a check failed.
 fn run(mut words: Vec<OsString>) -> Result<bool> {
     if words.is_empty() {
         bail!("no command; `cargo xtask help` lists them");
@@ -65,14 +65,14 @@ fn run(mut words: Vec<OsString>) -> Result<bool> {
         .with_context(|| format!("cargo xtask {name}"))
 }
 
-/// A command with its arguments.
+/// Developer command of `cargo xtask`, with its arguments.
 enum Command {
     Test(test::Args),
     Torch(torch::Args),
     Equivalence,
     ModelCheck(Vec<OsString>),
     Weight(Vec<OsString>),
-    /// Command of the crate `bench`; its name is the first argument.
+    /// Command of the crate `bench`: the command's name, then its arguments.
     Bench(Vec<OsString>),
     Help,
 }

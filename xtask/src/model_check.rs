@@ -6,8 +6,8 @@ use std::ffi::OsString;
 
 use crate::programs::{cargo, verdict, workspace_root};
 
-/// Builds the checker optimized and runs it on the named models, or on all; `Ok(false)` if it found an error, or missed one
-/// in a model that has one.
+/// Builds the model checker optimized and runs it on the named models, or on all models;
+/// `Ok(false)` if it found an error in a correct model, or none in a faulty model.
 pub fn run(names: &[OsString]) -> Result<bool> {
     let mut cargo = cargo(&workspace_root());
     cargo.args(["run", "--quiet", "--profile", "dist", "--package", "check"]);

@@ -8,11 +8,11 @@ use crate::programs::limited;
 /// Time limit of installing packages with their dependencies, in seconds.
 const APT_S: u32 = 420;
 
-/// A program that some tests need.
+/// A program that some tests need, and the Debian package that has it.
 pub struct Wanted {
-    /// Executable looked up on PATH.
+    /// Name of the executable, which is looked up on PATH.
     pub program: &'static str,
-    /// Debian package.
+    /// Name of the Debian package that has the program.
     pub package: &'static str,
     /// Feature that is not tested without the program.
     pub purpose: &'static str,
@@ -26,7 +26,7 @@ const fn wanted(program: &'static str, package: &'static str, purpose: &'static 
     }
 }
 
-/// Debian packages that tests need.
+/// Programs from Debian packages that tests need.
 pub const WANTED: &[Wanted] = &[
     wanted("redis-server", "redis-server", "faults on a real Redis"),
     wanted("nginx", "nginx", "faults on nginx"),
@@ -59,7 +59,7 @@ pub const WANTED: &[Wanted] = &[
     wanted("mn", "mininet", "the Mininet topologies"),
 ];
 
-/// P4 programs that no registry has: tests use them if found; nothing installs them.
+/// P4 programs that no package registry has: tests use these programs if they are on PATH; nothing installs them.
 pub const OPTIONAL: &[Wanted] = &[
     wanted("p4c-bm2-psa", "p4c", "p4c's verdict on the PSA program"),
     wanted("p4c-bm2-ss", "p4c", "p4c's verdict on the v1model program"),
@@ -85,8 +85,8 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Installs missing packages if this process is root and the system has apt. Their services do not start. Failure is not an
-/// error: tests that need the packages are then skipped by name.
+/// Installs missing packages if this process is root and the system has apt. The services of these packages
+/// do not start. Failure is not an error: tests that need the packages are then skipped by name.
 pub fn install_missing() {
     let missing: Vec<&str> = WANTED
         .iter()
@@ -114,7 +114,7 @@ pub fn install_missing() {
     drop(policy);
 }
 
-/// Installs these packages if necessary; returns whether all are installed.
+/// Installs these Debian packages if necessary; returns whether all are installed. `what` names their purpose in messages.
 pub fn install_for(what: &str, packages: &[&str]) -> bool {
     let is_installed = |package: &&&str| {
         let mut query = Command::new("dpkg-query");
@@ -160,7 +160,7 @@ fn install(packages: &[&str]) -> bool {
     apt(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
-/// Runs `apt-get`, which waits a minute for other apt processes.
+/// Runs `apt-get`, which waits up to a minute for other apt processes; returns whether it succeeded.
 fn apt(args: &[&str]) -> bool {
     limited(APT_S, "apt-get")
         .args([
@@ -185,7 +185,7 @@ fn is_root() -> bool {
         .is_ok_and(|out| out.stdout.trim_ascii() == b"0")
 }
 
-/// Debian's hook that decides whether a package may start its service: 101 means no. An existing hook stays.
+/// Hook by which Debian asks whether a package may start its service: exit code 101 means no. An existing hook stays.
 struct ServicePolicy {
     ours: Option<PathBuf>,
 }

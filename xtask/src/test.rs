@@ -17,22 +17,22 @@ use crate::wheel;
 /// Options of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Args {
-    /// Run all seeds, and tests that take minutes.
+    /// Whether to run all seeds, and tests that take minutes.
     all: bool,
-    /// Also run the tests that boot virtual machines.
+    /// Whether to run the tests that boot virtual machines too.
     machines: bool,
-    /// Install nothing, and build no environments in target/.
+    /// Whether to install nothing, and build no environments in target/.
     no_install: bool,
     /// Arguments for `cargo test`, which select tests.
     cargo_args: Vec<OsString>,
 }
 
 impl Args {
-    /// Parses the words after `test`. Words after `--` are for `cargo test`, and so are all from the first one that is not an
-    /// option of this command.
+    /// Parses the words after `test`. Words after `--` are for `cargo test`, and so are all from
+    /// the first word that is not an option of `test`.
     ///
     /// # Errors
-    /// If that word begins with `--`: it may be a misspelled option of this command.
+    /// If that first word begins with `--`: it may be a misspelled option of this command.
     pub fn parse(words: Vec<OsString>) -> Result<Args> {
         let mut args = Args::default();
         let mut words = words.into_iter();
@@ -62,7 +62,7 @@ impl Args {
     }
 }
 
-/// Runs the tests; `Ok(false)` if a test failed or the build failed.
+/// Builds and runs the tests; `Ok(false)` if a test or the build failed.
 pub fn run(args: &Args) -> Result<bool> {
     let root = workspace_root();
     let begun = Instant::now();
@@ -172,7 +172,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(succeeded && has_wheel)
 }
 
-/// Runs `cargo test` and shows its lines; returns whether it succeeded, the totals, and the reasons of skipped tests.
+/// Runs `cargo test` and shows its output lines; returns whether it succeeded, the totals, and the reasons of skipped tests.
 pub fn run_counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTreeSet<String>)> {
     let skips = skip_notes(root)?;
     cargo.env("WEIR_TEST_SKIPS", &skips);
@@ -191,7 +191,7 @@ pub fn run_counted(mut cargo: Command, root: &Path) -> Result<(bool, Totals, BTr
     Ok((status.success(), totals, skipped))
 }
 
-/// The file in which tests note what they skipped (test output itself is captured by the harness).
+/// Path of the file in which tests note what they skipped (the test harness captures the tests' output).
 fn skip_notes(root: &Path) -> Result<PathBuf> {
     let folder = target_folder(root);
     std::fs::create_dir_all(&folder)?;

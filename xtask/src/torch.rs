@@ -9,20 +9,20 @@ use std::process::Command;
 use crate::programs::{cargo, done, output, target_folder, workspace_root};
 use crate::{environments, test, wheel};
 
-/// Parts of the names of the PyTorch tests in `controller/tests/real_time/scenarios`.
+/// Parts of the names that select the PyTorch tests in `controller/tests/real_time/scenarios`.
 const TESTS: [&str; 4] = ["torch::", "ddp", "parameter_server", "torchrun"];
 
-/// Frameworks on top of torch (`host-agent/python/tests/frameworks.py`).
+/// Training frameworks on top of PyTorch that are tested (`host-agent/python/tests/frameworks.py`).
 const FRAMEWORKS: [&str; 3] = ["accelerate", "transformers", "lightning"];
 
 /// Options of `cargo xtask torch`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
-    /// Version of PyTorch; `None` for the newest of the package index.
+    /// Version of PyTorch to test; `None` for the newest version in the package index.
     version: Option<String>,
-    /// Python for which PyTorch is installed.
+    /// Path or name of the Python for which PyTorch is installed.
     python: String,
-    /// Use the PyTorch of an earlier call, without a package index.
+    /// Whether to use the PyTorch of an earlier call, without a package index.
     no_install: bool,
 }
 
@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(succeeded && has_wheel)
 }
 
-/// Creates the environment, or changes the version in it.
+/// Creates the Python environment with PyTorch, or changes the version of PyTorch in it.
 fn install(environment: &Path, python: &Path, args: &Args) -> Result<()> {
     // The default folder in which pip unpacks may be too small.
     let unpacked = environment.join("tmp");

@@ -1,20 +1,20 @@
-//! Results of the tests, read from the lines that cargo and the test programs print.
+//! Counts the results of the tests, read from the lines that cargo and the test programs print.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Totals of a run. Each test is counted once, in the last result line of its program: a test that starts another test program
-/// and prints its output adds nothing.
+/// Totals of a run of the tests. Each test is counted once, in the last result line of its program:
+/// a test that starts another test program and prints its output adds nothing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     done: Counts,
-    /// The last result line of the running program; `None` before it.
+    /// Last result line of the running test program; `None` before its first result line.
     current: Option<Counts>,
-    /// Whether that program has begun to run tests.
+    /// Whether the running test program has begun to run tests.
     has_begun: bool,
     /// Name of the running test program.
     program: String,
-    /// Program and test.
+    /// Failed tests: (test program, test).
     failures: BTreeSet<(String, String)>,
     /// Ignored tests, as `test: reason`.
     ignored: BTreeSet<String>,
@@ -39,7 +39,7 @@ impl std::fmt::Display for Totals {
 }
 
 impl Totals {
-    /// Reads all lines, and passes each to `show` when it arrives.
+    /// Reads all output lines, and passes each line to `show` when it arrives.
     pub fn read(
         lines: impl Iterator<Item = std::io::Result<String>>,
         mut show: impl FnMut(&str),
@@ -59,15 +59,15 @@ impl Totals {
         self.done.passed + self.done.failed
     }
 
-    /// The failed tests, as program and test.
+    /// The failed tests, as (test program, test).
     pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
         self.failures
             .iter()
             .map(|(program, test)| (program.as_str(), test.as_str()))
     }
 
-    /// Counts skipped tests, which the harness counted as passed; a failed test stays failed. Each line of `notes` has a program,
-    /// a test, and the skipped part with its reason. Returns the reasons, including those of ignored tests.
+    /// Counts skipped tests, which the harness counted as passed; a failed test stays failed. Each line of `notes` has
+    /// a test program, a test, and the skipped part with its reason. Returns all reasons, those of ignored tests too.
     pub fn take_skips(&mut self, notes: &str) -> BTreeSet<String> {
         let mut tests = BTreeSet::new();
         let mut reasons = self.ignored.clone();
@@ -138,7 +138,7 @@ impl Totals {
 }
 
 impl Counts {
-    /// `ok. 12 passed; 0 failed; 1 ignored; …`
+    /// Parses the result line of a test program: `ok. 12 passed; 0 failed; 1 ignored; …`
     fn parse(text: &str) -> Counts {
         let mut counts = Counts::default();
         for part in text.split([';', '.']) {

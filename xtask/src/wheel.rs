@@ -1,7 +1,7 @@
-//! The wheel of the Python package: installed in an environment of its own, then imported.
+//! Checks the wheel of weir's Python package: installs it in an environment of its own, and imports it.
 //!
-//! `cargo xtask test` packs the library that it has built for the tests; `cargo xtask torch` builds it with maturin, as
-//! docs/pytorch.md recommends to users.
+//! `cargo xtask test` packs the library that it has built for the tests; `cargo xtask torch` builds
+//! it with maturin, as docs/pytorch.md recommends to users.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -11,11 +11,11 @@ use std::process::Command;
 use crate::environments::native_library;
 use crate::programs::{done, output, target_folder};
 
-/// Version range of `host-agent/python/pyproject.toml`.
+/// Requirement of the wheel builder maturin, with the version range of `host-agent/python/pyproject.toml`.
 const MATURIN: &str = "maturin>=1.7,<2";
-/// Imports all of the package, and prints its version and path.
+/// Python program that imports all of weir's package, and prints the package's version and path.
 const IMPORTED: &str = "import weir, weir.torch, weir.ps; print(weir.VERSION, weir.__file__)";
-/// All packages of this workspace have one version.
+/// Version of the wheel: all packages of this workspace have one version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Result of checking the wheel.
@@ -26,8 +26,8 @@ enum Wheel {
     Skipped(&'static str),
 }
 
-/// Packs the library built for the tests, installs and imports the wheel, and prints the result; false on failure. Without
-/// PyTorch the check is skipped by name.
+/// Packs the library built for the tests, installs and imports the wheel, and prints the result;
+/// returns false on failure. Without PyTorch the check is skipped by name.
 pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
     print_result(match python {
         Some(python) => packed(root, python),
@@ -35,7 +35,7 @@ pub fn check_packed(root: &Path, python: Option<&Path>) -> bool {
     })
 }
 
-/// Builds a wheel with maturin, then installs and imports it; skipped by name without maturin and the permission to install it.
+/// Builds a wheel with maturin, then installs and imports it; skipped by name if maturin is missing and may not be installed.
 pub fn check_built(root: &Path, python: &Path, may_install: bool) -> bool {
     print_result(built(root, python, may_install))
 }
@@ -100,7 +100,7 @@ fn built(root: &Path, python: &Path, may_install: bool) -> Result<Wheel> {
     imported(python, &folder, only_file(&wheels)?)
 }
 
-/// Installs a wheel in a fresh environment, and imports all of it there.
+/// Installs a wheel in a fresh Python environment, and imports all of the package there.
 fn imported(python: &Path, folder: &Path, wheel: PathBuf) -> Result<Wheel> {
     let fresh = folder.join("fresh");
     install(python, &fresh, &wheel)?;
@@ -128,7 +128,7 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     Ok(file.clone())
 }
 
-/// Copies the Python files of a package, with its subpackages.
+/// Copies the Python files of a package and of its subpackages.
 fn copy_python(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -143,7 +143,7 @@ fn copy_python(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Recreates an environment of this Python with one package.
+/// Recreates a Python environment that contains only the given package.
 fn install(python: &Path, environment: &Path, package: impl AsRef<std::ffi::OsStr>) -> Result<()> {
     done(
         Command::new(python)

@@ -17,32 +17,32 @@ use crate::terms::{MatchKey, Term};
 /// Maximum number of classes that `class_t` can hold besides class 0, "of no flow".
 pub const MAX_CLASSES: usize = 65_535;
 
-/// Maximum number of flows, summed over all classes.
+/// Maximum of the sum of all classes' numbers of flows.
 const MAX_MEMBERS: usize = 1 << 24;
 
-/// Maximum number of open terms, summed over all nodes. It bounds time and memory.
+/// Maximum number of open terms, summed over all nodes of a diagram. It bounds time and memory.
 const MAX_OPEN: usize = 1 << 25;
 
-/// Target of an edge.
+/// Target of a diagram's edge: another node, or the packet's class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum EdgeTarget {
-    /// Index into [`Diagram::nodes`].
+    /// A further node: index into [`Diagram::nodes`].
     Node(u32),
-    /// A class: index into [`Diagram::classes`].
+    /// Class of the packet: index into [`Diagram::classes`].
     Class(u32),
 }
 
 impl EdgeTarget {
-    /// Target of packets that are in no flow.
+    /// Target of an edge for packets that are in no flow.
     pub const NONE: EdgeTarget = EdgeTarget::Class(0);
 }
 
-/// A decision by the value of one key.
+/// Node of a decision diagram: a decision by the value of one match key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiagramNode {
-    /// Index into [`Diagram::levels`]. Edges lead to greater levels only.
+    /// Match key that the node tests: index into [`Diagram::levels`]. Edges lead to greater levels only.
     pub level: usize,
-    /// (Lowest value, target), ascending from value 0: an edge holds until the next one's value. Adjacent targets differ.
+    /// Edges as (lowest value, target), ascending from value 0: each holds up to the next. Adjacent targets differ.
     pub edges: Vec<(u128, EdgeTarget)>,
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct DiagramNode {
 pub(crate) struct Diagram {
     /// Match keys, in the order in which the diagram tests them.
     pub levels: Vec<MatchKey>,
-    /// Nodes; the target of an edge precedes the node that has the edge.
+    /// Nodes of the diagram; the target of an edge precedes the node that has the edge.
     pub nodes: Vec<DiagramNode>,
-    /// Flows of each class, ascending: first the empty set, then sets of one flow, of two …
+    /// Flow indexes of each class, ascending: first the empty set, then sets of one flow, of two flows, and so on.
     pub classes: Vec<Vec<usize>>,
-    /// Where a packet enters the diagram.
+    /// Target at which every packet enters the diagram: the root node, or a class if there are no nodes.
     pub root: EdgeTarget,
 }
 
 impl Diagram {
-    /// Builds the diagram of flows, each given by its terms. `max_of` returns the largest value of a key.
+    /// Builds the decision diagram of flows, each given by its terms. `max_of` returns the largest value of a match key.
     pub fn new(
         flows: &[Vec<Term>],
         max_of: impl Fn(&MatchKey) -> u128,
@@ -90,24 +90,24 @@ impl Diagram {
     }
 }
 
-/// A flow's index, and the number of the remainder of one of its terms; remainder 0 is empty: the term holds.
+/// Open term of a flow: the flow's index, and the number of the term's remainder. Remainder 0 is empty: the term holds.
 pub(super) type Open = (u32, u32);
 
-/// An end of a term's range.
+/// Value at which the range of an open term begins or ends.
 struct Mark {
     at: u128,
-    /// Whether the term opens at this value; otherwise it closes here.
+    /// Whether the term's range begins at this value; otherwise the range ends here.
     begins: bool,
     open: Open,
 }
 
 struct Builder {
     remainders: Remainders,
-    /// Largest value of each level's key.
+    /// Largest value of each level's match key.
     max: Vec<u128>,
     nodes: Vec<DiagramNode>,
     leaves: Vec<Vec<u32>>,
-    /// Targets built so far, by their open terms.
+    /// Targets built so far, by the open terms that lead to them.
     built: HashMap<Vec<Open>, EdgeTarget>,
     node_numbers: HashMap<(usize, Vec<(u128, EdgeTarget)>), u32>,
     leaf_numbers: HashMap<Vec<u32>, u32>,
@@ -175,7 +175,7 @@ impl Builder {
         Ok(to)
     }
 
-    /// The ends of all ranges that terms have at their next level, ascending.
+    /// Begins and ends of all ranges that the open terms have at this level, ascending.
     fn marks(&self, level: usize, here: &[Open]) -> Vec<Mark> {
         let mut marks = Vec::new();
         for (flow, rest) in here {
@@ -255,7 +255,7 @@ impl Builder {
     }
 }
 
-/// Sorts open terms, and removes the other terms of a flow of which one term already holds.
+/// Sorts open terms. If one term of a flow already holds, removes the flow's other terms.
 fn without_settled(mut open: Vec<Open>) -> Vec<Open> {
     open.sort_unstable();
     open.dedup();

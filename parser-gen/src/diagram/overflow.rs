@@ -9,12 +9,12 @@ const NAMED: usize = 6;
 /// The flows form more combinations than a switch can distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Overflow {
-    /// Index of the flow in most combinations, then of the flows that share most of them with it: at most six in all.
+    /// Flow indexes: the one in most combinations, then those that share most of these with it: at most six.
     pub flows: Vec<usize>,
 }
 
 impl Overflow {
-    /// `last`: the flows that were being combined when a limit was exceeded.
+    /// Finds the flows at fault. `last`: indexes of the flows that were being combined when a limit was exceeded.
     pub fn new(last: impl Iterator<Item = u32>, leaves: &[Vec<u32>]) -> Overflow {
         let last: Vec<u32> = last.collect();
         let sets = || leaves.iter().chain([&last]).filter(|flows| flows.len() > 1);

@@ -1,4 +1,4 @@
-//! Remainders of terms below a level, numbered: equal remainders of different terms have one number.
+//! Remainders of terms: the constraints on a diagram's further levels. Equal remainders have one number.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ struct Remainder {
 }
 
 impl Remainders {
-    /// Collects all remainders of the flows' terms; also returns each whole term as an open one.
+    /// Collects all remainders of the flows' terms; also returns each whole term of each flow as an open term.
     pub fn new(levels: &[MatchKey], flows: &[Vec<Term>]) -> (Remainders, Vec<Open>) {
         let mut all = Vec::new();
         let mut numbers: HashMap<Remainder, u32> = HashMap::new();
@@ -49,12 +49,12 @@ impl Remainders {
         self.all.get((number as usize).checked_sub(1)?)
     }
 
-    /// Next level that the remainder tests; `None` for the empty remainder.
+    /// Next level of the diagram that the remainder tests; `None` for the empty remainder.
     pub fn level(&self, number: u32) -> Option<usize> {
         self.at(number).map(|remainder| remainder.level)
     }
 
-    /// Values that pass at that level, and the remainder behind it.
+    /// Values that the remainder allows at its next level, and the remainder's number after it; `None` if it is empty.
     pub fn step(&self, number: u32) -> Option<(&Ranges, u32)> {
         self.at(number)
             .map(|remainder| (&remainder.ranges, remainder.next))

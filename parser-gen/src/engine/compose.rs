@@ -12,13 +12,13 @@ use crate::writer::Writer;
 
 /// Effect of a unit on the packets that it fires on, as an action of the composition.
 struct Acting {
-    /// Number of the unit.
+    /// Number of the unit in its pipeline.
     number: usize,
-    /// Priority in Tofino's table, lowest first: the first match decides, and its effect includes those of later ranks.
+    /// Priority in Tofino's table, lowest first: the first match decides, and its effect includes that of units of later ranks.
     rank: u8,
     name: String,
     body: Vec<String>,
-    /// Condition that no unit of this kind has decided already. Tofino's table needs none: its priorities ensure it.
+    /// Condition that no earlier unit has already decided an effect of this kind. Tofino's table has priorities instead.
     only_if: Option<String>,
 }
 
@@ -200,7 +200,7 @@ pub(super) fn write(
     w.close();
 }
 
-/// Adds pairs, then pairs of sums: each level of additions takes a stage on Tofino, and so there are few.
+/// Adds the addends in pairs, then the sums in pairs: each level of additions takes a stage on Tofino, so there are few levels.
 fn sum(mut addends: Vec<String>, w: &mut Writer) {
     while addends.len() > 2 {
         let mut sums = Vec::new();
@@ -217,7 +217,7 @@ fn sum(mut addends: Vec<String>, w: &mut Writer) {
     }
 }
 
-/// Writes one ternary table over the units that fired, for Tofino.
+/// Writes the composition for Tofino: one ternary table over the units that fired.
 fn table(acting: &[Acting], w: &mut Writer) {
     let mut ordered: Vec<(usize, &Acting)> = acting.iter().enumerate().collect();
     ordered.sort_by_key(|(_, acting)| acting.rank);

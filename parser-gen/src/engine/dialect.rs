@@ -3,12 +3,12 @@
 use crate::arch::Arch;
 use crate::writer::Writer;
 
-/// Architecture for which P4 text is written.
+/// Architecture for which the fault engine's P4 text is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect(pub Arch);
 
 impl Dialect {
-    /// Whether the target is Tofino, which runs a register in an action of a table; other targets access it in statements.
+    /// Whether the architecture is Tofino's, where table actions run registers; others access them in statements.
     pub fn is_tna(self) -> bool {
         self.0 == Arch::Tna
     }
@@ -26,7 +26,7 @@ impl Dialect {
         });
     }
 
-    /// Statement that counts a packet in the cell `cell_`.
+    /// P4 statement that counts a packet in the counter's cell with index `cell_`.
     pub fn count(self, name: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{name}.count((bit<32>) cell_);"),
@@ -34,7 +34,7 @@ impl Dialect {
         }
     }
 
-    /// Statement that counts a packet in the only cell of a counter.
+    /// P4 statement that counts a packet in the only cell of a counter.
     pub fn count_once(self, name: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{name}.count((bit<32>) 0);"),
@@ -51,7 +51,7 @@ impl Dialect {
         });
     }
 
-    /// Statement that reads the cell `at` of a register into a variable.
+    /// P4 statement that reads the cell at index `at` of a register into a variable.
     pub fn read(self, register: &str, into: &str, at: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{register}.read({into}, (bit<32>) {at});"),
@@ -59,7 +59,7 @@ impl Dialect {
         }
     }
 
-    /// Statement that writes a value to the cell `at` of a register.
+    /// P4 statement that writes a value to the cell at index `at` of a register.
     pub fn write(self, register: &str, value: &str, at: &str) -> String {
         match self.0 {
             Arch::V1model => format!("{register}.write((bit<32>) {at}, {value});"),

@@ -7,12 +7,12 @@
 use super::{Side, UnitSpec};
 use crate::writer::Writer;
 
-/// Selects packets of a flow by index: the ordinal less one.
+/// Fault before a sum on Tofino, which selects packets of a flow by index: the ordinal less one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
     /// Index of the packet that the fault drops.
     pub fires_at: u32,
-    /// Index after which the count restarts at 0.
+    /// Packet index after which the count restarts at 0.
     pub last: u32,
     /// Number of the switch's ports; packets may arrive at any of them.
     pub ports: usize,
@@ -26,7 +26,7 @@ fn either(index: u32, then: &[&str], otherwise: &[&str], w: &mut Writer) {
     w.close();
 }
 
-/// Writes the controls of `engine.p4`. `key` is the match key that distinguishes flows, and `rows` its number of table rows.
+/// Writes the controls of `engine.p4`. `key` is the match key that distinguishes flows; it takes `rows` table rows.
 pub(super) fn write(early: Early, unit: &UnitSpec, (key, rows): (&str, usize), w: &mut Writer) {
     let cells = unit.cells.max(1).next_power_of_two();
     let cell = super::unit::cell_type(unit);

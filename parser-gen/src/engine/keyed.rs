@@ -1,15 +1,15 @@
-//! Keys with a cell each: hashes give one candidate cell in each of several ways, and the cell that is found indexes all
-//! registers of the key. Units number the packets of each key with it, and triggers follow each key separately.
+//! Packet keys, each with a register cell: hashes give one candidate cell in each of several ways, and the cell that is found
+//! indexes all registers of the key. Units number the packets of each key with it, and triggers follow each key separately.
 //!
-//! A key gets the first candidate that is its own or empty. Cells are never freed, so a key that was found once is always
-//! found. A packet whose key has no cell counts as `keyless`, and no fault applies to it.
+//! A key gets the first candidate that is its own or empty. Cells are never freed, so a key that was found
+//! once is always found. A packet whose key has no cell counts as `keyless`, and no fault applies to it.
 
 use super::dialect::Dialect;
 use super::{Keys, UnitSpec};
 use crate::key::{PacketKey, WAYS};
 use crate::writer::Writer;
 
-/// Keys of one unit or trigger, for writing P4 text. `tag` is appended to all names, since a control can have several keys.
+/// Packet keys of one unit or trigger, to write their P4 text. `tag` is appended to all names: a control can have several keys.
 #[derive(Clone, Copy)]
 pub(super) struct Keyed<'a> {
     pub dialect: Dialect,
@@ -19,7 +19,7 @@ pub(super) struct Keyed<'a> {
 }
 
 impl<'a> Keyed<'a> {
-    /// Keys of a unit; `None` if the unit does not number packets per key.
+    /// Keys of a unit's packets; `None` if the unit does not number packets per key.
     pub fn for_unit(dialect: Dialect, unit: &'a UnitSpec) -> Option<Keyed<'a>> {
         let (key, keys) = unit.key.as_ref().zip(unit.keys)?;
         Some(Keyed {
@@ -30,17 +30,17 @@ impl<'a> Keyed<'a> {
         })
     }
 
-    /// Declares the hashes.
+    /// Declares the hashes of packet keys.
     pub fn hashes(&self, w: &mut Writer) {
         self.key.write_state(self.dialect.0, self.tag, true, w);
     }
 
-    /// Number of cells, in all ways together.
+    /// Number of register cells for keys, in all ways together.
     pub fn cells(&self) -> usize {
         WAYS << self.keys.bits
     }
 
-    /// Declares registers and variables.
+    /// Declares registers and variables for the packets' keys.
     pub fn state(&self, w: &mut Writer) {
         let Keyed { dialect, tag, .. } = self;
         for way in 0..WAYS {
@@ -55,7 +55,7 @@ impl<'a> Keyed<'a> {
         w.line(format!("bit<32> {} = 0;", self.slot()));
     }
 
-    /// Name of the variable that holds the index of the packet's cell.
+    /// Name of the P4 variable that holds the index of the register cell of the packet's key.
     pub fn slot(&self) -> String {
         format!("slot_{}", self.tag.trim_start_matches('_'))
     }
@@ -68,8 +68,8 @@ impl<'a> Keyed<'a> {
         format!("births{}", self.tag)
     }
 
-    /// Writes statements that compute the packet's key: `print`, its fingerprint in a cell, and `place`. `salt` is mixed into
-    /// both if keys of different flows must differ.
+    /// Writes statements that compute the packet's key: `print`, its fingerprint in a register cell, and `place`,
+    /// which selects the candidate cells. `salt` is mixed into both if keys of different flows must differ.
     pub fn hash(&self, salt: Option<&str>, w: &mut Writer) {
         let (print, place) = (format!("print{}", self.tag), format!("place{}", self.tag));
         self.key.write(self.dialect.0, self.tag, &print, w);
@@ -96,8 +96,8 @@ impl<'a> Keyed<'a> {
         w.close();
     }
 
-    /// Writes statements that find the packet's cell: the first candidate that is its key's own or empty. They read the content
-    /// of each candidate into `known`; the statements of `then` run at the cell that is found.
+    /// Writes statements that find the register cell of the packet's key: the first candidate that holds the key or is
+    /// empty. They read the content of each candidate into `known`; the statements of `then` run at the cell that is found.
     pub fn find(&self, known: &str, then: impl Fn(&mut Writer, &str, &str), w: &mut Writer) {
         let print = format!("print{}", self.tag);
         w.open("@atomic");
@@ -119,13 +119,13 @@ impl<'a> Keyed<'a> {
         (0..=WAYS).for_each(|_| w.close());
     }
 
-    /// Statement that writes the packet's key to a cell.
+    /// Statement that writes the fingerprint of the packet's key to a cell of the way's register.
     pub fn take(&self, register: &str, at: &str) -> String {
         self.dialect
             .write(register, &format!("print{}", self.tag), at)
     }
 
-    /// Writes statements that write the packet's key to the cell that was found, in whichever way it is.
+    /// Writes statements that write the fingerprint of the packet's key to the cell that was found, in whichever way it is.
     pub fn take_found(&self, w: &mut Writer) {
         let slot = self.slot();
         for way in 0..WAYS {
@@ -144,7 +144,7 @@ impl<'a> Keyed<'a> {
         w.close();
     }
 
-    /// Writes statements that restart a key's numbers at a new connection: a SYN with a new sequence number.
+    /// Writes statements that set a key's registers to 0 at a new connection: at a SYN with a new sequence number.
     pub fn restart(&self, registers: &[&str], w: &mut Writer) {
         let (births, slot) = (self.births(), self.slot());
         w.open(format!("if ({BEGINS})"));
@@ -162,11 +162,11 @@ impl<'a> Keyed<'a> {
         w.close();
     }
 
-    /// Statement that records, in a new cell, the sequence number of the connection with which the key began.
+    /// Statement that records, in a new cell, the sequence number `seq` of the SYN that began the key's connection.
     pub fn bear(&self, seq: &str) -> String {
         self.dialect.write(&self.births(), seq, &self.slot())
     }
 }
 
-/// Condition that the packet begins a TCP connection.
+/// P4 condition: the packet begins a TCP connection.
 pub(super) const BEGINS: &str = "hdr.tcp.isValid() && hdr.tcp.syn == 1 && hdr.tcp.ack == 0";

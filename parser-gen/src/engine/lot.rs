@@ -1,10 +1,10 @@
-//! Draws of a unit's effect: a table of 1,024 values indexed by the drawn word `w`, and the order of held packets.
+//! Random delays or bit masks of a unit: a table of 1,024 values indexed by the drawn word `w`; order of held packets.
 
 use super::dialect::Dialect;
 use super::{Action, UnitSpec};
 use crate::writer::Writer;
 
-/// Number of upper bits of the word that index the table.
+/// Number of upper bits of the drawn word that index the table.
 const BITS: usize = 10;
 
 /// Whether the unit's effect draws a random value.
@@ -12,7 +12,7 @@ pub(super) fn is_drawn(unit: &UnitSpec) -> bool {
     matches!(&unit.action, Action::Delay(hold) if hold.drawn) || mask_bits(unit).is_some()
 }
 
-/// Width in bits of the drawn mask; `None` if the unit draws no mask.
+/// Width in bits of the mask that the unit draws for each packet; `None` if the unit draws no mask.
 pub(super) fn mask_bits(unit: &UnitSpec) -> Option<usize> {
     match &unit.action {
         Action::Rewrite(rewrite) => rewrite.drawn_bits(),
@@ -20,17 +20,17 @@ pub(super) fn mask_bits(unit: &UnitSpec) -> Option<usize> {
     }
 }
 
-/// Whether packets that the unit holds keep their order.
+/// Whether packets that the unit delays leave in their order of arrival.
 pub(super) fn keeps_order(unit: &UnitSpec) -> bool {
     matches!(&unit.action, Action::Delay(hold) if hold.keeps_order)
 }
 
-/// Whether the unit has a register of deadlines.
+/// Whether the unit has a register with the deadline of the packet that it held last.
 pub(super) fn has_deadlines(unit: &UnitSpec) -> bool {
     keeps_order(unit) || matches!(unit.action, Action::Pace(_))
 }
 
-/// Writes the table `lots`, which maps the packet's word to a drawn value.
+/// Writes the table `lots`, which maps the packet's drawn word to a delay or a mask.
 pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Writer) {
     let bits = if dialect.is_tna() { 16 } else { 32 };
     let (ty, into) = match mask_bits(unit) {
@@ -54,8 +54,8 @@ pub(super) fn table(dialect: Dialect, unit: &UnitSpec, held: &str, w: &mut Write
     w.close();
 }
 
-/// Writes statements that set a packet's deadline by earlier packets': it waits for its turn at a rate, or until the packet
-/// that was held before it is due, if that is later. A deadline of 0 means that no packet was held.
+/// Writes statements that set a packet's deadline by that of earlier packets: the packet waits for its turn at a rate,
+/// or until the packet held before it is due, if that is later. A deadline of 0 means that no packet was held.
 pub(super) fn keep_order(dialect: Dialect, unit: &UnitSpec, w: &mut Writer) {
     if let Action::Pace(pace) = unit.action {
         pace.write(

@@ -27,73 +27,73 @@ use dialect::Dialect;
 pub use early::Early;
 pub use trigger::{RESETS, Stage, TriggerSpec};
 
-/// The fault engine of a program: the units of each pipeline, in declared order.
+/// Fault engine of a program: the units (faults) of ingress and egress, in declared order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EngineSpec {
-    /// Units that see each packet when it arrives.
+    /// Units that inspect each packet when it arrives.
     pub ingress: Vec<UnitSpec>,
-    /// Units that see each copy when it leaves. If there are none, egress neither parses nor classifies.
+    /// Units that inspect each copy of a packet when it leaves. If there are none, egress neither parses nor classifies.
     pub egress: Vec<UnitSpec>,
-    /// Triggers for which units of ingress wait.
+    /// Triggers that turn on units of ingress.
     pub triggers: Vec<TriggerSpec>,
-    /// Set if the single unit of ingress runs before a sum in the same pass, on Tofino.
+    /// Set if ingress has a single unit and runs it before a sum in the same pass, on Tofino.
     pub early: Option<Early>,
 }
 
 impl EngineSpec {
-    /// Whether packets wait for others of their flow.
+    /// Whether some unit makes packets wait for later packets of their flow.
     #[must_use]
     pub fn waits(&self) -> bool {
         wait::waits(&self.ingress)
     }
 }
 
-/// Unit of the engine: one fault.
+/// Unit of the fault engine, which implements one fault in P4.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitSpec {
     /// Description of the fault for people, one line.
     pub about: String,
-    /// How it selects packets.
+    /// How the unit selects packets.
     pub select: Select,
     /// Key that distinguishes packets, for [`Select::Share`], which selects by key, or for packets numbered per key.
     pub key: Option<PacketKey>,
-    /// Cells of the keys, if packets are numbered per key.
+    /// Number of register cells for the keys, if packets are numbered per key.
     pub keys: Option<Keys>,
     /// Index of the trigger for which the unit waits: it inspects packets only while the trigger is on.
     pub when: Option<usize>,
-    /// Effect on the packets that it selects.
+    /// Effect of the unit on the packets that it selects.
     pub action: Action,
-    /// Number of flows that the unit counts separately; its registers and counter have as many cells.
+    /// Number of flows that the unit counts separately; its registers and counter have one cell for each.
     pub cells: usize,
-    /// Number of entries in its table `select`.
+    /// Number of entries in the unit's table `select`.
     pub entries: usize,
-    /// Number of entries in its table `outcome`.
+    /// Number of entries in the unit's table `outcome`.
     pub outcomes: usize,
 }
 
-/// How keys of a unit or trigger find their cells.
+/// Register cells for the keys of a unit or trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
-    /// Each of the [`crate::key::WAYS`] ways has 2^`bits` cells.
+    /// Logarithm of a way's size: each of the [`crate::key::WAYS`] ways has 2^`bits` cells.
     pub bits: u32,
-    /// Whether a TCP packet that begins a connection restarts its key's numbers, or its trigger.
+    /// Whether a TCP packet that begins a connection restarts the numbering of its key's packets, or its key's trigger.
     pub restarts: bool,
 }
 
 /// How a unit selects packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Select {
-    /// All packets.
+    /// Selects all packets.
     Always,
-    /// Packets by their ordinal in the flow.
+    /// Selects packets by their ordinal in the flow.
     Counted,
-    /// Packets at random, independent of each other.
+    /// Selects packets at random, independent of each other.
     Probability,
-    /// Packets at random, by a channel with a good and a bad state.
+    /// Selects packets at random, by a channel with a good and a bad state.
     GilbertElliott,
-    /// All packets of some keys, which are chosen at random, independent of each other.
+    /// Selects all packets of some keys, which are chosen at random, independent of each other.
     Share,
-    /// Data packets of RDMA connections, by PSN and round. The unit's keys are the connections.
+    /// Selects data packets of RDMA connections, by PSN and round. The unit's keys are the connections.
     Psn,
 }
 
@@ -109,15 +109,15 @@ impl Select {
 /// Effect of a unit on the packets that it selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// The packet is counted only.
+    /// The packet is counted only; the unit has no effect on it.
     Observe,
-    /// The packet is dropped.
+    /// The switch drops the packet.
     Drop,
-    /// The packet is held. Ingress only.
+    /// The packet is held until its delay has passed. Ingress only.
     Delay(Hold),
     /// The packet is duplicated. Ingress only.
     Duplicate(Copies),
-    /// Fields of the packet change.
+    /// Header fields of the packet change.
     Rewrite(Rewrite),
     /// The packet becomes the reset of its TCP connection.
     Reset,
@@ -134,29 +134,29 @@ pub enum Action {
 pub struct Hold {
     /// Whether the delay is drawn for each packet, from the table `lots`.
     pub drawn: bool,
-    /// Whether no packet is due before the one that the unit held before it in the same cell.
+    /// Whether the unit holds a packet at least until the packet that it held before in the same register cell is due.
     pub keeps_order: bool,
 }
 
 /// For how many packets, and at most for how long, a packet waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reorder {
-    /// Number of packets of its cell that must arrive after it, whatever happens to them.
+    /// Number of later packets of the same register cell that must arrive, whatever happens to them.
     pub distance: u32,
-    /// Maximum wait in nanoseconds.
+    /// Maximum wait of a packet, in nanoseconds.
     pub within_ns: u64,
 }
 
-/// How a unit multiplies packets.
+/// How a unit duplicates packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Copies {
     /// Multicast group that contains the recirculation port once for each copy.
     pub group: u16,
-    /// (Instance in the group, delay of its copy behind the packet in nanoseconds).
+    /// Copies that are delayed: (copy's instance number in the multicast group, its delay behind the packet in nanoseconds).
     pub later_ns: Vec<(u16, u64)>,
 }
 
-/// Control of a program that holds a fault engine.
+/// Control of a program that holds a fault engine: ingress or egress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Ingress,
@@ -186,9 +186,9 @@ impl Side {
     }
 }
 
-/// The text of `engine.p4`.
+/// Writes the text of `engine.p4`.
 ///
-/// `classes`: the match key that distinguishes classes and its number of rows, if one table can.
+/// `classes`: the match key that distinguishes classes and its number of table rows; `None` if it takes several tables.
 pub(crate) fn text(
     arch: Arch,
     library: &Library,

@@ -1,4 +1,4 @@
-//! Copies of a packet that are due one after the other: egress, which can distinguish copies, moves their deadlines.
+//! Spreads the copies of a packet over time: egress, which can distinguish the copies, moves their deadlines.
 
 use super::{Action, EngineSpec};
 use crate::writer::Writer;

@@ -15,43 +15,43 @@ use super::keyed::{BEGINS, Keyed};
 use crate::key::PacketKey;
 use crate::writer::Writer;
 
-/// Bit of a packet's events that restarts the trigger; the bits below it are one for each stage.
+/// Number of the bit that restarts the trigger, in the word of a packet's events; each lower bit stands for one stage.
 pub const RESETS: u32 = 15;
 
-/// Trigger: condition for which faults wait.
+/// Trigger: condition that must hold before some faults act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerSpec {
-    /// Description for people, one line.
+    /// Description of the trigger for people, one line.
     pub about: String,
     /// Stages, in the order in which they must complete.
     pub stages: Vec<Stage>,
-    /// How long the trigger then stays on, in nanoseconds; `None`: until it is reset.
+    /// How long the trigger stays on after its last stage, in nanoseconds; `None`: until it is reset.
     pub on_for_ns: Option<u64>,
-    /// Units that reset the trigger by firing.
+    /// Indexes of the units that reset the trigger by firing.
     pub resets: Vec<usize>,
     /// Key by which packets follow separate triggers; `None`: all packets follow one.
     pub key: Option<PacketKey>,
-    /// Cells of the keys, if there is a key.
+    /// Register cells for the keys, if there is a key.
     pub keys: Option<Keys>,
-    /// Whether a counter counts how often the trigger came on.
+    /// Whether a P4 counter counts how often the trigger came on.
     pub counted: bool,
-    /// Number of entries in its table. If there is a key, they match all packets that the trigger concerns.
+    /// Number of entries in the trigger's table. If there is a key, they match all packets that the trigger concerns.
     pub entries: usize,
 }
 
-/// A stage of a trigger.
+/// Stage of a trigger: complete after a number of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
     /// Number of events that complete the stage.
     pub count: u32,
-    /// Units whose firing is an event. The trigger's table decides which flows' packets are events.
+    /// Indexes of units whose firing is an event. The trigger's table decides which flows' packets are events.
     pub units: Vec<usize>,
-    /// Maximum time in nanoseconds after the previous stage; if it passes, the trigger restarts.
+    /// Maximum time in nanoseconds since the previous stage was completed; if it passes, the trigger restarts.
     pub within_ns: Option<u64>,
 }
 
 impl TriggerSpec {
-    /// Number of events up to the end of each stage.
+    /// Number of events that the trigger has counted at the end of each stage.
     fn ends(&self) -> Vec<u32> {
         let stages = self.stages.iter();
         stages
@@ -62,7 +62,7 @@ impl TriggerSpec {
             .collect()
     }
 
-    /// Ranges of the count, the end exclusive, that have a time limit: stages with one, and the time for which it is on.
+    /// Ranges of the event count, the end exclusive, that have a time limit: stages with a limit, and the time of being on.
     fn limited(&self) -> Vec<(u32, u32)> {
         let ends = self.ends();
         let begins = std::iter::once(0).chain(ends.iter().copied());
@@ -78,7 +78,7 @@ impl TriggerSpec {
     }
 }
 
-/// Trigger for which P4 text is written.
+/// Trigger, with the context for writing its P4 text.
 struct Text<'a> {
     dialect: Dialect,
     number: usize,
@@ -107,18 +107,18 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Index of the packet's cell in the trigger's registers.
+    /// P4 expression for the index of the packet's cell in the trigger's registers.
     fn at(&self) -> String {
         self.keyed()
             .map_or_else(|| FIRST.to_owned(), |keyed| keyed.slot())
     }
 
-    /// Condition that the packet's key has a cell, or that one is free.
+    /// P4 condition: the packet's key has a register cell, or a candidate cell is empty.
     fn may_have_cell(&self) -> String {
         format!("is_known{} == 1", self.tag)
     }
 
-    /// Variable with the cell's content when the packet arrived: 0 if it was empty.
+    /// P4 variable with the key's fingerprint that the cell held when the packet arrived: 0 if the cell was empty.
     fn held(&self) -> String {
         format!("known{}", self.tag)
     }
@@ -203,7 +203,7 @@ impl<'a> Text<'a> {
         w.close();
     }
 
-    /// Writes statements that read the trigger's progress, and reset it if its time limit has passed.
+    /// Writes statements that read the trigger's progress (its event count), and reset it if its time limit has passed.
     fn read(&self, w: &mut Writer) {
         let Text {
             dialect,
@@ -278,7 +278,7 @@ impl<'a> Text<'a> {
         w.close();
     }
 
-    /// Writes statements that add the packet's events to the trigger's progress.
+    /// Writes statements that add the packet's events to the trigger's progress (its event count).
     fn count(&self, w: &mut Writer) {
         let Text {
             dialect,
@@ -321,26 +321,26 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Writes registers, variables and tables of `FaultEngine`.
+/// Writes the triggers' registers, variables and tables, which `FaultEngine` declares.
 pub(super) fn state(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
     Text::all(dialect, triggers).for_each(|text| text.state(w));
 }
 
-/// Writes statements before the units that read each trigger's state.
+/// Writes the statements that read each trigger's state; they stand before the units.
 pub(super) fn look(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
     Text::all(dialect, triggers).for_each(|text| text.look(w));
 }
 
-/// Writes statements after the units that advance each trigger by the packet's events.
+/// Writes the statements that advance each trigger by the packet's events; they stand after the units.
 pub(super) fn advance(dialect: Dialect, triggers: &[TriggerSpec], w: &mut Writer) {
     Text::all(dialect, triggers).for_each(|text| text.advance(w));
 }
 
-/// Condition that a trigger is on.
+/// P4 condition: the trigger is on.
 pub(super) fn is_on(number: usize, trigger: &TriggerSpec) -> String {
     let last = trigger.ends().last().copied().unwrap_or(0);
     format!("step{number} == {last}")
 }
 
-/// Index of the cell that all packets share.
+/// Index of the register cell that all packets share, if the trigger has no key.
 const FIRST: &str = "0";

@@ -1,4 +1,4 @@
-//! One unit: which packets it inspects, which of them it selects, and the result for those.
+//! P4 text of one unit (one fault): which packets it inspects, which of them it selects, and the result for these.
 //!
 //! Its parts are in the order in which a packet passes them, and a unit has only the parts that it needs: `select` (flows and
 //! epochs), the ordinal or the position in a connection, the drawn words (`t0` to `t5`), the channel's state, `outcome`.
@@ -15,19 +15,19 @@ use crate::key::PacketKey;
 use crate::psn;
 use crate::writer::Writer;
 
-/// Match key of `select` that identifies a packet's flows.
+/// Match key of the table `select` that identifies a packet's flows.
 const FLOWS: &str = "meta.class: exact;";
 
-/// Minimum size of a table, so that one more flow needs no new program.
+/// Minimum number of entries for which a unit's table is sized, so that one more flow needs no new program.
 pub(super) const MIN_ENTRIES: usize = 64;
 
-/// Parts that a unit needs.
+/// Unit for which P4 text is written, and the parts of the text that it needs.
 struct Needs<'a> {
     dialect: Dialect,
     unit: &'a UnitSpec,
-    /// Type of a cell's index.
+    /// P4 type of a register cell's index.
     cell: &'static str,
-    /// Names of the words that are drawn.
+    /// Names of the random words that the unit draws for a packet.
     words: Vec<char>,
 }
 
@@ -36,7 +36,7 @@ impl Needs<'_> {
         self.unit.select == Select::Counted
     }
 
-    /// Keys by which its packets are numbered; `None`: they are numbered per flow.
+    /// Keys by which the unit's packets are numbered; `None`: packets are numbered per flow.
     fn keyed(&self) -> Option<Keyed<'_>> {
         Keyed::for_unit(self.dialect, self.unit)
     }
@@ -46,7 +46,7 @@ impl Needs<'_> {
         self.unit.select == Select::Psn
     }
 
-    /// Variable with the index of the packet's cell.
+    /// P4 variable with the index of the packet's register cell.
     fn at(&self) -> &'static str {
         if self.keyed().is_some() {
             "slot_"
@@ -63,7 +63,7 @@ impl Needs<'_> {
         self.dialect.write(register, value, self.at())
     }
 
-    /// Key whose hash is drawn from, instead of a count.
+    /// Key whose hash takes the place of the packet count in the random draw; `None` if the unit draws by count.
     fn key(&self) -> Option<&PacketKey> {
         let key = self.unit.key.as_ref();
         key.filter(|_| self.unit.select == Select::Share)
@@ -73,7 +73,7 @@ impl Needs<'_> {
         !self.words.is_empty()
     }
 
-    /// Whether the table `outcome` selects packets; otherwise all inspected packets are selected.
+    /// Whether the table `outcome` selects packets; otherwise the unit selects all packets that it inspects.
     fn decides(&self) -> bool {
         self.unit.select != Select::Always
     }
@@ -82,12 +82,12 @@ impl Needs<'_> {
         holds(self.unit)
     }
 
-    /// Register that counts the packets that have drawn: `turns` if `ordinals` restarts after a cycle.
+    /// Name of the register that counts the packets for which the unit has drawn: `turns` if `ordinals` restarts after a cycle.
     fn turns(&self) -> &'static str {
         if self.counts() { "turns" } else { "ordinals" }
     }
 
-    /// Registers of a packet's ordinal, the count of draws and the channel's state: name and type.
+    /// Registers of the unit (ordinals, draws, channel state, position in a connection): name and type.
     fn registers(&self) -> Vec<(&'static str, &'static str)> {
         let mut registers = Vec::new();
         if self.counts() {
@@ -109,13 +109,13 @@ impl Needs<'_> {
         self.unit.cells.max(1).next_power_of_two()
     }
 
-    /// Declares a variable, for example `bit<32> u0 = 0;`.
+    /// Declares a P4 variable, for example `bit<32> u0 = 0;`.
     fn variable(&self, w: &mut Writer, ty: &str, name: &str) {
         w.line(format!("{ty} {name} = 0;"));
     }
 }
 
-/// Type of a cell's index.
+/// P4 type of the index of a unit's register cells.
 pub(super) fn cell_type(unit: &UnitSpec) -> &'static str {
     if unit.cells <= 256 {
         "bit<8>"
@@ -124,7 +124,7 @@ pub(super) fn cell_type(unit: &UnitSpec) -> &'static str {
     }
 }
 
-/// Whether the unit sets a delay for packets.
+/// Whether the unit's effect sets a delay for packets.
 pub(super) fn holds(unit: &UnitSpec) -> bool {
     match unit.action {
         Action::Delay(_) => true,
@@ -211,7 +211,7 @@ pub(super) fn write(dialect: Dialect, side: Side, number: usize, unit: &UnitSpec
     w.close();
 }
 
-/// Declares counters and registers.
+/// Declares the unit's counters and registers.
 fn state(needs: &Needs<'_>, w: &mut Writer) {
     let (dialect, cell, cells) = (needs.dialect, needs.cell, needs.cells());
     dialect.counter(w, "fired", cell, cells);
@@ -264,7 +264,7 @@ fn variables(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// Writes `select`: which packets the unit inspects, and with which parameters.
+/// Writes the table `select`: which packets the unit inspects, and with which parameters.
 fn select(needs: &Needs<'_>, w: &mut Writer) {
     let mut parameters = vec![format!("{} cell", needs.cell)];
     let mut body = vec!["cell_ = cell;".to_owned()];
@@ -309,7 +309,7 @@ fn select(needs: &Needs<'_>, w: &mut Writer) {
     w.close();
 }
 
-/// Writes `outcome`: whether the unit fires.
+/// Writes the table `outcome`: whether the unit fires on a packet.
 fn outcome(needs: &Needs<'_>, w: &mut Writer) {
     w.open("action fires()");
     w.line("fire = 1;");
@@ -445,7 +445,7 @@ fn apply(needs: &Needs<'_>, w: &mut Writer) {
     w.close();
 }
 
-/// Writes Tofino's register actions: each executes once per packet.
+/// Writes the actions of the unit's registers for Tofino: each executes once per packet.
 fn register_actions(needs: &Needs<'_>, w: &mut Writer) {
     let (cell, cells) = (needs.cell, needs.cells());
     if needs.counts() {
@@ -478,7 +478,7 @@ fn register_actions(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// Writes statements that read the packet's ordinal and advance the count.
+/// Writes statements that read the packet's ordinal from its register and advance the count.
 fn count(needs: &Needs<'_>, w: &mut Writer) {
     if needs.dialect.is_tna() {
         w.line("number();");

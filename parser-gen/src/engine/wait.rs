@@ -1,12 +1,12 @@
-//! Packets that wait for later packets of their flow: each unit with waiting packets counts those that it meets, and a packet
-//! that returns over the recirculation port reads the count.
+//! Packets that wait for later packets of their flow: each unit with waiting packets counts the packets
+//! that it inspects, and a waiting packet, when it returns over the recirculation port, reads the count.
 
 use super::dialect::Dialect;
 use super::{Action, EngineSpec, Reorder, UnitSpec};
 use crate::arch::Arch;
 use crate::writer::Writer;
 
-/// How long the packets of a unit wait; `None` if they do not.
+/// How long the packets that the unit fires on wait for later packets; `None` if they do not wait.
 pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {
     match unit.action {
         Action::Reorder(reorder) => Some(reorder),
@@ -14,12 +14,12 @@ pub(super) fn reorder(unit: &UnitSpec) -> Option<Reorder> {
     }
 }
 
-/// Whether packets wait in any of the units.
+/// Whether any of the units makes packets wait for later packets.
 pub(super) fn waits(units: &[UnitSpec]) -> bool {
     units.iter().any(|unit| reorder(unit).is_some())
 }
 
-/// Writes the definitions that main.p4 needs for packets that return.
+/// Writes the P4 definitions with which main.p4 handles packets that return from the recirculation port.
 pub(super) fn write_gate(spec: &EngineSpec, w: &mut Writer) {
     if !waits(&spec.ingress) {
         return;
@@ -39,7 +39,7 @@ pub(super) fn write_gate(spec: &EngineSpec, w: &mut Writer) {
     w.close();
 }
 
-/// Declares registers of `FaultEngine`.
+/// Declares the registers in `FaultEngine` that count packets for waiting packets.
 pub(super) fn state(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
     for (number, unit) in units.iter().enumerate() {
         if reorder(unit).is_some() {
@@ -51,7 +51,7 @@ pub(super) fn state(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
     }
 }
 
-/// Writes statements after the composition: they count a packet that arrives, and release one that has waited long enough.
+/// Writes statements after the composition: they count an arriving packet, and release a waiting packet that may leave.
 pub(super) fn apply(dialect: Dialect, units: &[UnitSpec], w: &mut Writer) {
     for (number, unit) in units.iter().enumerate() {
         let Some(Reorder {

@@ -6,11 +6,11 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct FilterError {
-    /// The error.
+    /// Kind of the error.
     pub kind: FilterErrorKind,
     /// Bytes of the filter's text that the error is about.
     pub span: Range<usize>,
-    /// Suggested replacement.
+    /// Suggested replacement for the erroneous text.
     pub hint: Option<String>,
 }
 
@@ -18,10 +18,10 @@ pub struct FilterError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
-    /// A character that begins no token.
+    /// A character with which no token begins.
     #[error("unexpected character `{found}`")]
     UnexpectedCharacter {
-        /// The character.
+        /// The unexpected character.
         found: char,
     },
     /// A string without a closing quote.
@@ -41,13 +41,13 @@ pub enum FilterErrorKind {
     /// Parentheses and negations nest too deep.
     #[error("nested deeper than {limit} levels")]
     TooDeep {
-        /// The limit.
+        /// Maximum depth of nesting.
         limit: usize,
     },
     /// The text exceeds the maximum length of a filter.
     #[error("longer than {limit} bytes")]
     TooLong {
-        /// The limit.
+        /// Maximum length of a filter in bytes.
         limit: usize,
     },
     /// An operator of another filter language.
@@ -61,51 +61,51 @@ pub enum FilterErrorKind {
     Unknown {
         /// "field" or "protocol".
         what: &'static str,
-        /// The name.
+        /// The unknown name, as written in the filter.
         name: String,
     },
     /// A protocol that is not parsed, since filters read payload bytes in its position.
     #[error("`{protocol}` is not parsed here: filters match bytes of the payload at its position")]
     BehindPayload {
-        /// The protocol.
+        /// Name of the protocol.
         protocol: String,
     },
     /// A protocol that no other protocol carries.
     #[error("no packet has `{protocol}`: no protocol carries it")]
     Uncarried {
-        /// The protocol.
+        /// Name of the protocol.
         protocol: String,
     },
-    /// A string whose length is not the field's.
+    /// A string whose length differs from the field's fixed length.
     #[error("`{field}` has {expected} byte(s), and the string {found}")]
     TextLength {
-        /// The field.
+        /// Name of the field.
         field: String,
         /// Length of the field in bytes.
         expected: usize,
         /// Length of the string in bytes.
         found: usize,
     },
-    /// A protocol in place of a field.
+    /// A protocol that is compared with a value, as only a field can be.
     #[error("`{name}` is a protocol and has no value")]
     ProtocolCompared {
-        /// The protocol.
+        /// Name of the protocol.
         name: String,
     },
     /// A field without a comparison.
     #[error("`{name}` needs a comparison")]
     BareField {
-        /// The field.
+        /// Name of the field.
         name: String,
     },
-    /// A value of another type.
+    /// A value whose type is not the type of the field.
     #[error("`{field}` is compared with {expected}, not {found}")]
     TypeClash {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// The field's type.
+        /// Description of the field's type.
         expected: &'static str,
-        /// The value found.
+        /// Description of the value that was found.
         found: String,
     },
     /// An operator that does not apply to the field's type.
@@ -113,46 +113,46 @@ pub enum FilterErrorKind {
     OperatorClash {
         /// The operator as written.
         operator: &'static str,
-        /// The field's type.
+        /// Description of the field's type.
         ty: &'static str,
     },
     /// A number that the field cannot hold.
     #[error("{value} is out of range for `{field}`, which has {bits} bit(s)")]
     OutOfRange {
-        /// The field.
+        /// Name of the field.
         field: String,
         /// The number as written.
         value: String,
-        /// The field's width.
+        /// Width of the field in bits.
         bits: u32,
     },
     /// A string longer than the part of the field that the switch reads.
     #[error("the string has {length} bytes, but the switch reads only {limit} of `{field}`")]
     TextTooLong {
-        /// The field.
+        /// Name of the field.
         field: String,
         /// Length of the string in bytes.
         length: usize,
         /// Number of bytes that the switch reads.
         limit: usize,
     },
-    /// A string that is not a domain name of labels.
+    /// A string that is not a domain name, which consists of labels.
     #[error("not a domain name: write labels separated by dots")]
     NotLabels,
     /// A string that contains a byte at which the field ends.
     #[error("`{field}` cannot contain `{end}`: it ends at the first one")]
     BeyondEnd {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// The byte, escaped.
+        /// The byte at which the field ends, escaped.
         end: String,
     },
-    /// A prefix length beyond the address.
+    /// A prefix length greater than the width of the address.
     #[error("/{length} is longer than an address of {bits} bits")]
     PrefixLength {
         /// The prefix length as written.
         length: u32,
-        /// Width of the address.
+        /// Width of the address in bits.
         bits: u32,
     },
     /// An address with bits set beyond its prefix.

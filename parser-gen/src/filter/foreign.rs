@@ -1,4 +1,4 @@
-//! Field names of P4 programs, Wireshark and tcpdump, and the field of this library that each corresponds to.
+//! Maps field names of P4 programs, Wireshark and tcpdump to the corresponding fields of this library, for hints in errors.
 
 mod hint;
 pub(super) mod whole;
@@ -18,7 +18,8 @@ const PROTOCOLS: [(&[&str], &str); 7] = [
     (&["bth", "infiniband", "ibbth"], "roce"),
 ];
 
-/// Foreign names of a field, in small letters without underscores and dots, and names in this library: each protocol has one.
+/// Foreign names of a field, in small letters without underscores and dots, and its names in this
+/// library, of which a protocol has one at most.
 const FIELDS: [(&[&str], &[&str]); 24] = [
     (&["srcaddr", "saddr", "source", "srcip", "srcmac"], &["src"]),
     (
@@ -68,28 +69,28 @@ const SERVICES: [(&[&str], &str); 9] = [
     (&["quic"], "(udp.sport == 443 || udp.dport == 443)"),
 ];
 
-/// Meaning of a foreign name.
+/// Meaning of a field or protocol name of another tool, in terms of this library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meaning {
-    /// One of these fields.
+    /// One of these fields of this library.
     Fields(Vec<String>),
-    /// The field of either end, as in Wireshark's `ip.addr`.
+    /// The field of either end of a connection, as in Wireshark's `ip.addr`.
     Ends([String; 2]),
-    /// A whole byte of flags: one field for each, from the highest bit on.
+    /// A whole byte of flags; these are the fields of this library for its bits, from the highest bit on.
     Flags(Vec<String>),
-    /// The byte that holds DSCP and ECN.
+    /// The byte of the IPv4 header that holds DSCP and ECN.
     TypeOfService,
-    /// The version of the Internet protocol.
+    /// The version of the Internet protocol, which is not a field of this library.
     Version,
-    /// The length of a header in bytes; this field counts 4-byte words instead.
+    /// The length of a header in bytes; this field of the library counts 4-byte words instead.
     HeaderLength(String),
-    /// A length that is not a field; the nearest is `ip.len`, and the text states what it includes.
+    /// A length that is not a field of this library; the nearest field is `ip.len`, and the text states what it includes.
     Length(&'static str),
-    /// A protocol, by its name in this library.
+    /// A protocol of this library, by its name.
     Protocol(String),
-    /// A protocol that is not parsed: a filter for its packets.
+    /// A protocol that this library does not parse: a filter for its packets.
     Service(&'static str),
-    /// No field; the text says why.
+    /// This library has no such field; the text says why.
     NoField(&'static str),
 }
 
@@ -181,7 +182,7 @@ fn alone(library: &Library, name: &str, protocol: &str) -> Option<Meaning> {
     }
 }
 
-/// The flags of a group such as `tcp.flags`.
+/// Meaning of a name for a whole group of flags, such as `tcp.flags`; `None` if the name is no such group.
 fn flags(library: &Library, group: &str) -> Option<Meaning> {
     let of_group = |name: &str| {
         let rest = name.strip_prefix(group);
@@ -193,7 +194,7 @@ fn flags(library: &Library, group: &str) -> Option<Meaning> {
     (fields.len() > 1).then_some(Meaning::Flags(fields))
 }
 
-/// Field of a protocol by its foreign name, in small letters without underscores and dots.
+/// Field of a protocol in this library, by its foreign name in small letters without underscores and dots.
 fn field(library: &Library, protocol: &str, written: &str) -> Option<String> {
     let fields: Vec<&str> = library
         .fields()
@@ -214,7 +215,7 @@ fn field(library: &Library, protocol: &str, written: &str) -> Option<String> {
     Some(format!("{protocol}.{field}"))
 }
 
-/// Name of a protocol in this library.
+/// Name in this library of a protocol with this foreign name.
 fn protocol(name: &str) -> &str {
     let mut known = PROTOCOLS.iter();
     known

@@ -68,7 +68,7 @@ impl Token {
 
 pub(super) type Spanned = (Token, Range<usize>);
 
-/// Splits a text into tokens; the last one is `End`.
+/// Splits a filter's text into tokens; the last token is `End`.
 pub(super) fn tokens(text: &str) -> Result<Vec<Spanned>, FilterError> {
     let mut tokens = Vec::new();
     let mut rest = skip_space(text);
@@ -137,7 +137,7 @@ fn operator(text: &str) -> IResult<&str, Token> {
     .parse(text)
 }
 
-/// The longest run of word characters that does not run into `..`.
+/// Lexes a word: as many word characters as possible without running into `..`.
 fn word(text: &str) -> IResult<&str, Token> {
     let (_, run) = take_while1(is_word_character).parse(text)?;
     let end = run.find("..").unwrap_or(run.len());
@@ -156,7 +156,7 @@ fn word(text: &str) -> IResult<&str, Token> {
     Ok((rest, token))
 }
 
-/// Parses a slice such as `[4:2]` behind a word: its canonical spelling, and the rest.
+/// Parses a payload slice such as `[4:2]` behind a word: its canonical spelling, and the rest of the text.
 fn slice(text: &str) -> Option<(String, &str)> {
     let end = text.find(']')?;
     let (offset, length) = payload_bounds(&text[..=end])?;
@@ -167,7 +167,7 @@ fn is_word_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '/' | '-')
 }
 
-/// `"…"` with `\"`, `\\`, `\n`, `\r`, `\t` and `\xHH`.
+/// Lexes a string `"…"` with `\"`, `\\`, `\n`, `\r`, `\t` and `\xHH`.
 fn string(text: &str, at: usize) -> Result<(&str, Token), FilterError> {
     let mut bytes = Vec::new();
     let mut chars = text.char_indices().skip(1);

@@ -18,8 +18,8 @@ pub use typing::UNCARRIED;
 
 use crate::library::Library;
 
-/// Suggestion for a name that is not a field of the library, where one field is expected that is to have `value`, if any: the
-/// field that another tool calls so, or the nearest name, of the fields that `fits` accepts.
+/// Suggestion for `name`, which is not a field of the library, where one field (to be compared with `value`, if given) is
+/// expected: the field that another tool calls so, or the field with the nearest name; only fields that `fits` accepts.
 #[must_use]
 pub fn hint_for_field(
     library: &Library,
@@ -40,71 +40,71 @@ pub struct Filter {
     root: Node,
 }
 
-/// An expression, and its position in the text.
+/// Expression of a filter, and its position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The expression.
+    /// Typed expression of the node.
     pub expr: Expr,
-    /// Its bytes in the filter's text.
+    /// Byte range of the expression in the filter's text.
     pub span: Range<usize>,
 }
 
-/// A typed expression.
+/// Typed expression of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expr {
-    /// At least one operand holds.
+    /// `||`: at least one operand holds.
     Or(Vec<Node>),
-    /// All operands hold.
+    /// `&&`: all operands hold.
     And(Vec<Node>),
-    /// The operand does not hold.
+    /// `!`: the operand does not hold.
     Not(Box<Node>),
     /// The packet has this protocol.
     Present {
-        /// The protocol's name in filters.
+        /// Name of the protocol in filters.
         protocol: String,
     },
     /// The packet has this field, and its value is in the set.
     Test(Test),
 }
 
-/// A comparison of a field.
+/// Comparison of a field with a set of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// The field's name in filters.
+    /// Name of the field in filters.
     pub field: String,
     /// Whether upper and lower case of ASCII letters are equal.
     pub ignore_case: bool,
     /// `!=`: the packet has the field, and its value is not in the set.
     pub negated: bool,
-    /// Values that the field is compared with.
+    /// Values with which the field is compared.
     pub set: ValueSet,
 }
 
-/// Set of values of a field.
+/// Set of values with which a field is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSet {
-    /// Sorted, disjoint ranges.
+    /// Numbers, as sorted, disjoint ranges.
     Numbers(Vec<RangeInclusive<u128>>),
-    /// Any of these texts.
+    /// Texts that match any of these patterns.
     Texts(Vec<TextPattern>),
 }
 
-/// A text, or all texts that begin with it.
+/// Pattern for texts: one text, or all texts that begin with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPattern {
-    /// Bytes of the text.
+    /// Bytes of the text, or of its beginning.
     pub bytes: Vec<u8>,
-    /// Whether only the beginning is compared.
+    /// Whether a text only has to begin with `bytes`.
     pub prefix: bool,
 }
 
-/// Parses a filter, with the embedded library.
+/// Parses a filter's text, with the embedded protocol library.
 pub fn parse(text: &str) -> Result<Filter, FilterError> {
     Filter::parse(&Library::builtin(), text)
 }
 
 impl Filter {
-    /// Parses a filter, with a protocol library.
+    /// Parses a filter's text, with the protocol library `library`.
     pub fn parse(library: &Library, text: &str) -> Result<Filter, FilterError> {
         if text.len() > MAX_LENGTH {
             return Err(FilterError::new(
@@ -139,7 +139,7 @@ impl Filter {
         &self.root
     }
 
-    /// Whether a packet with these values is in the flow. This defines the language's meaning.
+    /// Whether a packet with these field values matches the filter. This function defines the language's meaning.
     pub fn matches(&self, values: &FieldValues) -> bool {
         self.root.expr.matches(values)
     }
@@ -216,14 +216,14 @@ pub struct FieldValues {
     pub(crate) values: BTreeMap<String, Value>,
 }
 
-/// A field's value.
+/// Value of a field in a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Value {
     /// Value of any type except text.
     Number(u128),
     /// A text; the packet may contain only its beginning.
     Text {
-        /// Bytes that the packet contains.
+        /// Bytes of the text that the packet contains.
         bytes: Vec<u8>,
         /// Length of the text in bytes, as the packet declares it.
         length: usize,
@@ -231,12 +231,12 @@ pub enum Value {
 }
 
 impl FieldValues {
-    /// A packet without protocols or fields.
+    /// Values of a packet that has no protocols and no fields.
     pub fn new() -> FieldValues {
         FieldValues::default()
     }
 
-    /// Adds a protocol to the packet.
+    /// Adds a protocol, by its name in filters, to the packet.
     pub fn add_protocol(&mut self, filter_name: &str) {
         if !self.has_protocol(filter_name) {
             self.protocols.insert(filter_name.to_owned());
@@ -275,7 +275,7 @@ impl FieldValues {
         );
     }
 
-    /// Value of a field; `None` if the packet lacks it.
+    /// Value of a field; `None` if the packet lacks the field.
     pub fn value(&self, field: &str) -> Option<&Value> {
         self.values.get(field)
     }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::error::{FilterError, FilterErrorKind};
 use super::lex::{Spanned, Token};
 
-/// Maximum nesting depth. It bounds recursion, since filters come from outside.
+/// Maximum nesting depth of a filter. It bounds recursion, since filters come from outside.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub(super) fn parse(tokens: &[Spanned]) -> Result<Syntax, FilterError> {
     }
 }
 
-/// Operator of Wireshark's display filters that this language lacks.
+/// The token's operator if it is an operator of Wireshark's display filters that this language lacks.
 fn foreign_operator(token: &Token) -> Option<&str> {
     let Token::Word(word) = token else {
         return None;
@@ -121,7 +121,7 @@ fn foreign_operator(token: &Token) -> Option<&str> {
         .find(|operator| operator == word)
 }
 
-/// `tokens` ends with `End`, which is never consumed.
+/// Parser state; `tokens` ends with `End`, which is never consumed.
 struct Parser<'a> {
     tokens: &'a [Spanned],
     at: usize,

@@ -1,4 +1,4 @@
-//! Type checker: turns a syntax tree into a typed filter, with the protocol library.
+//! Type checker: turns a filter's syntax tree into a typed filter, with the protocol library.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::{Range, RangeInclusive};
@@ -27,7 +27,7 @@ pub(super) fn node(library: &Library, syntax: &Syntax) -> Result<Node, FilterErr
     })
 }
 
-/// Hint for a protocol that no other protocol carries.
+/// Hint in the error for a protocol that no other protocol carries.
 pub const UNCARRIED: &str = "say by what: `carried_by: [{by: tcp, when: [PORT]}]` in its own file, or `next` in that of its \
                              carrier";
 
@@ -305,7 +305,7 @@ fn text_length(
     FilterError::new(kind, literal.span.clone())
 }
 
-/// String that is compared with the whole field.
+/// Bytes of a string literal that is compared with the whole field.
 fn whole_text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError> {
     let bytes = text(field, literal)?;
     match field.is_fixed && bytes.len() != field.max_bytes {
@@ -347,7 +347,7 @@ fn text(field: &FieldRef<'_>, literal: &Literal) -> Result<Vec<u8>, FilterError>
     Ok(bytes)
 }
 
-/// Encodes a domain name as DNS does: each label behind its length byte. A dot at the end is ignored.
+/// Encodes a domain name as DNS does: each label behind its length byte. A dot at the end is ignored. `None`: invalid.
 fn labels(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.strip_suffix(b".").unwrap_or(text);
     let mut wire = Vec::new();
@@ -361,7 +361,7 @@ fn labels(text: &[u8]) -> Option<Vec<u8>> {
     Some(wire)
 }
 
-/// Values that a literal denotes: one value, or all of a network.
+/// Range of values that a literal denotes: one value, or all addresses of a network.
 fn number(field: &FieldRef<'_>, literal: &Literal) -> Result<RangeInclusive<u128>, FilterError> {
     let word = match &literal.kind {
         LiteralKind::Word(word) => word,

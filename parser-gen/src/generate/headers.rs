@@ -1,4 +1,4 @@
-//! Header types, `headers_t`, and the deparser, which emits headers in wire order.
+//! Writes the P4 header types, the struct `headers_t`, and the deparser, which emits headers in wire order.
 
 use super::{Program, roce};
 use crate::library::{Body, Protocol, ProtocolId};
@@ -6,17 +6,17 @@ use crate::options::FrameValues;
 use crate::writer::Writer;
 
 impl Program<'_> {
-    /// Whether a header is declared: also if no state parses it but the aggregator of p4src/common names it.
+    /// Whether the program declares a protocol's header: also if no state parses it but p4src/common's aggregator names it.
     fn declared(&self, id: ProtocolId, protocol: &Protocol) -> bool {
         self.slice.nodes.contains(&id) || (self.options.aggregate.is_some() && protocol.is_common())
     }
 
-    /// Whether unrolled states skip the protocol's options: a filter needs a header behind them.
+    /// Whether parser states skip the header's options: a filter needs a header behind them.
     pub(super) fn skips_options(&self, id: ProtocolId) -> bool {
         self.library.protocols[id].options().is_some() && self.slice.filters_look_beyond(id)
     }
 
-    /// Type and instance of every header behind the Ethernet header and before the payload, in wire order.
+    /// Type and instance of every header between Ethernet and payload, in wire order; with `emitted`, of emitted headers.
     fn instances(&self, emitted: bool) -> Vec<(String, String)> {
         let mut instances = Vec::new();
         for (id, protocol) in self.library.protocols.iter().enumerate() {

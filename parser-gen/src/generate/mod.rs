@@ -30,29 +30,29 @@ use crate::writer::Writer;
 use classify::Table;
 use message::Reads;
 
-/// Program of a set of flows, and its entries.
+/// Generated P4 program for a set of flows, and its table entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// Text of `generated.p4`.
+    /// P4 text of `generated.p4`.
     pub p4: String,
     /// Values of `meta.parse_note` that this program can set; they index the counter `notes`.
     pub notes: Vec<Note>,
     classes: Classes,
     tables: Vec<Table>,
     engine: EngineSpec,
-    /// Text of `engine.p4` for each architecture.
+    /// P4 text of `engine.p4` for each architecture.
     engines: Vec<(Arch, String)>,
 }
 
 impl Generated {
-    /// Text of `engine.p4` for an architecture.
+    /// P4 text of `engine.p4` for an architecture.
     #[must_use]
     pub fn engine(&self, arch: Arch) -> &str {
         let engine = self.engines.iter().find(|(other, _)| *other == arch);
         engine.map_or("", |(_, text)| text)
     }
 
-    /// Entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
+    /// Table entries of one instance of `Classify`, such as `SwitchIngress.classify` or `SwitchEgress.classify`.
     pub fn entries_for(&self, control: &str) -> Vec<TableEntry> {
         // Egress without faults classifies nothing.
         if control.starts_with("SwitchEgress.") && self.engine.egress.is_empty() {
@@ -61,8 +61,8 @@ impl Generated {
         classify::entries(&self.tables, control)
     }
 
-    /// Entries of [`EngineSpec::early`]'s unit in `table`, which apply to packets that match `also`. `action` returns the
-    /// action for a class.
+    /// Table entries in `table` of the unit of [`EngineSpec::early`], which apply to packets that
+    /// match `also`. `action` returns the action for a class.
     pub fn early_entries(
         &self,
         table: &str,
@@ -158,7 +158,7 @@ pub fn generate_with(
     })
 }
 
-/// Parts that the terms need of each message that is parsed.
+/// Parts that the terms of all flows need of each message that the program parses.
 fn reads(library: &Library, slice: &Slice, terms: &[Vec<Term>]) -> BTreeMap<ProtocolId, Reads> {
     let messages = slice
         .nodes
@@ -169,11 +169,11 @@ fn reads(library: &Library, slice: &Slice, terms: &[Vec<Term>]) -> BTreeMap<Prot
         .collect()
 }
 
-/// State that the writers of all parts share.
+/// Context that the writers of all parts of a program share.
 struct Program<'a> {
     library: &'a Library,
     slice: Slice,
-    /// Parts of each message that are read.
+    /// Parts of each message that the program reads.
     reads: BTreeMap<ProtocolId, Reads>,
     options: Options,
 }

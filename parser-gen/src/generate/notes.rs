@@ -1,13 +1,13 @@
-//! `meta.parse_note`: the codes that a program sets, and their names in P4.
+//! Parse notes (`meta.parse_note`, why a packet was not parsed further): the codes that a program sets, and their P4 names.
 
 use super::Program;
 use crate::library::{Note, Target};
 use crate::writer::Writer;
 
-/// State that accepts a packet which was read as deep as the filters need.
+/// Name of the parser state that accepts a packet which was read as deep as the filters need.
 pub(super) const COMPLETE: &str = "complete";
 
-/// Codes that the program's parser or classifier can set, ascending.
+/// Parse notes that the program's parser or classifier can set, by ascending code.
 pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
     let library = program.library;
     let mut codes = Vec::new();
@@ -31,12 +31,12 @@ pub(super) fn used(program: &Program<'_>) -> Vec<Note> {
         .collect()
 }
 
-/// P4 name of a code.
+/// Name of the P4 constant for the code of the parse note `name`.
 pub(super) fn constant(name: &str) -> String {
     format!("NOTE_{}", name.to_ascii_uppercase())
 }
 
-/// State that sets a code and stops parsing.
+/// Name of the parser state that sets the code of the parse note `name` and stops parsing.
 pub(super) fn state(name: &str) -> String {
     format!("note_{name}")
 }

@@ -1,4 +1,4 @@
-//! `FlowParser` and `FlowParserShort`: one state per header of the slice, and states for its options.
+//! Writes the P4 parsers `FlowParser` and `FlowParserShort`: one state per header of the slice, and states for its options.
 
 use super::Program;
 use super::notes::{self, COMPLETE};
@@ -58,14 +58,14 @@ fn parser(program: &Program<'_>, name: &str, values: bool, w: &mut Writer) {
 }
 
 impl Program<'_> {
-    /// State that parses a protocol.
+    /// Name of the first parser state of a protocol.
     fn entry_state(&self, to: ProtocolId) -> String {
         format!("parse_{}", self.library.protocols[to].name)
     }
 
-    /// Edges that the program follows, in the library's order, and their targets. Notes and ends are kept only where a filter
-    /// tests a header behind them, since they report that it could not. An edge that the program does not follow becomes an end
-    /// if otherwise a later edge would take its packets.
+    /// Edges that the program follows, in the library's order, and their targets. Edges that end the parse,
+    /// with or without a note, are kept only where a filter tests a header behind this one. An edge that
+    /// the program does not follow becomes an end if otherwise a later edge would take its packets.
     fn kept(&self, id: ProtocolId) -> impl Iterator<Item = (&Edge, Target)> {
         let next = &self.library.protocols[id].next;
         let follows = move |edge: &Edge| matches!(edge.to, Target::Protocol(to) if self.slice.follows(id, to));
@@ -122,7 +122,7 @@ fn header_states(program: &Program<'_>, id: ProtocolId, values: bool, w: &mut Wr
     }
 }
 
-/// Select on the protocol that follows a header.
+/// Transition from a header's state: a select on the protocol that follows the header.
 fn next_transition(program: &Program<'_>, id: ProtocolId) -> Transition {
     let protocol = &program.library.protocols[id];
     let hdr = |index: usize| format!("hdr.{}.{}", protocol.name, protocol.fields[index].name);
@@ -168,7 +168,7 @@ fn next_transition(program: &Program<'_>, id: ProtocolId) -> Transition {
     )
 }
 
-/// Formats a select value: EtherTypes in hexadecimal, ports and protocol numbers in decimal.
+/// Formats a value of a parser's `select`: EtherTypes in hexadecimal, ports and protocol numbers in decimal.
 fn select_value(value: u128, field: &str) -> String {
     if field == "ether_type" {
         format!("{value:#06x}")
@@ -177,7 +177,7 @@ fn select_value(value: u128, field: &str) -> String {
     }
 }
 
-/// Writes the chain of states that skip options: the state with k words left extracts one and continues with k - 1.
+/// Writes the chain of states that skip options: the state with k words left extracts one word and continues at k - 1.
 fn option_states(
     program: &Program<'_>,
     id: ProtocolId,

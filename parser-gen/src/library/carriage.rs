@@ -1,18 +1,18 @@
-//! Which protocols a packet can contain together, as the parse graph implies.
+//! Answers which protocols a packet can contain together, computed from the parse graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::Kind;
 use super::{Body, Library, Protocol, ProtocolId, Target};
 
-/// Relations between protocols, computed once: a scenario needs them for each filter and each stream.
+/// Which protocols a packet can contain together; computed once, since a scenario needs it for each filter and each stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Carriage {
     /// Protocols by their names in filters.
     ids: BTreeMap<String, ProtocolId>,
-    /// For each protocol, those behind which it may stand, at whatever distance, itself included.
+    /// For each protocol, the protocols behind which it may stand in a packet, at whatever distance, itself included.
     behind: Vec<BTreeSet<ProtocolId>>,
-    /// For each protocol, those on every path from the root to it, itself included; empty if no packet has the protocol.
+    /// For each protocol, the protocols on every path from the root to it, itself included; empty if no packet has it.
     carriers: Vec<BTreeSet<ProtocolId>>,
 }
 
@@ -56,7 +56,7 @@ impl Library {
             .collect()
     }
 
-    /// Whether a packet may have both protocols: one of them may follow the other, at whatever distance.
+    /// Whether a packet may have both protocols: one protocol may follow the other, at whatever distance.
     pub fn coexist(&self, a: &str, b: &str) -> bool {
         let id = |name: &str| self.carriage.ids.get(name).copied();
         let (Some(a), Some(b)) = (id(a), id(b)) else {
@@ -72,8 +72,8 @@ impl Library {
         lost.map(|id| self.protocols[id].filter.clone()).collect()
     }
 
-    /// Values of select fields in the header `from`, by field index, in a packet with `to` behind it. Leaves out fields that
-    /// may have any value.
+    /// Values that select fields of the header `from` have in a packet with the header `to` behind
+    /// it, by field index. Leaves out fields that may have any value.
     pub(crate) fn selecting(&self, from: ProtocolId, to: ProtocolId) -> Vec<(usize, Vec<u128>)> {
         let protocol = &self.protocols[from];
         let leads = |target: Target| match target {
@@ -111,7 +111,7 @@ impl Library {
 #[derive(Clone, Copy)]
 enum Depth {
     Unknown,
-    /// Being computed: a protocol that reaches this follows itself.
+    /// The depth is being computed: a protocol that reaches this protocol follows itself.
     Open,
     Known(usize),
 }

@@ -1,20 +1,20 @@
-//! Errors in protocol files, and their positions.
+//! Errors in YAML protocol files, and their positions in the file.
 
-/// Error in a protocol file.
+/// Error in a YAML protocol file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct LibraryError {
-    /// Name of the file.
+    /// Name of the protocol file.
     pub file: String,
-    /// Line, from 1.
+    /// Line of the error in the file, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column of the error in characters, from 1.
     pub column: usize,
-    /// Description of the error, with the field or edge that has it.
+    /// Description of the error, with the field or edge of the protocol that has it.
     pub message: String,
 }
 
-/// Converts an error of serde_yaml, and its position.
+/// Converts an error of serde_yaml in a protocol file, with its position.
 pub(super) fn misshapen(file: &str, error: &serde_yaml::Error) -> LibraryError {
     let (line, column) = error
         .location()
@@ -43,8 +43,8 @@ pub(super) fn invalid(file: &str, message: String) -> LibraryError {
     }
 }
 
-/// Error at the first position of a name in its message: the first word in backticks that the file contains. If the message
-/// begins with a key of the file, positions behind that key come first.
+/// Error with a position: that of the first word in backticks in the message that the file
+/// contains. If the message begins with a key of the file, positions behind that key come first.
 pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let section = section(text, &message);
@@ -89,7 +89,7 @@ pub(super) fn located(file: &str, text: &str, message: String) -> LibraryError {
     }
 }
 
-/// Byte offset of the key with which a message begins, as in `carried_by: …` and `next 2: …`; 0 if the file lacks it.
+/// Byte offset of the key with which a message begins, such as `carried_by: …` or `next 2: …`; 0 if the file lacks the key.
 fn section(text: &str, message: &str) -> usize {
     let key = message.split([':', ' ', '`']).next().unwrap_or("");
     let mut at = 0;

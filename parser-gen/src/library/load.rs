@@ -1,4 +1,4 @@
-//! Loads YAML files into a consistent [`Library`].
+//! Loads YAML protocol files into a consistent [`Library`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,18 +51,18 @@ const BUILTIN: &[(&str, &str)] = builtin![
 ];
 const BUILTIN_NOTES: (&str, &str) = ("notes.yaml", include_str!("../../protocols/notes.yaml"));
 
-/// Number of cells of the counter `notes`; codes are below it.
+/// Number of cells of the switch's counter `notes`; all codes of notes are below it.
 const NUM_NOTES: u8 = 64;
 
 impl Library {
-    /// The embedded library.
+    /// Loads the embedded protocol library.
     pub fn builtin() -> Library {
         // The embedded text is constant, and the test `builtin_library_loads` loads it.
         Library::from_sources(BUILTIN, BUILTIN_NOTES)
             .expect("the embedded protocol library is consistent")
     }
 
-    /// The embedded library and a user's protocol files, in any order.
+    /// Loads the embedded library and a user's protocol files, in any order.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Library {
         Library::with_payload(sources, &[])
     }
 
-    /// The embedded library, a user's protocol files, and slices of payloads that filters name.
+    /// Loads the embedded library, a user's protocol files, and slices of payloads that filters name.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Library {
         Library::read(&all, BUILTIN_NOTES, payloads)
     }
 
-    /// Checks that slices can be read together.
+    /// Checks that a parser can read these payload slices together.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Library {
         payload::protocols(slices).map(|_| ())
     }
 
-    /// Loads protocol files, given as (name, text) in wire order, and the file of notes.
+    /// Builds a library from protocol files, given as (name, text) in wire order, and the file of notes.
     pub fn from_sources(
         protocols: &[(&str, &str)],
         notes: (&str, &str),
@@ -215,7 +215,7 @@ impl Library {
     }
 }
 
-/// Adds each `carried_by` of a file to its carrier's `next`.
+/// Adds each `carried_by` of a file to the `next` edges of the carrier's file.
 fn carry(files: &mut [(&str, ProtocolFile)]) -> Result<(), LibraryError> {
     for index in 0..files.len() {
         let (file, name) = (files[index].0, files[index].1.name.clone());
@@ -280,8 +280,8 @@ fn uncarried(files: &[(&str, ProtocolFile)]) -> Vec<String> {
     lost.map(|file| file.filter.clone()).collect()
 }
 
-/// Removes the edges of carriers whose payload slices are read instead; returns whether there are slices. Edges to weir's own
-/// frames stay: these have a port of their own, and their edge comes first.
+/// Removes the edges from a payload's carrier to other protocols if filters read slices of that payload; returns whether
+/// there are slices. Edges to weir's own frames stay: these have a port of their own, and their edge comes first.
 fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
     let payloads: Vec<(String, String)> = files
         .iter()
@@ -302,7 +302,8 @@ fn displace(files: &mut [(&str, ProtocolFile)]) -> bool {
     !payloads.is_empty()
 }
 
-/// Checks `carried_by` against its carrier. Errors are about the file that has it: the carrier, which may be shipped, is right.
+/// Checks a file's `carried_by` against its carrier's file. Errors are about the file with
+/// `carried_by`, not about the carrier's, which may be shipped.
 fn fits(carrier: &ProtocolFile, when: &[WhenFile]) -> Result<(), String> {
     let by = &carrier.name;
     if when.len() != carrier.select.len() {

@@ -1,16 +1,16 @@
-//! Messages: the elements behind the headers, some of which have no fixed length.
+//! Elements of messages: the parts of an application message behind the headers, some of which have no fixed length.
 
 use super::FieldType;
 use super::schema::ElementFile;
 
-/// Maximum length in bytes of a counted text with elements behind it: it is one value of a table's key.
+/// Maximum length in bytes of a fixed text, or of a counted text with elements behind it: one value of a table's key.
 const MAX_COUNTED: usize = 16;
-/// Maximum length in bytes of any other text.
+/// Maximum length in bytes of a counted text at the end of a message, or of a text that a byte ends.
 const MAX_TEXT: usize = 64;
 /// Maximum number of digits of a decimal number, and of bytes of a varint.
 const MAX_NUMERAL: usize = 4;
 
-/// Element of a message.
+/// Element of an application message: a literal, a number or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Element {
     pub kind: Kind,
@@ -20,21 +20,21 @@ pub(crate) struct Element {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Exactly these bytes; the message ends before any others.
+    /// Exactly these bytes; if the message has other bytes, its parse ends here.
     Literal(Vec<u8>),
-    /// Big-endian number of whole bytes.
+    /// Big-endian number of `bits` bits, whole bytes.
     ///
-    /// `signed`: if it is negative, nothing follows it.
+    /// `signed`: the number is signed; no element follows a negative number.
     Number { bits: u32, signed: bool },
     /// Decimal digits, at most `max`, without a leading zero, and the byte `end` that ends them.
     Decimal { max: usize, end: u8 },
-    /// Seven bits per byte, lowest first, top bit set if more bytes follow; as few bytes as possible, at most `max`.
+    /// Number in seven bits per byte, lowest first, top bit set if more bytes follow; as few bytes as possible, at most `max`.
     Varint { max: usize },
-    /// Text of this many bytes.
+    /// Text of this fixed number of bytes.
     Fixed(usize),
-    /// Text of as many bytes as the number before it says, minus `less`. `walked`: elements follow; at most `max` bytes.
+    /// Text whose length in bytes is the number before it minus `less`. `walked`: elements follow; at most `max` bytes.
     Counted { less: u32, max: usize, walked: bool },
-    /// Text up to one of the bytes `ends`, which is consumed too. Nothing follows behind one of `stops`, a subset of `ends`.
+    /// Text up to one of the bytes `ends`, which is consumed too. No element follows behind one of `stops`, a subset of `ends`.
     Until {
         ends: Vec<u8>,
         stops: Vec<u8>,
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Bytes that end the text.
+    /// Bytes that end the text; empty for an element that no byte ends.
     pub fn ends(&self) -> &[u8] {
         match self {
             Kind::Until { ends, .. } => ends,
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Width in bits of the number as filters compare it.
+    /// Width in bits of the element's number as filters compare it.
     pub fn bits(&self) -> u32 {
         match self {
             Kind::Number { bits, .. } => *bits,
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Largest number that elements can follow; 0 for an element that is not a number.
+    /// Largest value of the element's number for which elements may follow; 0 for an element that is not a number.
     fn most(&self) -> u64 {
         match self {
             Kind::Number { bits, signed } => u64::MAX >> (64 - *bits + u32::from(*signed)),
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// Parses an element of a file: name, kind and type, or an error message.
+/// Parses an element of a protocol file: its name, kind and field type, or an error message.
 pub(super) fn element(
     file: &ElementFile,
     before: Option<(&str, &Kind)>,

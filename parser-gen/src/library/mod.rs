@@ -20,13 +20,13 @@ pub use own::ProtocolSource;
 pub(crate) use payload::bounds as payload_bounds;
 pub use payload::{PayloadSlice, SliceError};
 
-/// All protocols, in the order of their headers in a packet.
+/// Protocol library: all protocols, in the order of their headers in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
     pub(crate) protocols: Vec<Protocol>,
     pub(crate) notes: Vec<Note>,
     pub(crate) root: ProtocolId,
-    /// Filter names of protocols that are not parsed, since filters read the bytes in their position.
+    /// Filter names of protocols that are not parsed, since filters read payload slices in their position.
     pub(crate) hidden: Vec<String>,
     /// Filter names of protocols that no packet has, since no protocol carries them.
     pub(crate) uncarried: Vec<String>,
@@ -39,77 +39,77 @@ pub(crate) type ProtocolId = usize;
 /// Value of `meta.parse_note`: why a packet could not be parsed as deep as the filters need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The value, which is also the index into the counter `notes`.
+    /// Value of `meta.parse_note`, and index of the note's cell in the switch's counter `notes`.
     pub code: u8,
-    /// Stable name, for reports.
+    /// Stable name of the note, for reports.
     pub name: String,
-    /// Description for people, one line.
+    /// Description of the note for people, one line.
     pub about: String,
 }
 
-/// One protocol.
+/// Protocol of the library: a header, a message, or the metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocol {
-    /// Name in P4, of the header's instance and the parser's state.
+    /// Name of the protocol in P4: of the header's instance and the parser's state.
     pub name: String,
-    /// Name in filters (`ip`), and first component of its fields' names.
+    /// Name of the protocol in filters (`ip`), and first component of its fields' names.
     pub filter: String,
-    /// Description for people, one line.
+    /// Description of the protocol for people, one line.
     pub about: String,
-    /// Content of the protocol: metadata, a header or a message.
+    /// Content of the protocol: the metadata, a header or a message.
     pub(crate) body: Body,
-    /// Fields in wire order.
+    /// Fields of the protocol, in wire order.
     pub(crate) fields: Vec<Field>,
-    /// Codes of notes that parsing it can set, besides those of its options and of `next`.
+    /// Codes of notes that parsing this protocol can set, besides those of its options and of `next`.
     pub(crate) notes: Vec<u8>,
     /// Indexes of the fields that select the next protocol.
     pub(crate) select: Vec<usize>,
-    /// Edges to the next protocol; the first match applies, and without a match the parse ends.
+    /// Edges to the next protocol: the first edge that matches applies, and without a match the parse ends.
     pub(crate) next: Vec<Edge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Fields of the struct `meta`; present in every packet.
+    /// The metadata: fields of the struct `meta`, which every packet has.
     Metadata { instance: String },
     /// A header of fixed size, perhaps with options.
     Header {
         type_name: String,
-        /// Whether p4src/common/headers.p4 declares the type, and the controls there name the instance.
+        /// Whether p4src/common/headers.p4 declares the header's type, and the controls there name its instance.
         common: bool,
-        /// Whether the values that p4src/common/aggregate.p4 sums follow.
+        /// Whether the values that p4src/common/aggregate.p4 sums follow this header.
         values: bool,
         options: Option<HeaderOptions>,
         payload: Option<PayloadLength>,
     },
-    /// Elements in sequence, some without a fixed length. Each has an entry in `fields`.
+    /// Elements in sequence, some without a fixed length. Each element has an item in `fields`.
     Message(Vec<Element>),
 }
 
-/// Options: 32-bit words behind a header's fixed part. A field holds their number.
+/// Options of a header: 32-bit words behind its fixed part. A field of the header holds the header's length in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeaderOptions {
     /// Index of the field that holds the header's length in words, options included.
     pub length: usize,
-    /// Length in words of a header without options.
+    /// Length in words of the header without options.
     pub first_word: u32,
-    /// Maximum length in words.
+    /// Maximum length of the header in words, options included.
     pub max: u32,
-    /// Code of the note for a length below `first_word`.
+    /// Code of the note for a header whose length field is below `first_word`.
     pub malformed: u8,
 }
 
 /// Field of a network header that holds the length of its payload in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PayloadLength {
-    /// Index of the field, which counts this header too.
+    /// Index of the length field, which counts this header too.
     Total(usize),
-    /// Index of the field, which counts the bytes behind this header only.
+    /// Index of the length field, which counts only the bytes behind this header.
     AfterHeader(usize),
 }
 
 impl PayloadLength {
-    /// Index of the field.
+    /// Index of the length field in its header.
     pub fn field(self) -> usize {
         match self {
             PayloadLength::Total(field) | PayloadLength::AfterHeader(field) => field,
@@ -148,7 +148,7 @@ pub enum FieldType {
     Mac,
     /// Bytes that are compared without regard to the case of ASCII letters.
     Name,
-    /// Bytes.
+    /// Bytes that are compared exactly.
     Text,
 }
 
@@ -173,7 +173,7 @@ impl FieldType {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// Required value of each select field; `None` matches any value.
+    /// Required value of each select field for this edge; `None` matches any value.
     pub when: Vec<Option<u128>>,
     pub to: Target,
 }
@@ -185,32 +185,32 @@ pub(crate) enum Target {
     End,
 }
 
-/// A field as filters use it.
+/// Field of a protocol, as filters use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldRef<'a> {
     pub(crate) protocol: ProtocolId,
     pub(crate) index: usize,
     /// Name of the field in filters.
     pub name: &'a str,
-    /// Type of its values.
+    /// Type of the field's values.
     pub ty: FieldType,
-    /// Width in bits; 0 for a text.
+    /// Width of the field in bits; 0 for a text.
     pub bits: u32,
-    /// Largest value of a number.
+    /// Largest value of the field if it is a number.
     pub(crate) max: u128,
-    /// Maximum length of a text in bytes; 0 for a number.
+    /// Maximum length of the field in bytes if it is a text; 0 for a number.
     pub max_bytes: usize,
-    /// Whether every text has the maximum length.
+    /// Whether every text in this field has the maximum length.
     pub(crate) is_fixed: bool,
-    /// Whether filters write it with dots, and packets carry the length of each label.
+    /// Whether the field is a domain name: filters write it with dots, and packets carry the length of each label.
     pub(crate) labels: bool,
-    /// Bytes that the text cannot contain, since they end it.
+    /// Bytes that a text in this field cannot contain, since they end it.
     pub(crate) ends: &'a [u8],
-    /// Description for people, one line.
+    /// Description of the field for people, one line.
     pub about: &'a str,
 }
 
-/// Largest value of a field of `bits` bits.
+/// Largest unsigned number of `bits` bits.
 pub(crate) fn max_value(bits: u32) -> u128 {
     u128::MAX.checked_shr(128 - bits).unwrap_or(0)
 }
@@ -221,7 +221,7 @@ impl Library {
         &self.protocols
     }
 
-    /// Values of `meta.parse_note`.
+    /// Notes: why packets could not be parsed as deep as filters need, by value of `meta.parse_note`.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -245,7 +245,7 @@ impl Library {
         &self.uncarried
     }
 
-    /// Field of this name in filters.
+    /// Field with this name in filters; `None` if there is no such field.
     pub fn field(&self, name: &str) -> Option<FieldRef<'_>> {
         self.fields().find(|field| field.name == name)
     }
@@ -305,7 +305,7 @@ impl Protocol {
         self.fields.iter().map(|field| field.bits).sum()
     }
 
-    /// Whether p4src/common names the header's instance.
+    /// Whether files of p4src/common name the header's instance.
     pub(crate) fn is_common(&self) -> bool {
         matches!(self.body, Body::Header { common: true, .. })
     }
@@ -315,7 +315,7 @@ impl Protocol {
         matches!(self.body, Body::Header { values: true, .. })
     }
 
-    /// Offset of a field in the header, and its width, both in bits.
+    /// Offset of a field in its header, and the field's width, both in bits; `None` if the header lacks the field.
     pub(crate) fn place(&self, name: &str) -> Option<(usize, usize)> {
         let index = self.fields.iter().position(|field| field.name == name)?;
         let before: u32 = self.fields[..index].iter().map(|field| field.bits).sum();

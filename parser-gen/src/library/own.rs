@@ -3,23 +3,23 @@
 use super::error::{LibraryError, located};
 use super::schema::{Declared, EdgeFile, ProtocolFile, parse};
 
-/// Protocol file of a user.
+/// Protocol file that a user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtocolSource {
-    /// Name of the file, for messages.
+    /// Name of the user's protocol file, for messages.
     pub file: String,
-    /// Content of the file.
+    /// YAML text of the protocol file.
     pub text: String,
 }
 
-/// Maximum size of a file in bytes. Handwritten files are smaller, and each line may become states of a parser.
+/// Maximum size of a user's protocol file in bytes. Handwritten files are smaller, and each line may become parser states.
 const MAX_BYTES: usize = 64 * 1024;
 /// Maximum number of fields or elements in one protocol.
 const MAX_FIELDS: usize = 64;
 /// Maximum number of words in a header with options: a count of four bits, as in IPv4 and TCP.
 const MAX_WORDS: u32 = 15;
 
-/// The shipped files, then the user's files, each behind all files that can carry it.
+/// Orders protocol files: the shipped files, then the user's, each behind all files that can carry its protocol.
 pub(super) fn in_wire_order<'a>(
     shipped: &[(&'a str, &'a str)],
     own: &'a [ProtocolSource],

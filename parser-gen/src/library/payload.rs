@@ -7,13 +7,13 @@ use std::ops::Range;
 
 use super::schema::{CarrierFile, ElementFile, ProtocolFile, WhenFile};
 
-/// Protocols that have a payload.
+/// Protocols whose payload filters can name slices of.
 const CARRIERS: [&str; 2] = ["tcp", "udp"];
-/// Maximum length of one slice in bytes.
+/// Maximum length of one payload slice in bytes.
 const MAX_LENGTH: usize = 16;
-/// Maximum end of a slice in the payload, in bytes: a parser has to extract all bytes before it.
+/// Maximum byte offset in the payload at which a slice may end: a parser has to extract all bytes before it.
 const MAX_END: usize = 128;
-/// Maximum length in bytes of an element that fills a gap between slices.
+/// Maximum length in bytes of a message element that fills a gap between two slices.
 const MAX_GAP: usize = 16;
 
 /// Slice of a payload. Filters write `tcp.payload[offset:length]`.
@@ -24,16 +24,16 @@ pub struct PayloadSlice {
     length: usize,
 }
 
-/// Why slices cannot be read.
+/// Why a parser cannot read these payload slices.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// The slice has no bytes, or too many.
+    /// The slice has no bytes, or more than the maximum.
     #[error("`{0}`: a slice must have 1 to {MAX_LENGTH} bytes")]
     Length(PayloadSlice),
-    /// The slice ends too far behind the header.
+    /// The slice ends too far behind the beginning of the payload.
     #[error("`{0}`: a slice must end within the first {MAX_END} bytes of the payload")]
     TooFar(PayloadSlice),
-    /// The slices share bytes.
+    /// These two slices share bytes, so a parser cannot read both.
     #[error("`{0}` and `{1}` overlap: write slices that do not overlap")]
     Overlap(PayloadSlice, PayloadSlice),
 }
@@ -50,7 +50,7 @@ impl std::fmt::Display for PayloadSlice {
 }
 
 impl PayloadSlice {
-    /// Slices that a filter's text names, each with its bytes in the text; skips malformed ones.
+    /// Payload slices that a filter's text names, each with its byte range in the text; skips malformed slices.
     pub fn named_in(filter: &str) -> Vec<(PayloadSlice, Range<usize>)> {
         let mut found = Vec::new();
         for (at, _) in filter.match_indices(".payload[") {
@@ -82,7 +82,7 @@ impl PayloadSlice {
         self.offset.saturating_add(self.length)
     }
 
-    /// The slice as an element of the message: a number if its length is that of one, otherwise a text.
+    /// The slice as an element of a message: a number if it is as long as one of the integer types, otherwise a text.
     fn element(self) -> ElementFile {
         let name = Some(format!("at{}", self.offset));
         let element = ElementFile {
@@ -105,7 +105,7 @@ impl PayloadSlice {
     }
 }
 
-/// Offset and length of `[4:2]`, or of `[4]` for one byte.
+/// Parses the offset and length of a payload slice: `[4:2]`, or `[4]` for one byte.
 pub(crate) fn bounds(text: &str) -> Option<(usize, usize)> {
     let inside = text.strip_prefix('[')?.strip_suffix(']')?;
     let number = |text: &str| {
@@ -118,7 +118,7 @@ pub(crate) fn bounds(text: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// Protocols for the slices: one for each carrier.
+/// Protocols that read the slices: one message for each carrier (TCP, UDP).
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use super::{
     Protocol, Target,
 };
 
-/// Context for the checks of one file.
+/// Context in which one protocol file is checked: the other files and the notes.
 pub(super) struct Context<'a> {
     pub file: &'a str,
     pub ids: &'a BTreeMap<String, usize>,
@@ -83,7 +83,7 @@ impl Context<'_> {
         Ok(fields)
     }
 
-    /// Elements of a message, and a field for each.
+    /// Builds the elements of a message, and the field of each element.
     fn message(
         &self,
         file: &ProtocolFile,
@@ -167,7 +167,7 @@ impl Context<'_> {
         })
     }
 
-    /// Checks that a field's name begins with its protocol's, so that a test of the field implies the protocol.
+    /// Checks that a field's name begins with its protocol's name, so that a test of the field implies the protocol.
     fn filter_name(&self, protocol: &str, name: &str) -> Result<(), LibraryError> {
         let rest = name
             .strip_prefix(protocol)

@@ -1,4 +1,4 @@
-//! Format of a protocol file. Unknown keys are errors.
+//! Format of a YAML protocol file. Unknown keys are errors.
 
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ pub(super) struct ProtocolFile {
     pub select: Vec<String>,
     #[serde(default)]
     pub next: Vec<EdgeFile>,
-    /// Carrier of payload slices that filters name. Not a key of a file.
+    /// Protocol whose payload holds this message of payload slices that filters name. Not a key of a file.
     #[serde(skip)]
     pub payload_of: Option<String>,
 }
@@ -46,9 +46,9 @@ pub(super) struct HeaderFile {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Declared {
-    /// p4src/common/headers.p4 declares it.
+    /// p4src/common/headers.p4 declares the header's P4 type.
     Common,
-    /// The generated text declares it.
+    /// The generated P4 text declares the header's type.
     #[default]
     Generated,
 }
@@ -92,7 +92,7 @@ pub(super) struct PayloadFile {
     pub after_header: Option<String>,
 }
 
-/// Element: one of `literal`, `number`, `decimal`, `varint` and `text`, and the keys that belong to it.
+/// Element of a message: one of the keys `literal`, `number`, `decimal`, `varint` and `text`, and the keys that belong to it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ElementFile {
@@ -120,7 +120,7 @@ pub(super) struct ElementFile {
     pub about: String,
 }
 
-/// Protocol that this one may follow, and the values of its select fields for which it does.
+/// Protocol that may carry this protocol, and the values of the carrier's select fields with which it does.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CarrierFile {
@@ -151,7 +151,7 @@ pub(super) struct NoteFile {
     pub about: String,
 }
 
-/// Parses a protocol file.
+/// Parses the YAML text of a protocol file.
 pub(super) fn parse(file: &str, text: &str) -> Result<ProtocolFile, LibraryError> {
     serde_yaml::from_str(text).map_err(|error| misshapen(file, &error))
 }

@@ -21,30 +21,30 @@ const PSEUDO_HEADER: [(&str, &str, &[&str]); 4] = [
 /// Protocol of RoCEv2's base transport header: the ICRC covers it and all bytes behind it.
 const ROCE: &str = "roce";
 
-/// Way in which a checksum covers a field.
+/// How a checksum covers a header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coverage {
-    /// The field's own header holds the checksum.
+    /// The header of the field holds the checksum.
     Header,
-    /// The field belongs to the checksum's pseudo-header.
+    /// The checksum covers the field through its pseudo-header.
     PseudoHeader,
-    /// The field's header follows the checksum's.
+    /// The checksum is in a header in front of the field's header.
     Segment,
-    /// As `Segment`, and the field's header has a checksum of its own. That one is updated with the field, so the sum over the
-    /// header stays unchanged, and with it the outer checksum.
+    /// As `Segment`, and the field's header has a checksum of its own. The inner checksum is updated
+    /// with the field, so the sum over the header stays unchanged, and with it the outer checksum.
     Balanced,
 }
 
-/// A checksum that covers a field.
+/// Checksum that covers a header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cover {
-    /// Protocol whose header holds the checksum.
+    /// Protocol whose header holds this checksum.
     pub by: ProtocolId,
     pub coverage: Coverage,
 }
 
 impl Coverage {
-    /// Whether the field's header follows the checksum's, and the checksum covers it.
+    /// Whether the checksum is in a header in front of the field's header, and covers the field.
     pub fn is_behind(self) -> bool {
         matches!(self, Coverage::Segment | Coverage::Balanced)
     }
@@ -62,7 +62,7 @@ pub(super) fn checksum_at(protocol: &Protocol) -> Option<usize> {
 ///
 /// # Errors
 ///
-/// If a checksum covers the field that no switch can update: the ICRC, or one of a user's protocol, whose range is unknown.
+/// If no switch can update a covering checksum: the ICRC, or that of a user's protocol, whose range is unknown.
 pub(super) fn covers(
     library: &Library,
     id: ProtocolId,
@@ -120,7 +120,7 @@ pub(super) fn is_under_icrc(header: &str, field: &str) -> bool {
     !changes_on_the_way.contains(&field)
 }
 
-/// Protocols of the headers that may lie between two others, in wire order.
+/// Protocols of the headers that may lie between two other headers, in wire order.
 pub(super) fn between(
     library: &Library,
     before: ProtocolId,

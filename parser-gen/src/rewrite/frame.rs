@@ -1,4 +1,4 @@
-//! Rewrite of a frame's bytes: the model that proves a run. It computes checksums as full sums over the frame.
+//! Changes header fields in a frame's bytes: the model that proves a run. It computes checksums as full sums over the frame.
 
 use super::{NewValue, Rewrite};
 use crate::checksums::{Checksums, Segment};
@@ -6,11 +6,11 @@ use crate::dissect::Headers;
 use crate::library::Library;
 
 impl Rewrite {
-    /// Changes the fields of a frame whose headers are `headers` ([`Library::parsed`], before any change). A drawn change flips
-    /// the bits of `mask`.
+    /// Changes the fields of a frame. `headers` are its headers ([`Library::parsed`], before any
+    /// change). A drawn change flips the bits of `mask`.
     ///
-    /// If checksums are updated, a header in the padding behind the packet stays unchanged, and so do addresses whose transport
-    /// checksum is not parsed.
+    /// If checksums are updated, a header in the padding behind the packet stays unchanged, and so
+    /// do addresses whose transport checksum is not parsed.
     pub fn apply(&self, library: &Library, headers: &Headers, frame: &mut [u8], mask: u128) {
         let sums = self
             .mends
@@ -45,7 +45,7 @@ impl Rewrite {
     }
 }
 
-/// Whether addresses of a network header belong to a checksum that is not parsed. `has_transport`: whether any transport is.
+/// Whether a network header's addresses belong to a checksum that is not parsed. `has_transport`: a transport header is.
 fn is_bound(name: &str, start: usize, frame: &[u8], has_transport: bool) -> bool {
     match name {
         "ipv4" => {

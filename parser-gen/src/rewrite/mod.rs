@@ -1,5 +1,5 @@
-//! Changes of header fields. text.rs writes them as P4 for a switch, frame.rs applies them to a frame's bytes for the proof;
-//! the two share no computation of a checksum.
+//! Changes of header fields. text.rs writes them as P4 for a switch, frame.rs applies them to a
+//! frame's bytes for the proof; these two files share no computation of a checksum.
 
 mod covers;
 mod frame;
@@ -10,22 +10,22 @@ use std::collections::BTreeSet;
 use crate::library::{Body, Library, ProtocolId};
 use covers::{Cover, Coverage, covers};
 
-/// New value of a field.
+/// New value of a header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewValue {
-    /// This value.
+    /// The field becomes this value.
     Set(u128),
-    /// The old value with these bits flipped.
+    /// The field becomes its old value with these bits flipped.
     Xor(u128),
-    /// The old value with the bits flipped that are drawn for each packet.
+    /// The field becomes its old value with some bits flipped, which are drawn for each packet.
     Drawn,
 }
 
-/// Changes of fields, in order.
+/// Changes of header fields, in the order in which they apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
     changes: Vec<Change>,
-    /// Whether the checksums that cover the changed fields are updated.
+    /// Whether the switch updates the checksums that cover the changed fields.
     mends: bool,
 }
 
@@ -36,44 +36,44 @@ struct Change {
     header: String,
     /// Name of the field in P4: `ecn`.
     field: String,
-    /// Offset of the field in its header, in bits; below, its width.
+    /// Offset of the field in its header, in bits; `bits` is its width.
     begin: usize,
     bits: usize,
     to: NewValue,
-    /// Checksums that are updated with the field; none if checksums are left alone.
+    /// Checksums that are updated with the field; empty if checksums stay as they are.
     covers: Vec<Cover>,
 }
 
-/// Why a field cannot be changed.
+/// Why a header field cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
     /// The library has no field of this name.
     #[error("no field is called `{0}`")]
     Unknown(String),
-    /// The field is not in a header, or at no fixed position in it.
+    /// The field is not in a header, or has no fixed position in the header.
     #[error("`{0}` is not a header field of fixed size")]
     NoHeader(String),
-    /// The packet is forwarded by the field.
+    /// Switches forward packets by this field.
     #[error("`{0}` determines the packet's path; faults cannot change it")]
     Forwarding(String),
-    /// The field belongs to weir's own protocol.
+    /// The field belongs to weir's own protocol, the aggregation header.
     #[error("`{0}` belongs to weir's own aggregation header; faults cannot change it")]
     Own(String),
-    /// The layout of the frame depends on the field, so checksums cannot be updated.
+    /// The layout of the frame depends on this field, so checksums cannot be updated.
     #[error("the layout of the frame depends on `{0}`: its checksums cannot be mended")]
     Layout(String),
-    /// The value exceeds the field's width.
+    /// The new value exceeds the field's width.
     #[error("`{field}` has {bits} bits")]
     TooLarge {
-        /// The field.
+        /// Name of the field.
         field: String,
         /// Width of the field in bits.
         bits: u32,
     },
-    /// The field is a checksum, which is updated with other fields.
+    /// The field is itself a checksum, which is updated with other fields.
     #[error("`{0}` is a checksum: the switch updates it when other fields change")]
     Checksum(String),
-    /// The ICRC covers the field: a CRC-32 at the end of the packet, which no parser reads.
+    /// The ICRC covers this field: a CRC-32 at the end of a RoCEv2 packet, which no parser reads.
     #[error("`{0}` is covered by RoCE's ICRC, which a switch cannot mend")]
     Icrc(String),
     /// The field is or may be covered by a checksum whose range is unknown.
@@ -81,18 +81,18 @@ pub enum RewriteError {
         "`{field}` may be covered by `{checksum}`, which a switch cannot mend: only the checksums of IPv4, UDP, TCP, ICMP and ICMPv6 are known to cover the data after them"
     )]
     UnknownChecksum {
-        /// The field.
+        /// Name of the field.
         field: String,
-        /// The checksum's name.
+        /// Name of the checksum's field.
         checksum: String,
     },
-    /// The change has no effect.
+    /// The change of this field has no effect.
     #[error("the new value of `{0}` equals the old one")]
     Nothing(String),
 }
 
 impl Rewrite {
-    /// Builds changes of fields, which have their names in filters.
+    /// Builds changes of header fields; fields have their names in filters.
     pub fn new(
         library: &Library,
         changes: &[(&str, NewValue)],
@@ -105,7 +105,7 @@ impl Rewrite {
         Ok(Rewrite { changes, mends })
     }
 
-    /// Headers and fields that change, by their names in P4: `hdr.ipv4`, `ecn`.
+    /// Header and field of each change, by their names in P4: `hdr.ipv4`, `ecn`.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let changes = self.changes.iter();
         changes.map(|change| (change.header.as_str(), change.field.as_str()))
@@ -131,12 +131,12 @@ impl Rewrite {
         protocols
     }
 
-    /// Whether the checksums that cover the changed fields are updated.
+    /// Whether the switch updates the checksums that cover the changed fields.
     pub fn mends(&self) -> bool {
         self.mends
     }
 
-    /// Whether any checksum is updated.
+    /// Whether the changes make the switch update any checksum.
     pub fn has_sums_to_mend(&self) -> bool {
         self.mends && !self.sums().is_empty()
     }
@@ -156,7 +156,7 @@ impl Rewrite {
         sums
     }
 
-    /// Width in bits of the field whose bits are drawn, if there is one.
+    /// Width in bits of the field whose flipped bits are drawn for each packet; `None` if no change is drawn.
     pub fn drawn_bits(&self) -> Option<usize> {
         let mut drawn = self
             .changes

@@ -1,17 +1,17 @@
-//! Rewrite as P4 text. Checksums are updated by the difference (RFC 1624, equation 3), in ones' complement.
+//! Writes changes of header fields as P4 text. Checksums change by the difference in ones' complement (RFC 1624, equation 3).
 
 use super::covers::{CHECKSUM, Coverage, between, checksum_at};
 use super::{Change, NewValue, Rewrite};
 use crate::library::{Library, Protocol, ProtocolId};
 use crate::writer::Writer;
 
-/// Protocols whose checksum covers addresses but that no program parses: DCCP, UDP-Lite.
+/// IP protocol numbers of transports whose checksum covers addresses but that no program parses: DCCP, UDP-Lite.
 const UNREAD: [u8; 2] = [33, 136];
-/// IPv6 extension headers, behind which no transport is parsed.
+/// Protocol numbers of IPv6 extension headers, behind which no transport is parsed.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 51, 60, 135, 139, 140];
 
 impl Rewrite {
-    /// Writes the control that changes a packet's headers.
+    /// Writes the P4 control `name`, which changes a packet's headers.
     pub(crate) fn write(&self, library: &Library, name: &str, w: &mut Writer) {
         w.open(match self.drawn_bits() {
             Some(bits) => format!("control {name}(inout headers_t hdr, in bit<{bits}> mask)"),
@@ -72,8 +72,8 @@ impl Change {
         covers.map(|cover| cover.by)
     }
 
-    /// Writes statements that compute the header's offset behind the transport's first byte, and whether the packet's length
-    /// includes it: a parser may have taken padding for a header.
+    /// Writes statements that compute the changed header's offset behind the transport's first byte, and
+    /// whether the packet's length includes the header: a parser may have taken padding for a header.
     fn write_position(&self, library: &Library, number: usize, by: &[ProtocolId], w: &mut Writer) {
         let own = &library.protocols[self.protocol];
         w.line(format!("bit<1> whole{number} = 1;"));
@@ -113,7 +113,7 @@ impl Change {
         }
     }
 
-    /// Writes the field's value, shifted to its position in the header's 16-bit words.
+    /// Writes statements that put the changed field's value at its position in the header's 16-bit words.
     fn write_padded(&self, when: &str, number: usize, w: &mut Writer) {
         let wide = 16 * self.words();
         let field = format!("{}.{}", self.header, self.field);
@@ -124,7 +124,7 @@ impl Change {
         w.line(format!("bit<{wide}> {when}{number} = {moved};"));
     }
 
-    /// Writes statements that add the difference to the sums of the checksums over the field.
+    /// Writes statements that add the field's difference to the sums for the checksums that cover the field.
     fn write_sums(&self, library: &Library, number: usize, w: &mut Writer) {
         let delta = format!("delta{number}");
         w.line(format!("bit<32> {delta} = 0;"));
@@ -153,18 +153,18 @@ impl Change {
         segments.for_each(|id| add(id, w));
     }
 
-    /// Number of 16-bit words of the header that the field touches.
+    /// Number of 16-bit words of the header that the changed field touches.
     fn words(&self) -> usize {
         (self.bits + self.shift()).div_ceil(16)
     }
 
-    /// Distance in bits of the field's last bit from the end of a 16-bit word of the header.
+    /// Distance in bits of the field's last bit from the end of its 16-bit word of the header.
     fn shift(&self) -> usize {
         (16 - (self.begin + self.bits) % 16) % 16
     }
 }
 
-/// Expression for the length of a header in bytes, options included.
+/// P4 expression for the length of a header in bytes, options included.
 fn length(protocol: &Protocol) -> String {
     match protocol.options() {
         Some(options) => {
@@ -175,8 +175,8 @@ fn length(protocol: &Protocol) -> String {
     }
 }
 
-/// Condition that the checksum over a network header's addresses is parsed, if the packet has one. Otherwise addresses stay
-/// unchanged: the receiver would drop a packet whose checksum is not updated.
+/// P4 condition: the checksum over a network header's addresses is parsed, if the packet has one.
+/// Otherwise addresses stay unchanged: the receiver would drop a packet whose checksum is not updated.
 fn transport_is_read(header: &str) -> String {
     let read = |number: &str, protocols: &[(u8, &str)], unread: &[u8]| {
         let read = protocols.iter();
@@ -228,7 +228,7 @@ fn swap(sum: &str, w: &mut Writer) {
     w.line(format!("{sum} = (({sum} << 8) | ({sum} >> 8)) & 0xffff;"));
 }
 
-/// Writes statements that add the carries of a ones' complement sum.
+/// Writes statements that fold the carries of a ones' complement sum into its lower 16 bits.
 pub(crate) fn fold(sum: &str, w: &mut Writer) {
     for _ in 0..2 {
         w.line(format!("{sum} = ({sum} & 0xffff) + ({sum} >> 16);"));

@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{MatchKey, Ranges, Term};
 use crate::library::{Library, ProtocolId};
 
-/// Implications of the presence of each protocol.
+/// Constraints that the presence of each protocol implies.
 pub(crate) struct Implications {
     keys: BTreeSet<MatchKey>,
     protocols: Vec<ProtocolId>,
-    /// By positions in `protocols`: whether every packet with the first has the second too.
+    /// By two indexes into `protocols`: whether every packet with the first protocol has the second too.
     carried_by: Vec<Vec<bool>>,
-    /// By positions in `protocols`: whether a packet with the first may have the second.
+    /// By two indexes into `protocols`: whether a packet with the first protocol may have the second.
     coexist: Vec<Vec<bool>>,
-    /// Values of select fields that every packet with a protocol has: EtherTypes, with `ip`.
+    /// Values of select fields that every packet with a protocol has; for `ip`, for example, the EtherType of IPv4.
     selected: BTreeMap<ProtocolId, Vec<(MatchKey, Ranges)>>,
 }
 
 impl Implications {
-    /// Implications for terms that have these keys.
+    /// Implications for terms whose constraints are on these keys.
     pub fn new(library: &Library, keys: BTreeSet<MatchKey>) -> Implications {
         let protocols: Vec<ProtocolId> = keys
             .iter()
@@ -47,7 +47,7 @@ impl Implications {
         }
     }
 
-    /// Adds all implied constraints to a term; `None` if they contradict it.
+    /// Adds all implied constraints to a term; `None` if the implied constraints contradict the term.
     pub fn close(&self, term: &Term) -> Option<Term> {
         let mut closed = term.clone();
         let bits = term.iter().filter(|(key, _)| is_bit(key));
@@ -86,7 +86,7 @@ impl Implications {
         Some(closed)
     }
 
-    /// Constraints that follow if this bit has this value.
+    /// Constraints that follow if the one-bit key `key` has the value `value`.
     fn follows(&self, key: MatchKey, value: bool) -> Vec<(MatchKey, u128)> {
         let all = |is: &dyn Fn(&MatchKey) -> bool, value: u128| -> Vec<(MatchKey, u128)> {
             let keys = self.keys.iter().filter(|key| is(key));
@@ -190,7 +190,7 @@ fn selected(
     protocols.map(of_protocol).collect()
 }
 
-/// Whether a key is one bit that implies other constraints.
+/// Whether a match key is one bit whose value implies other constraints.
 fn is_bit(key: &MatchKey) -> bool {
     matches!(
         key,

@@ -19,23 +19,23 @@ use text::TextField;
 /// Maximum number of terms of a filter, intermediate results included.
 pub(crate) const MAX_TERMS: usize = 512;
 
-/// Key that a term may constrain. The order is that of a diagram's levels and of a table's key fields.
+/// Match key that a term may constrain. The order is that of a diagram's levels and of a table's key fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchKey {
-    /// The packet has the protocol. One bit.
+    /// One bit: whether the packet has the protocol.
     Present(ProtocolId),
-    /// An element of a message was read or, for the text at its end, begun. One bit.
+    /// One bit: whether an element (by its index) of a message was read or, for the text at the end, begun.
     There(ProtocolId, usize),
-    /// Value of a field of a header or of the metadata, or of a number of a message.
+    /// Value of a field (by its index) of a header, of the metadata, or of a number in a message.
     Field(ProtocolId, usize),
-    /// This many bytes are present from a text's beginning on, whether or not all belong to the text. One bit.
+    /// One bit: whether this many bytes (last number) are present from a text's beginning on, in the text or behind it.
     AtLeast(ProtocolId, usize, usize),
-    /// Byte of a text: the text's length if parsing depends on it, otherwise 0; and the byte's index.
+    /// Byte of a text: after the text's index, the text's length if parsing depends on it, otherwise 0; and the byte's index.
     Byte(ProtocolId, usize, usize, usize),
 }
 
 impl MatchKey {
-    /// Largest value of the key.
+    /// Largest value that the match key can have.
     pub fn largest(&self, library: &Library) -> u128 {
         match self {
             MatchKey::Field(id, index) => max_of(library, *id, *index),
@@ -45,7 +45,7 @@ impl MatchKey {
     }
 }
 
-/// Largest value of a number.
+/// Largest value of a numeric field, by its index.
 fn max_of(library: &Library, id: ProtocolId, index: usize) -> u128 {
     let protocol = &library.protocols[id];
     match protocol.elements().get(index).map(|element| &element.kind) {
@@ -54,19 +54,19 @@ fn max_of(library: &Library, id: ProtocolId, index: usize) -> u128 {
     }
 }
 
-/// Constraints by key. A key without one may have any value.
+/// Term: a constraint for each of some match keys. A key without a constraint may have any value.
 pub(crate) type Term = BTreeMap<MatchKey, Ranges>;
 
-/// Why a filter has no terms.
+/// Why a filter cannot be written as terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TermError {
-    /// More than [`MAX_TERMS`] terms.
+    /// The filter has more than [`MAX_TERMS`] terms.
     TooMany,
-    /// The filter was typed with another library, which has this name.
+    /// The filter was typed with another protocol library, which has this name; this library lacks it.
     Unknown(String),
 }
 
-/// Terms of a filter, which holds if any of them does.
+/// Terms of a filter; the filter holds if any of the terms holds.
 pub(crate) fn terms(library: &Library, root: &Node) -> Result<Vec<Term>, TermError> {
     Lowering { library }.node(root, true)
 }
@@ -147,7 +147,7 @@ impl Lowering<'_> {
         without_subsumed(terms)
     }
 
-    /// Constraint that the packet has a field; `None` for metadata, which every packet has.
+    /// Constraint that the packet has a field; `None` for a field of the metadata, which every packet has.
     fn present(&self, id: ProtocolId, index: usize) -> Option<(MatchKey, Ranges)> {
         let protocol = &self.library.protocols[id];
         if !protocol.elements().is_empty() {
@@ -159,7 +159,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Element that holds the length of a counted text: the last one before it that is not a literal.
+/// Index of the element that holds the length of a counted text: the last element before the text that is not a literal.
 pub(crate) fn number_before(library: &Library, id: ProtocolId, index: usize) -> usize {
     let mut before = library.protocols[id].elements()[..index].iter();
     before
@@ -195,7 +195,7 @@ fn product(a: &[Term], b: &[Term]) -> Result<Vec<Term>, TermError> {
     without_subsumed(terms)
 }
 
-/// Removes every term that implies another one; keeps the order.
+/// Removes every term that implies another term of the list; keeps the order of the others.
 fn without_subsumed(terms: Vec<Term>) -> Result<Vec<Term>, TermError> {
     let mut kept: Vec<Term> = Vec::new();
     for term in terms {

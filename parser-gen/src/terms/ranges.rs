@@ -4,17 +4,17 @@ use std::ops::RangeInclusive;
 
 use crate::filter::typing::merged;
 
-/// Values that a term allows for a key. Never empty; all values of the key only if a filter says so.
+/// Values that a term allows for a match key. Never empty; it contains all values of the key only if a filter says so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ranges(Vec<(u128, u128)>);
 
 impl Ranges {
-    /// One value.
+    /// The set of this one value.
     pub fn single(value: u128) -> Ranges {
         Ranges(vec![(value, value)])
     }
 
-    /// Union of ranges; `None` if it is empty.
+    /// Union of ranges; `None` if the union is empty.
     pub fn new(ranges: Vec<RangeInclusive<u128>>) -> Option<Ranges> {
         let ranges: Vec<(u128, u128)> = merged(ranges)
             .iter()
@@ -23,7 +23,7 @@ impl Ranges {
         (!ranges.is_empty()).then_some(Ranges(ranges))
     }
 
-    /// First and last value of each range, ascending.
+    /// Lowest and highest value of each range of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u128, u128)> {
         self.0.iter().copied()
     }
@@ -32,12 +32,12 @@ impl Ranges {
         self.iter().any(|(low, high)| (low..=high).contains(&value))
     }
 
-    /// Whether `value` is the only value.
+    /// Whether the set contains `value` and no other value.
     pub fn is(&self, value: u128) -> bool {
         self.0 == [(value, value)]
     }
 
-    /// Intersection; `None` if it is empty.
+    /// Intersection of both sets; `None` if it is empty.
     pub fn and(&self, other: &Ranges) -> Option<Ranges> {
         let mut both = Vec::new();
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -54,13 +54,13 @@ impl Ranges {
         (!both.is_empty()).then_some(Ranges(both))
     }
 
-    /// Whether every value is one of `other`'s.
+    /// Whether `other` contains every value of this set.
     pub fn is_within(&self, other: &Ranges) -> bool {
         self.iter()
             .all(|(low, high)| other.iter().any(|(from, to)| from <= low && high <= to))
     }
 
-    /// Complement up to the largest value `max` of the key; `None` if it is empty.
+    /// Complement of the set, up to the largest value `max` of the key; `None` if it is empty.
     pub fn complement(&self, max: u128) -> Option<Ranges> {
         let mut outside = Vec::new();
         let mut from = Some(0);

@@ -1,16 +1,16 @@
-//! Texts as terms: constraints on their bytes, and on where they end.
+//! Comparisons of texts as terms: constraints on the bytes of a text, and on where it ends.
 
 use super::{MatchKey, Ranges, Term, bit, max_of, number_before};
 use crate::filter::{Test, TextPattern};
 use crate::library::{Kind, Library, ProtocolId};
 
-/// A text of a message that a filter compares.
+/// Text element of a message, as a filter compares it.
 pub(super) struct TextField<'a> {
     id: ProtocolId,
     index: usize,
     kind: &'a Kind,
     ignore_case: bool,
-    /// Index of the number that holds the text's length, and its largest value.
+    /// Index of the message's number that holds the text's length, and the number's largest value.
     number: (usize, u128),
 }
 
@@ -26,7 +26,7 @@ impl<'a> TextField<'a> {
         }
     }
 
-    /// Terms for a text that equals the pattern, given that the field is present.
+    /// Terms that hold if a text equals the pattern, given that the packet has the text.
     pub fn equal(&self, pattern: &TextPattern) -> Vec<Term> {
         let length = pattern.bytes.len();
         match self.kind {
@@ -63,7 +63,7 @@ impl<'a> TextField<'a> {
         }
     }
 
-    /// Terms for a text that differs from the pattern, given that the field is present.
+    /// Terms that hold if a text differs from the pattern, given that the packet has the text.
     pub fn differs(&self, pattern: &TextPattern) -> Vec<Term> {
         let length = pattern.bytes.len();
         let mut terms: Vec<Term> = Vec::new();
@@ -122,12 +122,12 @@ impl<'a> TextField<'a> {
         MatchKey::Byte(self.id, self.index, all, index)
     }
 
-    /// Constraint that at least `count` bytes are present, or not; `None` for 0 bytes, which always are.
+    /// Constraint that at least `count` bytes of the text are present (`are`) or not; `None` for 0 bytes, which always are.
     fn at_least(&self, count: usize, are: bool) -> Option<(MatchKey, Ranges)> {
         (count > 0).then(|| bit(MatchKey::AtLeast(self.id, self.index, count), are))
     }
 
-    /// Values of the number that holds the text's length, for lengths from `first` to `last`.
+    /// Values of the number that holds the text's length, for text lengths from `first` to `last`.
     fn values(&self, first: usize, last: usize) -> Option<Ranges> {
         let less = match self.kind {
             Kind::Counted { less, .. } => u128::from(*less),
@@ -159,14 +159,14 @@ impl<'a> TextField<'a> {
         }
     }
 
-    /// Constraints on the bytes of a text of length `all`.
+    /// Constraints by which the bytes of a text of length `all` equal the pattern.
     fn bytes(&self, pattern: &TextPattern, all: usize) -> impl Iterator<Item = (MatchKey, Ranges)> {
         let bytes = pattern.bytes.iter().enumerate();
         bytes
             .map(move |(index, byte)| (self.byte(all, index), either_case(*byte, self.ignore_case)))
     }
 
-    /// Terms for texts that equal the pattern up to some byte, and differ there.
+    /// Terms for texts of length `all` that equal the pattern up to some byte, and differ from it in that byte.
     fn other_bytes(&self, pattern: &TextPattern, all: usize) -> Vec<Term> {
         let equal: Vec<_> = self.bytes(pattern, all).collect();
         let differs_at = |(index, (key, values)): (usize, &(MatchKey, Ranges))| {
@@ -178,7 +178,7 @@ impl<'a> TextField<'a> {
     }
 }
 
-/// The byte; if the case of letters is ignored, both cases of a letter.
+/// The set of this byte; if the case of letters is ignored, of both cases of a letter.
 fn either_case(byte: u8, ignore_case: bool) -> Ranges {
     let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
     let (lower, upper) = (u128::from(lower), u128::from(upper));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time between two progress lines of a target.
+/// Time between two progress lines of a fuzz target.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Options of `cargo xtask fuzz`.
@@ -29,15 +29,15 @@ pub struct Args {
 
 struct Target {
     name: &'static str,
-    /// Crate whose `fuzz` folder has the target.
+    /// Folder of the crate whose `fuzz` folder has the fuzz target.
     krate: &'static str,
-    /// Folders of the crate with more inputs than those of `fuzz/seeds/NAME`.
+    /// Folders of the crate with more inputs, besides those of `fuzz/seeds/NAME`.
     more_seeds: &'static [&'static str],
-    /// File in the fuzz folder.
+    /// Dictionary of libFuzzer for the target: a file in the crate's `fuzz` folder; `None` for no dictionary.
     dictionary: Option<&'static str>,
     max_len: usize,
-    /// Whether libFuzzer traces comparisons. That takes half the time, and helps little where the code reads its input
-    /// as choices rather than as text.
+    /// Whether libFuzzer traces comparisons. Tracing takes half the time, and helps little where
+    /// the code reads its input as choices rather than as text.
     compares: bool,
 }
 
@@ -76,17 +76,17 @@ const fn packets(name: &'static str) -> Target {
     }
 }
 
-/// Result of one target.
+/// Result of one fuzz target.
 struct TargetOutcome {
     name: &'static str,
     runs: u64,
     seconds: f64,
-    /// Edges of the code that the inputs reached.
+    /// Number of edges of the code's control flow that the inputs reached.
     coverage: u64,
     crashes: Vec<PathBuf>,
 }
 
-/// Runs the targets one after the other; `Ok(false)` if one crashed.
+/// Runs the selected fuzz targets one after the other; `Ok(false)` if one crashed.
 pub fn run(args: &Args) -> Result<bool> {
     let targets = choose_targets(&args.targets)?;
     require(
@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(outcomes.iter().all(|outcome| outcome.crashes.is_empty()))
 }
 
-/// Finds the targets of these names; without names, all targets.
+/// Finds the fuzz targets of these names; without names, all targets.
 fn choose_targets(names: &[String]) -> Result<Vec<&'static Target>> {
     if names.is_empty() {
         return Ok(TARGETS.iter().collect());
@@ -126,7 +126,7 @@ fn choose_targets(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(named).collect()
 }
 
-/// Fails with the message `otherwise` unless `cargo` can run this command.
+/// Fails with the message `otherwise` unless `cargo` can run the command of these words.
 fn require(command: &[&str], otherwise: &str) -> Result<()> {
     let output = Command::new("cargo").args(command).output();
     if !output.is_ok_and(|output| output.status.success()) {
@@ -196,7 +196,7 @@ impl Target {
         })
     }
 
-    /// Runs the command and prints its progress; returns its log, and whether it succeeded.
+    /// Runs a target's command and prints its progress; returns its log, and whether it succeeded.
     fn run_logged(&self, cargo: &mut Command) -> Result<(String, bool)> {
         let cargo = cargo.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = cargo.spawn().context("cannot run cargo fuzz")?;
@@ -216,7 +216,7 @@ impl Target {
     }
 }
 
-/// Runs and edges of `#12 NEW    cov: 345 ft: …`.
+/// Parses libFuzzer's progress line `#12 NEW    cov: 345 ft: …`: number of executions (12), number of covered edges (345).
 fn progress(line: &str) -> Option<(u64, u64)> {
     let runs = line.strip_prefix('#')?.split_whitespace().next()?;
     Some((runs.parse().ok()?, coverage(line)?))
@@ -236,7 +236,7 @@ fn statistic(log: &str, name: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// `#12 NEW    cov: 345 ft: …`
+/// Parses the number of covered edges (345) in libFuzzer's line `#12 NEW    cov: 345 ft: …`.
 fn coverage(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once(" cov: ")?;
     rest.split_whitespace().next()?.parse().ok()

@@ -1,5 +1,5 @@
-//! Developer commands that need the product: a file or folder for each command. `cargo xtask` starts this program with
-//! the user's arguments, built with profile `dist` for `bench` and `release` for the others.
+//! Developer commands that need the product: a file or folder for each command. `cargo xtask` starts this program
+//! with the user's arguments, built with profile `dist` for `bench` and `release` for the other commands.
 
 mod conformance;
 mod fluid;

@@ -1,4 +1,4 @@
-//! Import cycles between sibling modules.
+//! Finds import cycles between sibling modules.
 //!
 //! The rule, for each library, program, example and benchmark of each crate:
 //!
@@ -19,32 +19,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tree::Tree;
 
-/// Siblings that reach each other.
+/// Import cycle: sibling modules that reach each other by uses.
 #[derive(Debug)]
 pub struct Cycle {
-    /// Paths of the modules from the root.
+    /// Paths of the cycle's modules from the crate's root.
     pub modules: BTreeSet<String>,
-    /// All direct uses between them.
+    /// All direct uses between modules of the cycle.
     pub uses: Vec<Use>,
 }
 
-/// Direct uses of one module by another.
+/// Uses of one module's items by another module, without modules in between.
 #[derive(Debug)]
 pub struct Use {
-    /// Path of the module that contains the code.
+    /// Path of the module whose code uses the items.
     pub user: String,
     /// Path of the module that defines the items.
     pub used: String,
-    /// Number of different paths, by the files that contain them.
+    /// Number of different paths in the code, by the files that contain them.
     pub count: usize,
-    /// File, line and text of one of them.
+    /// File, line and text of one of these paths in the code.
     pub example: String,
 }
 
 /// For each module, the siblings that it uses, with the paths of these uses.
 type Uses = BTreeMap<usize, BTreeMap<usize, Vec<String>>>;
 
-/// Finds all cycles.
+/// Finds all import cycles in a module tree.
 pub fn find(tree: &Tree) -> Vec<Cycle> {
     let uses = between_siblings(tree);
     let reached: BTreeMap<_, _> = uses
@@ -106,7 +106,7 @@ fn between_siblings(tree: &Tree) -> Uses {
     uses
 }
 
-/// Modules that `from` reaches by one use or more.
+/// Indexes of the modules that `from` reaches by one use or more.
 fn reachable(uses: &Uses, from: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];

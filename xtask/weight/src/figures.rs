@@ -1,25 +1,25 @@
-//! The figures, the file that holds them, and the limits of their growth.
+//! Figures of weight (sizes and import cycles), the file that holds them, and the limits of their growth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result};
 
-/// All figures. Their text form has one line for each, in alphabetical order.
+/// All figures. The text form has one line for each figure, in alphabetical order.
 #[derive(Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Numbers, by name.
+    /// Numbers of units, lines, tests and so on, by the figure's name.
     pub numbers: BTreeMap<String, u64>,
-    /// Import cycles.
+    /// Import cycles between modules.
     pub cycles: BTreeSet<CycleFigure>,
 }
 
-/// A cycle as the file lists it: modules that reach each other.
+/// An import cycle as the file of figures lists it: modules that reach each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CycleFigure {
-    /// Name of the crate, followed by that of the target unless it is the main one.
+    /// Name of the crate, followed by the name of its library, program, example or benchmark unless that is the main one.
     pub target: String,
-    /// Paths of the modules.
+    /// Paths of the cycle's modules from the root.
     pub modules: BTreeSet<String>,
 }
 
@@ -32,10 +32,10 @@ impl fmt::Display for CycleFigure {
     }
 }
 
-/// Result of a comparison, a line for each figure that it concerns.
+/// Result of comparing figures with the file, with a line for each figure that has changed.
 #[derive(Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// Figures that have grown beyond their limit.
+    /// Figures that have grown beyond their limit, so that the check fails.
     pub failures: Vec<String>,
     /// Figures that have shrunk, so that the file can be tightened.
     pub hints: Vec<String>,
@@ -66,7 +66,7 @@ impl fmt::Display for Figures {
 }
 
 impl Figures {
-    /// Reads the text form.
+    /// Parses the text form of figures.
     ///
     /// # Errors
     /// If a line has neither a cycle nor a number.
@@ -95,9 +95,8 @@ impl Figures {
         Ok(figures)
     }
 
-    /// Compares the figures of the tree with those of the file. A number may grow by a twentieth,
-    /// and a number of lines by one line at least. All members of a cycle must be members of one
-    /// cycle of the file.
+    /// Compares the figures of the tree with those of the file. A number may grow by a twentieth, and a
+    /// number of lines by one line at least. All modules of a cycle must be in one cycle of the file.
     pub fn compare(&self, file: &Self) -> Verdict {
         let mut verdict = Verdict::default();
         for cycle in self.cycles.iter().filter(|cycle| !file.lists(cycle)) {
@@ -132,7 +131,7 @@ impl Figures {
         verdict
     }
 
-    /// Whether one cycle here has all members of `cycle`.
+    /// Whether one of these cycles has all modules of `cycle`.
     pub fn lists(&self, cycle: &CycleFigure) -> bool {
         let mut cycles = self.cycles.iter();
         cycles.any(|listed| {
@@ -140,8 +139,7 @@ impl Figures {
         })
     }
 
-    /// The members of the listed cycle that has most members in common with `cycle`. Uses between
-    /// them are known.
+    /// The modules of the listed cycle that has most modules in common with `cycle`. Uses between these modules are known.
     pub fn known(&self, cycle: &CycleFigure) -> BTreeSet<String> {
         let listed = self
             .cycles
@@ -154,7 +152,7 @@ impl Figures {
             .unwrap_or_default()
     }
 
-    /// Figures that a change of the file from `old` to this one has raised.
+    /// Names of the figures that a change of the file from `old` to these figures has raised.
     pub fn raised_from(&self, old: &Self) -> Vec<String> {
         let cycles = self.cycles.iter().filter(|cycle| !old.lists(cycle));
         let mut raised: Vec<_> = cycles.map(|cycle| format!("{CYCLE}{cycle}")).collect();
@@ -167,7 +165,7 @@ impl Figures {
         raised
     }
 
-    /// The figures as one JSON object.
+    /// Formats the figures as one JSON object.
     pub fn json(&self) -> String {
         let cycles: Vec<_> = self
             .cycles

@@ -1,4 +1,4 @@
-//! Whether each change that raises a figure in the file of figures comes with a reason.
+//! Checks that each commit that raises a figure in the file of figures comes with a reason in the document.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,18 +7,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::figures::Figures;
 
-/// Result of checking the history.
+/// Whether the git history states a reason for each raised figure.
 #[derive(Debug, PartialEq)]
 pub enum Reason {
-    /// No change raised a figure, or the document changed with each that did.
+    /// No commit raised a figure, or the document changed with each commit that did.
     Stated,
-    /// A change raised these figures, and the document has not changed before the next change.
+    /// A commit raised these figures, and the document has not changed before the next commit to the file.
     Missing(Vec<String>),
-    /// git cannot show the last change, for this reason.
+    /// git cannot show the last change of the file, for this reason.
     Unknown(String),
 }
 
-/// Maximum number of changes that are examined, the latest first.
+/// Maximum number of commits that are examined, the latest first.
 const CHANGES: usize = 20;
 
 /// Examines the uncommitted change of `file`, and its last [`CHANGES`] commits. If a change raises a figure, `document` must differ

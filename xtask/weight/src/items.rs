@@ -4,51 +4,49 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tokens::{Kind, Token};
 
-/// Items of one module, those under `#[cfg(test)]` left out.
+/// Items of one module, without items under `#[cfg(test)]`.
 #[derive(Debug, Default)]
 pub struct Items<'a> {
-    /// Modules that are declared here, in order. Modules under `#[cfg(test)]` are among them.
+    /// Modules that this module declares, in order. Modules under `#[cfg(test)]` are among them.
     pub modules: Vec<Declared<'a>>,
-    /// Names of all other items.
+    /// Names of all items except modules.
     pub names: BTreeSet<&'a str>,
-    /// All words in macro calls at the level of items: such a call may define them.
+    /// All words in macro calls at the level of items: such a call may define items of these names.
     pub macro_words: BTreeSet<&'a str>,
-    /// Imported names with the paths that they stand for.
+    /// Imported names, each with the paths that it stands for.
     pub imports: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Paths of modules from which all names are imported.
+    /// Paths of modules from which a glob imports all names.
     pub globs: BTreeSet<Vec<&'a str>>,
-    /// All paths in the code, each with one of its lines: the paths of imports, and every path of
-    /// two or more segments.
+    /// All paths in the code, each with a line that contains it: the paths of imports, and every path of two or more segments.
     pub paths: BTreeMap<Vec<&'a str>, usize>,
-    /// Single names that may refer to items, each with one of its lines: they begin with a capital or
-    /// are called.
+    /// Single names that may refer to items, each with a line that contains it: names that begin with a capital or are called.
     pub single_names: BTreeMap<&'a str, usize>,
-    /// Number of lines of items under `#[cfg(test)]`.
+    /// Number of lines of the module's items under `#[cfg(test)]`.
     pub test_lines: usize,
 }
 
 /// A declaration of a module.
 #[derive(Debug)]
 pub struct Declared<'a> {
-    /// Name of the module.
+    /// Name of the declared module.
     pub name: &'a str,
-    /// Line of the declaration.
+    /// Line of the declaration, from 1.
     pub line: usize,
-    /// The attribute `#[path = "…"]`.
+    /// Path in the attribute `#[path = "…"]`; `None` without this attribute.
     pub path: Option<&'a str>,
     /// Whether the module is compiled for tests only.
     pub test: bool,
-    /// Items of an inline module. `None` if a file has them.
+    /// Items of an inline module; `None` if the module has a file of its own.
     pub inline: Option<Items<'a>>,
 }
 
-/// Keywords before the name of the item that they define.
+/// Keywords of Rust that stand before the name of the item that they define.
 const DEFINE: [&str; 9] = [
     "mod", "struct", "enum", "union", "trait", "fn", "type", "const", "static",
 ];
 
 impl<'a> Items<'a> {
-    /// Reads the items of a file or of an inline module.
+    /// Reads the items in the tokens of a file or of an inline module.
     pub fn read(tokens: &[Token<'a>]) -> Self {
         let mut items = Self::default();
         let mut rest = tokens;
@@ -114,8 +112,8 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Collects the paths in `tokens`. `local` has the imports of the enclosing blocks, which stand
-    /// for the first segment of a path.
+    /// Collects the paths in the code `tokens`. `local` has the imports of the enclosing blocks:
+    /// names that stand for the first segment of a path.
     fn code(&mut self, tokens: &[Token<'a>], local: &mut Vec<(&'a str, Vec<&'a str>)>) {
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
@@ -138,7 +136,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Collects the path that begins at `at`, and returns the number of its tokens.
+    /// Collects the path that begins at the token with index `at`, and returns the number of the path's tokens.
     fn path(
         &mut self,
         tokens: &[Token<'a>],
@@ -180,7 +178,7 @@ impl<'a> Items<'a> {
         length
     }
 
-    /// Collects the names of a `use` declaration without its keyword and semicolon.
+    /// Collects the names that a `use` declaration imports; its tokens come without keyword and semicolon.
     fn imported(
         &mut self,
         tokens: &[Token<'a>],
@@ -234,7 +232,7 @@ fn segments<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
     path
 }
 
-/// Collects all words.
+/// Collects all words of the tokens, also inside brackets.
 fn words<'a>(tokens: &[Token<'a>], found: &mut BTreeSet<&'a str>) {
     for token in tokens {
         match &token.kind {
@@ -258,7 +256,7 @@ struct Item<'t, 'a> {
 }
 
 impl<'t, 'a> Item<'t, 'a> {
-    /// The item that begins with the first token.
+    /// The item that begins with the first of the tokens.
     fn first(tokens: &'t [Token<'a>]) -> Self {
         let word = |at: usize| tokens.get(at).and_then(Token::word);
         let group = |at: usize, bracket| tokens.get(at).and_then(|token| token.group(bracket));
@@ -320,7 +318,7 @@ impl<'t, 'a> Item<'t, 'a> {
     }
 }
 
-/// Whether the predicates of a `cfg` hold in tests only.
+/// Whether the predicates of a `cfg` attribute hold in tests only.
 fn needs_test(predicates: &[Token]) -> bool {
     match predicates {
         [word] => word.word() == Some("test"),

@@ -113,7 +113,7 @@ fn figures(contents: &Contents) -> Result<Figures> {
     Ok(figures)
 }
 
-/// All cycles with the uses between their members, in the order of the file.
+/// All import cycles, each with the uses between its modules, in the order of the file of figures.
 fn cycles(contents: &Contents) -> BTreeMap<CycleFigure, &[Use]> {
     let cycles = contents.cycles.iter().map(|(target, cycle)| {
         let (target, modules) = (target.clone(), cycle.modules.clone());
@@ -122,7 +122,7 @@ fn cycles(contents: &Contents) -> BTreeMap<CycleFigure, &[Use]> {
     cycles.collect()
 }
 
-/// The figures as text for a reader.
+/// Formats the figures as text for a reader.
 fn table(figures: &Figures) -> String {
     let number = |name: &str| figures.numbers.get(name).copied().unwrap_or(0);
     let mut text = format!(
@@ -160,7 +160,7 @@ fn table(figures: &Figures) -> String {
     text
 }
 
-/// A line for each use, except for those between known modules.
+/// Formats a line for each use, except for uses between known modules.
 fn describe(uses: &[Use], known: &BTreeSet<String>) -> String {
     let mut text = String::new();
     for Use {

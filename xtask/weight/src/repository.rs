@@ -1,4 +1,4 @@
-//! The crates of the repository, and the number of their lines.
+//! Reads the crates of the repository: the number of their lines, and their import cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,30 +9,30 @@ use anyhow::{Context, Result, bail};
 use crate::cycles::{self, Cycle};
 use crate::tree::{Texts, Tree};
 
-/// Numbers of lines, blank lines and comments included.
+/// Numbers of lines of source code, blank lines and comments included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lines {
-    /// Lines that a user of the product runs or builds.
+    /// Number of lines that a user of the product runs or builds.
     pub source: u64,
-    /// Lines that only tests need.
+    /// Number of lines that only tests need.
     pub tests: u64,
 }
 
-/// Lines of all kinds, and cycles.
+/// Content of the repository: numbers of lines, and import cycles.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Lines of Rust, by crate.
+    /// Numbers of lines of Rust, by crate.
     pub crates: BTreeMap<String, Lines>,
-    /// Lines of P4.
+    /// Numbers of lines of P4.
     pub p4: Lines,
-    /// Lines of Python.
+    /// Numbers of lines of Python.
     pub python: Lines,
-    /// Cycles, each with its crate. A program beside a library, an example or a benchmark has its
-    /// path behind the crate's name.
+    /// Import cycles: (name of the crate, cycle). A program beside a library, an example or a
+    /// benchmark has its path behind the crate's name.
     pub cycles: Vec<(String, Cycle)>,
 }
 
-/// Reads all files below the folders that have members of the workspace in `root`.
+/// Reads all files in the top folders of the repository `root` that contain crates of its workspace.
 ///
 /// # Errors
 /// If a file cannot be read, belongs to no crate or is declared by no module.
@@ -93,7 +93,7 @@ pub fn read(root: &Path) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Lines and cycles of one crate. The paths of `texts` begin with `folder`.
+/// Lines and import cycles of one crate. The paths of `texts` begin with `folder`.
 fn read_crate(name: &str, folder: &Path, texts: &Texts) -> Result<(Lines, Vec<(String, Cycle)>)> {
     let mut cycles = Vec::new();
     // Lines of source in each file, for each file that a module tree has.
@@ -137,7 +137,7 @@ fn read_crate(name: &str, folder: &Path, texts: &Texts) -> Result<(Lines, Vec<(S
 }
 
 /// Name of the library, program, example or benchmark of which a file of a crate is the root, by cargo's
-/// conventions. The main one of a crate has an empty name.
+/// conventions. The main library or program of a crate has an empty name; `None` for any other file.
 fn target(file: &Path) -> Option<&str> {
     let text = file.to_str()?;
     let name = text.strip_suffix("/main.rs").or(text.strip_suffix(".rs"))?;
@@ -149,7 +149,7 @@ fn target(file: &Path) -> Option<&str> {
     }
 }
 
-/// Lists the files below a folder, hidden and generated folders left out.
+/// Lists the files below a folder, except hidden and generated folders.
 fn list(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(root.join(folder)).with_context(|| folder.display().to_string())?;
     for entry in entries {
@@ -169,7 +169,7 @@ fn list(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The top folders of the workspace's members.
+/// The top folders of the repository that contain crates of the workspace, by the workspace's manifest.
 fn top_folders(manifest: &str) -> Result<BTreeSet<&str>> {
     let members = manifest
         .split_once("members = [")
@@ -184,7 +184,7 @@ fn top_folders(manifest: &str) -> Result<BTreeSet<&str>> {
         .collect())
 }
 
-/// The name of the package that a manifest describes.
+/// The name of the package that a manifest (Cargo.toml) describes; `None` if it describes no package.
 fn package_name(manifest: &str) -> Option<&str> {
     let (_, package) = manifest.split_once("[package]")?;
     let (_, name) = package.split_once("\nname = \"")?;

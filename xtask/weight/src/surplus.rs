@@ -1,23 +1,23 @@
-//! Units that one run of `cargo xtask test` compiles more than once.
+//! Counts compilation units that one run of `cargo xtask test` compiles more than once.
 //!
-//! Cargo compiles a package's target again if its features or those of its dependencies differ.
-//! The plans of all cargo commands of a run are compared: two units of one package, target, mode
-//! and profile that differ in features or in what they depend on are one unit too many.
+//! Cargo compiles a package's target again if its features or those of its dependencies differ. The
+//! plans of all cargo commands of a run are compared: two units of one package, target, mode and
+//! profile that differ in features or in what they depend on are one unit too many.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Numbers of units beyond the first of each package, target, mode and profile.
+/// Surplus units: of each package, target, mode and profile, the units beyond the first.
 #[derive(Debug, PartialEq)]
 pub struct Surplus {
-    /// Surplus units of the workspace's packages.
+    /// Names of the surplus units of the workspace's packages.
     pub ours: BTreeSet<String>,
     /// Number of surplus units of other packages: build scripts and procedural macros need features
     /// that the product does not.
     pub others: u64,
 }
 
-/// Compares the unit graphs of one run, each a list of the units' texts.
+/// Compares the unit graphs of one run, each a list of its units' JSON texts.
 pub fn surplus(graphs: &[Vec<&str>]) -> Surplus {
     let mut variants: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
     for graph in graphs {
@@ -43,13 +43,13 @@ pub fn surplus(graphs: &[Vec<&str>]) -> Surplus {
     surplus
 }
 
-/// Package, target, profile and mode: the text before the features. A profile's name does not affect
-/// the output, so all graphs have that of `cargo build`.
+/// Package, target, profile and mode of a unit: the text before the features. A profile's name does
+/// not affect the output, so all graphs have that of `cargo build`.
 fn key(unit: &str) -> &str {
     unit.split(",\"features\":").next().unwrap_or(unit)
 }
 
-/// Package and kind of target, for a message.
+/// Name of a unit for a message: package and kind of target.
 fn name(key: &str) -> String {
     let package = key.split('"').nth(1).unwrap_or_default();
     let package = package.rsplit('/').next().unwrap_or_default();

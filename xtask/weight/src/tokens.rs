@@ -7,14 +7,14 @@
 
 use anyhow::{Result, bail};
 
-/// A token, or a pair of brackets with the tokens between them.
+/// A token of Rust source, or a pair of brackets with the tokens between them.
 #[derive(Debug)]
 pub struct Token<'a> {
-    /// Kind of the token, with its text where a caller needs it.
+    /// Kind of the token, with the token's text where a caller needs the text.
     pub kind: Kind<'a>,
-    /// Line of the first character, from 1.
+    /// Line of the token's first character, from 1.
     pub line: usize,
-    /// Line of the last character.
+    /// Line of the token's last character, from 1.
     pub last_line: usize,
 }
 
@@ -27,7 +27,7 @@ pub enum Kind<'a> {
     Text(&'a str),
     /// The separator `::`.
     Separator,
-    /// One character of any other operator.
+    /// One character of an operator other than `::`.
     Mark(char),
     /// An opening bracket, and the tokens up to the closing one.
     Group(char, Vec<Token<'a>>),
@@ -42,7 +42,7 @@ impl PartialEq for Token<'_> {
 }
 
 impl<'a> Token<'a> {
-    /// The identifier or keyword, if the token is one.
+    /// The identifier or keyword; `None` if the token is neither.
     pub fn word(&self) -> Option<&'a str> {
         match self.kind {
             Kind::Word(word) => Some(word),
@@ -50,7 +50,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// The tokens between `bracket` and its counterpart, if the token is such a pair.
+    /// The tokens between `bracket` and the closing bracket; `None` if the token is no such pair.
     pub fn group(&self, bracket: char) -> Option<&[Token<'a>]> {
         match &self.kind {
             Kind::Group(open, inner) if *open == bracket => Some(inner),
@@ -64,7 +64,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Splits the text of one file.
+/// Splits the text of a Rust file into tokens.
 ///
 /// # Errors
 /// If brackets do not match, or a literal or comment does not end.
@@ -137,7 +137,7 @@ pub fn parse(text: &str) -> Result<Vec<Token<'_>>> {
     Ok(tokens)
 }
 
-/// Whether a word may contain this byte. All characters beyond ASCII count as letters.
+/// Whether a word may contain this byte. Bytes of characters beyond ASCII count as letters.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
@@ -154,7 +154,7 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// Moves on, and counts the lines that end on the way.
+    /// Moves the position by this number of bytes, and counts the lines that end there.
     fn skip(&mut self, bytes: usize) {
         let end = self.text.len().min(self.at + bytes);
         let passed = &self.text.as_bytes()[self.at..end];
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a string whose opening quote stands `prefix` bytes ahead.
+    /// Reads a string literal whose opening quote is `prefix` bytes ahead; returns its content.
     fn string(&mut self, prefix: usize) -> Result<&'a str> {
         let first = self.line;
         self.skip(prefix + 1);
@@ -205,7 +205,7 @@ impl<'a> Cursor<'a> {
         Ok(content)
     }
 
-    /// Reads a raw string whose first `#` or quote stands `prefix` bytes ahead.
+    /// Reads a raw string literal whose first `#` or quote is `prefix` bytes ahead; returns its content.
     fn raw_string(&mut self, prefix: usize) -> Result<&'a str> {
         let rest = &self.text[self.at + prefix..];
         let hashes = rest.bytes().take_while(|byte| *byte == b'#').count();
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
         Ok(&content[..length])
     }
 
-    /// Reads a character literal or a lifetime.
+    /// Reads a character literal or a lifetime, both of which begin with a single quote.
     fn quote(&mut self) -> Result<Kind<'a>> {
         let rest = &self.text[self.at + 1..];
         if rest.starts_with('\\') {

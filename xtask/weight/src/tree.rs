@@ -1,4 +1,4 @@
-//! The module tree of one target, and the module in which a path's item is defined.
+//! Builds the module tree of one library, program or example, and finds the module in which a path's item is defined.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,41 +11,40 @@ use crate::tokens;
 /// Text of each Rust file, by its path.
 pub type Texts = BTreeMap<PathBuf, String>;
 
-/// Modules of one library, program or example. The root comes first, and each module after its
-/// parent.
+/// Module tree of one library, program or example. The root comes first, and each module after its parent.
 pub struct Tree<'a> {
-    /// All modules, those for tests as well.
+    /// All modules, modules for tests included.
     pub modules: Vec<Module<'a>>,
 }
 
-/// One module.
+/// A module in the module tree.
 pub struct Module<'a> {
-    /// Name in its declaration; empty for the root.
+    /// Name of the module in its declaration; empty for the root.
     pub name: &'a str,
-    /// Index of the module that declares it.
+    /// Index of the module that declares this module; `None` for the root.
     pub parent: Option<usize>,
-    /// Indices of the modules that it declares.
+    /// Indices of the modules that this module declares.
     pub children: Vec<usize>,
-    /// File that contains it.
+    /// Path of the file that contains the module.
     pub file: PathBuf,
-    /// Whether only tests compile it.
+    /// Whether only tests compile the module.
     pub test: bool,
-    /// Its items.
+    /// Items of the module.
     pub items: Items<'a>,
 }
 
-/// Target of a path.
+/// Target of a path in the code.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     Module(usize),
-    /// An item that this module defines.
+    /// An item that the module with this index defines.
     ItemOf(usize),
-    /// Another crate, or a name that no `use` brings.
+    /// Another crate, or a name that no `use` declaration imports.
     Elsewhere,
 }
 
 impl<'a> Tree<'a> {
-    /// Reads the root file and the files of the modules that it declares.
+    /// Builds the tree from the text of the root file, and the texts of the modules that it declares.
     ///
     /// # Errors
     /// If a file cannot be split into tokens, or a declared module has no file.
@@ -65,7 +64,7 @@ impl<'a> Tree<'a> {
         Ok(tree)
     }
 
-    /// Adds a module and those that it declares. The files of the latter lie in `folder`.
+    /// Adds a module and the modules that it declares, whose files lie in `folder`.
     fn add(&mut self, mut module: Module<'a>, folder: &Path, texts: &'a Texts) -> Result<()> {
         let index = self.modules.len();
         let declared = std::mem::take(&mut module.items.modules);
@@ -126,7 +125,7 @@ impl<'a> Tree<'a> {
         names.join("::")
     }
 
-    /// The modules from the root to `module`, both included.
+    /// Indices of the modules from the root to `module`, both included.
     pub fn ancestors(&self, module: usize) -> Vec<usize> {
         let parents = |module: &usize| self.modules[*module].parent;
         let mut found: Vec<_> = std::iter::successors(Some(module), parents).collect();
@@ -134,8 +133,7 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Modules that `module` uses, each with the path in the code and its line, in the order of the
-    /// lines.
+    /// Modules that `module` uses: (index, path in the code, line of the path), in the order of the lines.
     pub fn used_by(&self, module: usize) -> Vec<(usize, String, usize)> {
         let items = &self.modules[module].items;
         let paths = items.paths.iter().filter_map(|(path, line)| {
@@ -151,8 +149,8 @@ impl<'a> Tree<'a> {
         used
     }
 
-    /// Follows a path from `module`. `leads_on` says that further segments follow it. `open` has the
-    /// names that are being looked up.
+    /// Finds the target of a path in the code of `module`. `leads_on` says that further segments
+    /// follow it. `open` has the names that are being looked up.
     fn target(
         &self,
         module: usize,
@@ -181,7 +179,7 @@ impl<'a> Tree<'a> {
         target
     }
 
-    /// Finds a name in a module. `leads_on` says that a further segment follows.
+    /// Finds the target of a name in a module. `leads_on`: a further segment of the path follows the name.
     fn named(
         &self,
         module: usize,
@@ -215,7 +213,7 @@ impl<'a> Tree<'a> {
         found.or_else(|| by_macro().then_some(Target::ItemOf(module)))
     }
 
-    /// Finds a name that only a glob import brings into a module.
+    /// Finds the target of a name that only a glob import brings into a module.
     fn by_glob(
         &self,
         module: usize,

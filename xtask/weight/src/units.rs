@@ -1,4 +1,4 @@
-//! Packages, units and test programs, as cargo plans them.
+//! Counts packages, compilation units and test programs, as cargo plans them.
 //!
 //! cargo prints its plan as a unit graph, in a fraction of a second and without building. A unit is
 //! one call of rustc, or one run of a build script. The option is unstable, so `RUSTC_BOOTSTRAP`
@@ -11,26 +11,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::surplus::{Surplus, surplus};
 
-/// Numbers of packages and units.
+/// Numbers of packages and units in the plan of a build.
 #[derive(Debug, PartialEq)]
 pub struct Build {
-    /// Packages that have a unit.
+    /// Number of packages that have a unit in the plan.
     pub packages: u64,
-    /// All units.
+    /// Number of all units in the plan.
     pub units: u64,
 }
 
-/// Numbers of programs that `cargo test --workspace` runs.
+/// Numbers of test programs that `cargo test --workspace` runs.
 #[derive(Debug, PartialEq)]
 pub struct Tests {
-    /// Integration tests.
+    /// Number of integration tests' programs.
     pub programs: u64,
-    /// All programs with a test harness: integration tests, and the unit tests of each library,
-    /// program and example.
+    /// Number of all programs with a test harness: integration tests, and the unit tests of each library, program and example.
     pub harnesses: u64,
 }
 
-/// Plans the build of README's first command.
+/// Plans the build of README's first command, and counts its units.
 ///
 /// # Errors
 /// If cargo fails.
@@ -44,7 +43,7 @@ pub fn demo() -> Result<Build> {
     })
 }
 
-/// Plans the tests of the workspace.
+/// Plans the build of the workspace's tests, and counts the programs.
 ///
 /// # Errors
 /// If cargo fails.
@@ -53,7 +52,7 @@ pub fn tests() -> Result<Tests> {
     Ok(count_tests(&graph))
 }
 
-/// Plans all compilations of one run of `cargo xtask test`, and compares them.
+/// Plans all compilations of one run of `cargo xtask test`, and finds the units that it compiles twice.
 ///
 /// # Errors
 /// If cargo fails.
@@ -81,8 +80,8 @@ fn count_tests(graph: &str) -> Tests {
     }
 }
 
-/// The text of each unit. The key `"pkg_id":` begins each, and no string contains it, because a
-/// quote in a string has a backslash before it.
+/// Splits a unit graph into the JSON text of each unit. The key `"pkg_id":` begins each, and no
+/// string contains it, because a quote in a string has a backslash before it.
 fn units(graph: &str) -> Vec<&str> {
     graph.split("\"pkg_id\":").skip(1).collect()
 }

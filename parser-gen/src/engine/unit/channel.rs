@@ -1,9 +1,9 @@
-//! State of a channel that is good or bad (Gilbert and Elliott), one per cell.
+//! P4 text of a channel that is good or bad (the Gilbert-Elliott loss model): its state, one per register cell.
 
 use super::Needs;
 use crate::writer::Writer;
 
-/// Writes the table that decides how the state changes.
+/// Writes the table that decides how the channel's state changes at a packet.
 pub(super) fn table(needs: &Needs<'_>, w: &mut Writer) {
     // Name of the action, change of the state, and code of the change.
     let changes = [
@@ -45,7 +45,7 @@ pub(super) fn table(needs: &Needs<'_>, w: &mut Writer) {
     w.close();
 }
 
-/// Writes statements that apply the change that the table `channel` decided.
+/// Writes statements that apply the change of state that the table `channel` decided.
 pub(super) fn change(needs: &Needs<'_>, w: &mut Writer) {
     w.open("@atomic");
     w.line(needs.read("states", "bad"));

@@ -1,4 +1,4 @@
-//! Words that a unit draws: the decision function, as tables indexed by bytes.
+//! Random words that a unit draws for a packet: the decision function, as tables indexed by the bytes of its input.
 
 use super::Needs;
 use crate::writer::Writer;
@@ -24,7 +24,7 @@ pub(super) fn variables(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// Writes six tables, one per byte; the XOR of their results is the words.
+/// Writes the six tables of the decision function, one per input byte; the XOR of their results is the drawn words.
 pub(super) fn tables(needs: &Needs<'_>, w: &mut Writer) {
     for table in 0..6 {
         let (key, derives) = match table {
@@ -66,7 +66,7 @@ pub(super) fn tables(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// XOR in the hash units: it combines a table's six results in one stage.
+/// Declares XOR operations in Tofino's hash units, which combine the results of the six tables in one stage.
 fn folds(needs: &Needs<'_>, w: &mut Writer) {
     let mut fold = |name: &str, parts: usize| {
         let list: Vec<String> = (0..parts).map(|part| format!("{name}{part}")).collect();
@@ -84,7 +84,7 @@ fn folds(needs: &Needs<'_>, w: &mut Writer) {
     }
 }
 
-/// Writes statements that draw the packet's words.
+/// Writes statements that draw the packet's random words.
 pub(super) fn draw(needs: &Needs<'_>, w: &mut Writer) {
     if let Some(key) = needs.key() {
         key.write(needs.dialect.0, "", "mixed", w);

@@ -1,10 +1,10 @@
-//! Suggestions for a name that is not a field or protocol of this library: in a filter, and in a place that takes one field.
+//! Suggestions for a name that is not a field or protocol of this library: in a filter, and where one field is expected.
 
 use super::{Meaning, meaning};
 use crate::filter::syntax::{Comparison, Condition, Literal, LiteralKind};
 use crate::library::Library;
 
-/// Suggestion for an unknown name in a filter that tests it by `condition`.
+/// Suggestion for an unknown name, which a filter tests by `condition`.
 pub(in crate::filter) fn for_filter(
     library: &Library,
     name: &str,
@@ -79,7 +79,7 @@ pub(in crate::filter) fn for_filter(
     })
 }
 
-/// Suggestion where one field is named that is to have `value`, if any. `fits` says which fields are allowed there.
+/// Suggestion for an unknown name where one field is expected, compared with `value`, if any. `fits` accepts allowed fields.
 pub(in crate::filter) fn for_field(
     library: &Library,
     name: &str,
@@ -168,14 +168,14 @@ fn each_flag(flags: &[String]) -> String {
     )
 }
 
-/// Each flag, and whether its bit is set; the last flag is the lowest bit.
+/// Each flag's field name, and whether its bit is set in `value`; the last flag is the lowest bit.
 fn bits(flags: &[String], value: u128) -> impl Iterator<Item = (&str, bool)> {
     let count = flags.len();
     let numbered = flags.iter().enumerate();
     numbered.map(move |(index, flag)| (flag.as_str(), value >> (count - 1 - index) & 1 == 1))
 }
 
-/// Filter for exactly these flags set, and no others.
+/// Filter that matches if exactly the flags in `value` are set.
 fn exactly(flags: &[String], value: u128) -> String {
     let (on, off): (Vec<_>, Vec<_>) = bits(flags, value).partition(|(_, is_set)| *is_set);
     let names = |of: Vec<(&str, bool)>| -> Vec<String> {
@@ -190,7 +190,7 @@ fn exactly(flags: &[String], value: u128) -> String {
     parts.join(" && ")
 }
 
-/// Filter for some, all or none of the flags in a mask set: `tcp.flags & 0x12 != 0`.
+/// Filter that matches if some, all or none of the flags in a mask are set, as in `tcp.flags & 0x12 != 0`.
 pub(super) fn masked(flags: &[String], mask: u128, wanted: Mask) -> Option<String> {
     if mask == 0 || mask >> flags.len() != 0 {
         return None;
@@ -206,7 +206,7 @@ pub(super) fn masked(flags: &[String], mask: u128, wanted: Mask) -> Option<Strin
     })
 }
 
-/// How many bits of a mask a comparison requires to be set.
+/// How many bits of a mask must be set for a comparison to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mask {
     Some,
@@ -228,7 +228,7 @@ fn number(literal: &Literal) -> Option<u128> {
     }
 }
 
-/// Condition as written after a name; `…` if there is none.
+/// Condition as written behind a field's name; `…` if there is no condition.
 fn written(condition: &Condition) -> String {
     let value = |literal: &Literal| match &literal.kind {
         LiteralKind::Word(word) => word.clone(),
@@ -250,8 +250,8 @@ fn written(condition: &Condition) -> String {
     }
 }
 
-/// Candidate that differs in only one component, and in few letters of it; of several equally near, the one whose beginning and
-/// end agree most. A field of another protocol is not taken for a misspelling.
+/// Candidate whose name differs in only one component, and in few letters of it; of several equally near candidates,
+/// the one whose beginning and end agree most. A field of another protocol is not taken for a misspelling.
 fn nearest<'a>(
     library: &Library,
     name: &str,

@@ -1,12 +1,11 @@
-//! Translates whole filters of tcpdump, iptables and Wireshark into this language. A translation is offered only if it is a
-//! valid filter.
+//! Translates whole filters of tcpdump, iptables and Wireshark into this language; offers only valid filters.
 
 use super::hint::{Mask, masked, number_of};
 use super::{Meaning, flags};
 use crate::filter::Filter;
 use crate::library::Library;
 
-/// Valid filter that an invalid text probably means.
+/// Valid filter that an invalid text of another tool's language probably means.
 pub(in crate::filter) fn rewritten(library: &Library, text: &str) -> Option<String> {
     let pieces = pieces(text);
     let candidates = [
@@ -18,7 +17,7 @@ pub(in crate::filter) fn rewritten(library: &Library, text: &str) -> Option<Stri
     candidates.find(|candidate| Filter::read(library, candidate).is_ok())
 }
 
-/// Splits a text into words with their brackets, strings, and signs.
+/// Splits a filter's text into words with their brackets, strings, and operator signs.
 fn pieces(text: &str) -> Vec<&str> {
     let is_sign = |c: char| matches!(c, '=' | '!' | '<' | '>' | '&' | '|');
     let mut pieces = Vec::new();
@@ -55,7 +54,7 @@ fn joined(pieces: &[String]) -> String {
     text
 }
 
-/// Respells Wireshark's words for operators, its sets without commas, C's single signs, and masks of flags.
+/// Rewrites Wireshark's words for operators, sets without commas, single signs of C, and masks of flags in this language.
 fn respelled(library: &Library, pieces: &[&str]) -> String {
     let mut out: Vec<String> = Vec::new();
     let (mut at, mut in_set) = (0, false);
@@ -90,8 +89,8 @@ fn respelled(library: &Library, pieces: &[&str]) -> String {
     joined(&out)
 }
 
-/// Translates a mask of flags, as in `tcp.flags & 2 != 0`, `(tcp.flags & 2) == 2` or `tcp[tcpflags] & (tcp-syn|tcp-ack) != 0`.
-/// Returns how many pieces it takes, and the filter.
+/// Translates a mask of flags, as in `tcp.flags & 2 != 0`, `(tcp.flags & 2) == 2` or `tcp[tcpflags]
+/// & (tcp-syn|tcp-ack) != 0`. Returns how many pieces the mask takes, and the filter.
 fn mask(library: &Library, pieces: &[&str]) -> Option<(usize, String)> {
     let group = |piece: &str| match piece {
         "tcp[13]" | "tcp[tcpflags]" => flags(library, "tcp.flags"),
@@ -229,7 +228,7 @@ fn is_primitive(word: &str) -> bool {
     matches!(word, "src" | "dst" | "host" | "net" | "port" | "portrange")
 }
 
-/// Field of one end, or the fields of both ends.
+/// Name of the field for the given end of a connection, or of the fields for both ends if none is given.
 fn both<'a>(end: Option<&str>, [from, to]: [&'a str; 2]) -> impl Iterator<Item = &'a str> {
     let ends = match end {
         Some("src") => [Some(from), None],

@@ -1,4 +1,4 @@
-//! Match columns of a table: one per header field. A column holds the bits of one or several levels of the diagram.
+//! Match columns of a table: one per header field. A column holds the bits of one or several levels of the decision diagram.
 
 use super::super::Program;
 use super::pieces::{Piece, Style};
@@ -9,24 +9,24 @@ use crate::terms::MatchKey;
 /// Maximum width in bits of fields that are matched by ranges; wider ones are matched by prefixes.
 const MAX_RANGE_BITS: u32 = 16;
 
-/// Key field of a table, in P4.
+/// Match column of a table: a key field, in P4.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
-    /// Expression that is matched.
+    /// P4 expression that the column matches.
     pub expression: String,
-    /// Name of the field in P4Info.
+    /// Name of the key field in P4Info.
     pub name: String,
     pub bits: u32,
 }
 
-/// Position of a level's values in the columns.
+/// Position of the values of a diagram's level in the columns of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LevelColumns {
     /// Indexes of the columns: one, or one for each byte of a number.
     pub columns: Vec<usize>,
-    /// Number of the column's bits below those of the level.
+    /// Number of bits in the column below the bits of the level.
     shift: u32,
-    /// Largest value of the level.
+    /// Largest value that the level's key can have.
     pub max: u128,
     pub bits: u32,
     pub style: Style,
@@ -59,7 +59,7 @@ pub(super) fn assign(
     (columns, places)
 }
 
-/// Narrows the cells of a level's columns to the values of a piece.
+/// Narrows a row's cells in a level's columns to the values of a piece.
 pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &LevelColumns) {
     let column = place.columns[0];
     cells[column] = match (cells[column], piece) {
@@ -79,7 +79,7 @@ pub(super) fn ask(cells: &mut [Cell], piece: Piece, place: &LevelColumns) {
     };
 }
 
-/// Values of a column that a row matches.
+/// Values of one column that a row matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cell {
     Any,
@@ -88,7 +88,7 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// Whether exactly one value matches.
+    /// Whether the cell matches exactly one value of `bits` bits.
     pub fn is_single(self, bits: u32) -> bool {
         match self {
             Cell::Any => false,
@@ -104,7 +104,7 @@ pub(super) fn presence(program: &Program<'_>, id: ProtocolId) -> Column {
     valid(&protocol.name, protocol.filter.clone())
 }
 
-/// Mask that matches a single value.
+/// Mask of `bits` ones, which matches a single value.
 pub(super) fn all_ones(bits: u32) -> u128 {
     max_value(bits)
 }
@@ -124,7 +124,7 @@ fn valid(instance: &str, name: String) -> Column {
     }
 }
 
-/// Columns of a match key, the position of its bits in them, and their number.
+/// Columns of a match key, the position of its bits in the columns, and the number of bits.
 fn describe(program: &Program<'_>, key: MatchKey) -> Described {
     let whole = |column: Column| {
         let bits = column.bits;

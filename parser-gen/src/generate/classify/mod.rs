@@ -1,4 +1,4 @@
-//! `Classify`: finds the class of a packet by one table or a chain of tables, and their entries.
+//! Writes the control `Classify`, which finds the class of a packet by one table or a chain of tables, and the tables' entries.
 
 mod columns;
 mod pieces;
@@ -12,14 +12,14 @@ use crate::writer::Writer;
 use columns::{Cell, Column};
 use rows::{LevelRun, Path, Step};
 
-/// Action that sets a packet's class, and its parameter.
+/// Names of the action that sets a packet's class, and of its parameter.
 const SET_CLASS: (&str, &str) = ("set_class", "class");
-/// Action that hands a state to the next table, and its parameter.
+/// Names of the action that sets the state for the next table, and of its parameter.
 const STEP: (&str, &str) = ("step", "next_state");
-/// Match key of that state.
+/// Match key of the next table for the state that [`STEP`] sets.
 const STATE: &str = "state";
 
-/// One table of `Classify`.
+/// Match table of the control `Classify`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table {
     name: String,
@@ -28,7 +28,7 @@ pub(super) struct Table {
     rows: Vec<Path>,
 }
 
-/// Key field of a table, and the index of its cell in a row.
+/// Key field of a table, and the index of its value in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TableColumn {
     column: Column,
@@ -36,7 +36,7 @@ struct TableColumn {
     kind: MatchKind,
 }
 
-/// Tables that find a packet's class.
+/// Tables that find a packet's class by the decision diagram.
 pub(super) fn tables(program: &Program<'_>, diagram: &Diagram) -> Vec<Table> {
     let (columns, places) = columns::assign(program, &diagram.levels);
     let runs = rows::cut(diagram, &places, columns.len());
@@ -87,7 +87,7 @@ impl Table {
             .all(|column| column.kind == MatchKind::Exact)
     }
 
-    /// Entries of the table; the first row has the highest priority.
+    /// Table entries of the table; the entry of the first row has the highest priority.
     fn entries(&self, control: &str) -> impl Iterator<Item = TableEntry> {
         let exact = self.is_exact();
         let priorities = (1..=self.rows.len() as i32).rev();
@@ -153,7 +153,7 @@ impl Table {
 }
 
 impl TableColumn {
-    /// Match of a cell; `None` for a don't-care, which an entry leaves out.
+    /// P4Runtime match of a row's cell; `None` for a don't-care, which a table entry leaves out.
     fn match_of(&self, cell: Cell) -> Option<Match> {
         let bits = self.column.bits;
         match (self.kind, cell) {
@@ -169,7 +169,7 @@ impl TableColumn {
     }
 }
 
-/// Match kind of a column; `None` if no row tests it.
+/// P4 match kind of a column, by its cells in all rows; `None` if no row tests the column.
 fn kind(column: &Column, cells: impl Iterator<Item = Cell>) -> Option<MatchKind> {
     let (mut all_single, mut any) = (true, false);
     for cell in cells {
@@ -187,7 +187,7 @@ fn kind(column: &Column, cells: impl Iterator<Item = Cell>) -> Option<MatchKind>
     }
 }
 
-/// Entries of all tables in one instance of `Classify`.
+/// Table entries of all tables in one instance of `Classify`.
 pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
     tables
         .iter()
@@ -195,8 +195,8 @@ pub(super) fn entries(tables: &[Table], control: &str) -> Vec<TableEntry> {
         .collect()
 }
 
-/// Match key that distinguishes the classes in another table, and that table's number of rows; `None` if classifying takes
-/// several tables.
+/// Match key by which another table can distinguish the classes, and the number of rows that this
+/// takes; `None` if classifying takes several tables.
 pub(super) fn key_of_all(tables: &[Table]) -> Option<(String, usize)> {
     let [table] = tables else {
         return None;
@@ -206,7 +206,7 @@ pub(super) fn key_of_all(tables: &[Table]) -> Option<(String, usize)> {
     Some((w.finish(), table.rows.len()))
 }
 
-/// Entries, one or more for each class, of a table with the key of [`key_of_all`]; `also` is an additional match.
+/// Table entries, one or more for each class, for a table with the match key of [`key_of_all`]; `also` is an additional match.
 pub(super) fn entries_of_classes(
     tables: &[Table],
     also: &FieldMatch,

@@ -1,4 +1,4 @@
-//! Turns the outcomes for a level's values into rows of a table, in order: the first row that matches decides.
+//! Turns the outcomes for the values of a diagram's level into rows of a table, in order: the first row that matches decides.
 
 mod cubes;
 mod numerals;
@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 
 use crate::library::max_value;
 
-/// How a level's values are matched.
+/// How a table matches the values of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// By ranges of at most 16 bits (Tofino's limit is 20).
+    /// The table matches by ranges of at most 16 bits (Tofino's limit is 20).
     Range,
-    /// By prefixes.
+    /// The table matches by prefixes.
     Prefix,
-    /// By masks, for one byte of a longer text.
+    /// The table matches one byte of a longer text, by masks.
     Byte,
-    /// By decimal digits in at most `max` columns, the last of them for the byte `end`, which ends the number.
+    /// The table matches decimal digits in at most `max` columns, the last of them for the byte `end`, which ends the number.
     Decimal { max: usize, end: u8 },
-    /// By groups of seven bits in at most `max` columns.
+    /// The table matches groups of seven bits of a varint in at most `max` columns.
     Varint { max: usize },
 }
 
-/// Maximum number of bytes of a number, the byte that ends it included.
+/// Maximum number of bytes of a written number, the byte that ends it included.
 pub(super) const MAX_NUMERAL: usize = 5;
 
 /// Numbers that are written with `length` bytes, each byte within a range.
@@ -34,23 +34,23 @@ pub(super) struct Numeral {
     pub bytes: [(u8, u8); MAX_NUMERAL],
 }
 
-/// Values of one level that a row matches.
+/// Values of one level of the diagram that a row matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
-    /// All values.
+    /// All values of the level.
     Any,
-    /// Values from the first to the second, both included.
+    /// Values from the first to the second number, both included.
     Range(u128, u128),
-    /// Value and mask.
+    /// Value and mask: the values that equal the value in the mask's bits.
     Mask(u128, u128),
-    /// Numbers, by ranges of their bytes.
+    /// Numbers in written form, by ranges of their bytes.
     Numeral(Numeral),
 }
 
-/// Outcome of some values; [`SKIP`] for the outcome that they have without a row.
+/// Code for the outcome of some values; [`SKIP`] for the outcome that values have without a row.
 pub(super) type Code = u32;
 
-/// Outcome that needs no row.
+/// Code of the outcome that needs no row.
 pub(super) const SKIP: Code = 0;
 
 /// Values from the first to the second, both included, and their outcome.
@@ -64,7 +64,7 @@ pub(super) struct Row {
     pub around: Code,
 }
 
-/// Rows of spans that cover all values of `bits` bits. `may_nest`: a row may also match values that an earlier row decides.
+/// Rows for spans that cover all values of `bits` bits. `may_nest`: a row may also match what an earlier row decides.
 pub(super) fn rows(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> Vec<Row> {
     let max = max_value(bits);
     match style {
@@ -77,7 +77,7 @@ pub(super) fn rows(spans: &[Span], bits: u32, style: Style, may_nest: bool) -> V
     }
 }
 
-/// Rows that exclude each other, and a last one for all other values.
+/// Rows that exclude each other, and a last row with code `rest` for all other values.
 fn with_rest(rows: impl Iterator<Item = (Piece, Code)>, rest: Code) -> Vec<Row> {
     let row = |piece, code, around| Row {
         piece,
@@ -89,7 +89,7 @@ fn with_rest(rows: impl Iterator<Item = (Piece, Code)>, rest: Code) -> Vec<Row> 
     rows
 }
 
-/// Each range costs a row. The most frequent code gets one last row for the rest if that saves rows.
+/// Rows by ranges, one for each span. The most frequent code gets one last row for the rest if that saves rows.
 fn by_ranges(spans: &[Span], may_nest: bool) -> Vec<Row> {
     let mut counts: BTreeMap<Code, usize> = BTreeMap::new();
     for (.., code) in spans {
@@ -108,7 +108,7 @@ fn by_ranges(spans: &[Span], may_nest: bool) -> Vec<Row> {
     )
 }
 
-/// The most frequent code becomes the rest; the values of the others become masks.
+/// Rows by masks of one byte. The most frequent code gets the last row; the values of the other codes become masks.
 fn by_masks(spans: &[Span], may_nest: bool) -> Vec<Row> {
     let mut values: BTreeMap<Code, Vec<u8>> = BTreeMap::new();
     for (low, high, code) in spans {
@@ -130,7 +130,7 @@ fn by_masks(spans: &[Span], may_nest: bool) -> Vec<Row> {
     with_rest(rows, rest)
 }
 
-/// The code that would take the most numerals becomes the rest.
+/// Rows by written numbers. The code that would take the most numerals gets the last row, for the rest.
 fn by_numerals(spans: &[Span], style: Style, may_nest: bool) -> Vec<Row> {
     let mut numerals: BTreeMap<Code, Vec<Numeral>> = BTreeMap::new();
     for (low, high, code) in spans {
@@ -149,7 +149,7 @@ fn by_numerals(spans: &[Span], style: Style, may_nest: bool) -> Vec<Row> {
     with_rest(rows, rest)
 }
 
-/// Rows for single values and a rest; `None` if the spans have another shape.
+/// Rows for single values, and a last row for the rest; `None` if several codes have spans of more than one value.
 fn by_values(spans: &[Span], max: u128, may_nest: bool) -> Option<Vec<Row>> {
     let mut wide = spans.iter().filter(|(low, high, _)| low != high);
     let (.., rest) = wide.next()?;

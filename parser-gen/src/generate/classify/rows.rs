@@ -1,4 +1,4 @@
-//! Turns a diagram into tables: each is a run of levels, and its rows are the paths through them.
+//! Turns a decision diagram into match tables: a table is a run of consecutive levels, its rows are the paths through them.
 //!
 //! One table is enough if the paths are few: that is one stage on Tofino. Where many branches meet again, there are more paths
 //! than edges; the diagram is then cut, and a table hands the node that a packet has reached (its state) to the next table.
@@ -10,44 +10,44 @@ use super::columns::{self, Cell, LevelColumns};
 use super::pieces::{self, Code, Piece, SKIP, Span};
 use crate::diagram::{Diagram, EdgeTarget};
 
-/// Number of rows that a table may have whatever its levels are: some blocks of TCAM.
+/// Number of rows that a table may always have, whatever its levels are: some blocks of TCAM.
 const MAX_ROWS: u64 = 4096;
 
-/// Number of rows that a table may have for each edge of its levels.
+/// Number of rows that a table may have for each edge of its levels in the diagram.
 const ROWS_PER_EDGE: u64 = 2;
 
-/// Steps of counting per allowed row, before the count is given up.
+/// Number of counting steps per allowed row after which counting a table's rows is given up.
 const STEPS_PER_ROW: u64 = 4;
 
-/// Run of levels that becomes one table.
+/// Run of consecutive levels of the diagram that becomes one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LevelRun {
-    /// Rows in order: the first that matches decides.
+    /// Rows of the table in order: the first row that matches decides.
     pub rows: Vec<Path>,
-    /// Whether its rows match the state that an earlier table set.
+    /// Whether the table's rows match the state that an earlier table set.
     pub has_state: bool,
 }
 
-/// A path through a run of levels.
+/// Path through a run of levels: one row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
-    /// State in which the path begins; 0 in the first run.
+    /// State in which the path begins; 0 in the first run of levels.
     pub from: u32,
-    /// Values that the path matches in each column.
+    /// Values that the path matches in each column of the table.
     pub cells: Vec<Cell>,
     pub to: Step,
 }
 
-/// End of a path.
+/// End of a path through a run of levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The packet's class, which may be 0.
     Class(u32),
-    /// A later table decides: the state for it.
+    /// A later table decides, by this state.
     State(u32),
 }
 
-/// Cuts the levels into runs.
+/// Cuts the levels of a diagram into runs, one for each table.
 pub(super) fn cut(diagram: &Diagram, places: &[LevelColumns], num_columns: usize) -> Vec<LevelRun> {
     if diagram.root == EdgeTarget::NONE {
         return Vec::new();
@@ -93,27 +93,27 @@ pub(super) fn cut(diagram: &Diagram, places: &[LevelColumns], num_columns: usize
     runs
 }
 
-/// Branches of a node that the rows at its level distinguish.
+/// Branches of a diagram's node that a table's rows distinguish at the node's level.
 type Branches = Rc<[Branch]>;
 
 #[derive(Debug, Clone, Copy)]
 struct Branch {
     piece: Piece,
-    /// Target of packets that match the row.
+    /// Target in the diagram of packets that match the row.
     to: EdgeTarget,
-    /// Target, by later rows, of packets that no row below this one matches.
+    /// Target, by later rows, of packets that match this row, but none of the rows for deeper levels.
     otherwise: Otherwise,
 }
 
-/// Target of packets by later rows; `None` if they lead to several targets, so that all packets need rows.
+/// Target of packets by later rows; `None` if later rows lead to several targets, so that all packets need rows of their own.
 type Otherwise = Option<EdgeTarget>;
 
 struct Cutter<'a> {
     diagram: &'a Diagram,
     places: &'a [LevelColumns],
-    /// Branches, by their node and by the target of packets without them.
+    /// Branches computed so far, by their node and by the target of packets without rows for the node.
     branches: HashMap<(EdgeTarget, Otherwise), Branches>,
-    /// Steps left for counting rows before they count as too many.
+    /// Steps left for counting rows before the rows count as too many.
     steps: u64,
 }
 
@@ -125,8 +125,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// Target by later rows, if rows are needed for `to`; `None` if packets reach it anyway. If later rows test earlier levels
-    /// than `to` does, their targets count as several.
+    /// Target of packets by later rows, if `to` needs rows of its own; `None` if packets reach `to`
+    /// anyway. If later rows test earlier levels than `to` does, their targets count as several.
     fn need(&self, to: EdgeTarget, otherwise: Otherwise) -> Option<Otherwise> {
         match otherwise {
             Some(other) if other == to => None,
@@ -160,7 +160,7 @@ impl Cutter<'_> {
         branches
     }
 
-    /// Level before which a run from these nodes ends: the last for which the run has few enough rows.
+    /// Level before which a run from these nodes ends: the last level for which the run has few enough rows.
     fn end(&mut self, from: &[(u32, EdgeTarget)], begin: usize) -> usize {
         let all = self.diagram.levels.len();
         if self.fits(from, begin, all) {
@@ -221,7 +221,7 @@ impl Cutter<'_> {
     }
 }
 
-/// Branches for the values at which two nodes of one level differ; `None` if nested rows are cheaper.
+/// Branches for only the values at which two nodes of one level differ; `None` if nested rows are cheaper.
 fn apart(
     edges: &[(u128, EdgeTarget)],
     others: &[(u128, EdgeTarget)],
@@ -312,12 +312,12 @@ struct Walk<'a, 'd> {
     end: usize,
     cells: Vec<Cell>,
     rows: Vec<Path>,
-    /// Nodes behind the run that its paths reach.
+    /// Nodes behind the run of levels that its paths reach.
     left: BTreeSet<u32>,
 }
 
 impl Walk<'_, '_> {
-    /// Appends the rows of packets that reach `to`, and would reach `otherwise` without a row.
+    /// Appends the rows for packets in `state` that must reach `to`, and would reach `otherwise` without a row.
     fn paths(&mut self, state: u32, to: EdgeTarget, otherwise: Otherwise) {
         let Some(otherwise) = self.cutter.need(to, otherwise) else {
             return;

@@ -1,8 +1,8 @@
-//! Messages in P4: which elements are read, and into which headers.
+//! Application messages in P4: which elements a parser reads, and into which headers.
 //!
-//! A counted text with elements behind it has a header for each length that some filter lets pass; other lengths match no flow.
-//! Digits, varints, and texts that a byte ends and that have elements behind them are read byte by byte. The last text that
-//! filters test is read as deep as they compare it, in segments that end where a filter's text ends.
+//! A counted text with elements behind it has a header for each length that some filter lets pass; other lengths match
+//! no flow. Digits, varints, and texts that a byte ends and that have elements behind them are read byte by byte. The
+//! last text that filters test is read as deep as they compare it, in segments that end where a filter's text ends.
 
 mod states;
 
@@ -18,16 +18,16 @@ pub(super) use states::write_states;
 /// Maximum length of a text's header in bytes: it fits a match key of 128 bits.
 const MAX_SEGMENT: usize = 16;
 
-/// Parts of a message that the filters need.
+/// Parts of a message that the filters need, so that a parser reads them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reads {
-    /// Index of the last element that is read.
+    /// Index of the last element that the parser reads.
     depth: usize,
-    /// Lengths of counted texts with elements behind them, by element.
+    /// Lengths of counted texts that some filter lets pass, for texts with elements behind them, by the text's element index.
     walked: BTreeMap<usize, BTreeSet<usize>>,
-    /// Byte offsets at which the segments of the last text end.
+    /// Byte offsets in the last text at which its segments end.
     ends: BTreeSet<usize>,
-    /// Elements of numbers that filters compare, or that show whether a text is present.
+    /// Indexes of numbers that filters compare, or that show whether a text is present.
     numbers: BTreeSet<usize>,
 }
 
@@ -102,7 +102,7 @@ impl Reads {
         reads
     }
 
-    /// Begin and end of each segment of the last text.
+    /// Begin and end of each segment of the last text, in bytes from the text's beginning.
     fn segments(&self) -> impl Iterator<Item = (usize, usize)> {
         [0].into_iter()
             .chain(self.ends.iter().copied())
@@ -110,11 +110,11 @@ impl Reads {
     }
 }
 
-/// A header of a message.
+/// Instance of a P4 header for a part of a message.
 struct Instance {
     ty: String,
     name: String,
-    /// Whether it only marks that something was read, and is not a part of the packet.
+    /// Whether the header only marks that something was read, and is not a part of the packet.
     is_mark: bool,
 }
 
@@ -133,7 +133,7 @@ impl Program<'_> {
             .map(|(index, element)| (index, &element.kind))
     }
 
-    /// Beginning of the names of an element's headers.
+    /// Prefix of the names of an element's headers.
     fn stem(&self, id: ProtocolId, index: usize) -> String {
         let protocol = &self.library.protocols[id];
         match protocol.elements()[index].kind {
@@ -150,7 +150,7 @@ impl Program<'_> {
         format!("{}_here", self.library.protocols[id].name)
     }
 
-    /// Headers of a message, in wire order.
+    /// Header instances for the parts of a message, in wire order.
     fn message_instances(&self, id: ProtocolId) -> Vec<Instance> {
         let mut instances = vec![Instance {
             ty: MARK.to_owned(),
@@ -204,7 +204,7 @@ impl Program<'_> {
         instances
     }
 
-    /// Type and instance of each header of a message; with `emitted`, only of those that are part of the packet.
+    /// P4 type and instance of each header of a message; with `emitted`, only of headers that are part of the packet.
     pub(super) fn message_headers(&self, id: ProtocolId, emitted: bool) -> Vec<(String, String)> {
         let instances = self.message_instances(id).into_iter();
         instances
@@ -213,12 +213,12 @@ impl Program<'_> {
             .collect()
     }
 
-    /// Header that is valid if the message is present.
+    /// Name of the header that is valid if the message is present.
     pub(super) fn message_present(&self, id: ProtocolId) -> String {
         self.here(id)
     }
 
-    /// Header that is valid if an element was read or, for a last text, begun.
+    /// Name of the header that is valid if an element was read or, for a last text, begun.
     pub(super) fn element_present(&self, id: ProtocolId, index: usize) -> String {
         let stem = self.stem(id, index);
         match &self.library.protocols[id].elements()[index].kind {
@@ -231,7 +231,7 @@ impl Program<'_> {
         }
     }
 
-    /// Headers of a number's bytes.
+    /// Names of the headers that hold a number's bytes.
     pub(super) fn number_headers(&self, id: ProtocolId, index: usize) -> Vec<String> {
         let stem = self.stem(id, index);
         match &self.library.protocols[id].elements()[index].kind {
@@ -241,7 +241,7 @@ impl Program<'_> {
         }
     }
 
-    /// Header that holds a byte of a text, the header's length, and the byte's index in it.
+    /// Name of the header that holds a byte of a text, the header's length in bytes, and the byte's index in it.
     pub(super) fn byte_header(
         &self,
         id: ProtocolId,
@@ -264,7 +264,7 @@ impl Program<'_> {
         }
     }
 
-    /// Header that is valid if `count` bytes of a text are present.
+    /// Name of the header that is valid if `count` bytes of a text are present.
     pub(super) fn at_least(&self, id: ProtocolId, index: usize, count: usize) -> String {
         self.byte_header(id, index, 0, count - 1).0
     }
@@ -274,7 +274,7 @@ impl Program<'_> {
     }
 }
 
-/// Writes the header types that messages need.
+/// Writes the P4 header types that messages need.
 pub(super) fn write_types(program: &Program<'_>, w: &mut Writer) {
     let instances = program
         .reads_messages()

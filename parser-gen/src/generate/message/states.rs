@@ -1,4 +1,4 @@
-//! Parser states of a message.
+//! Writes the P4 parser states that read a message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::Reads;
 use crate::library::{Kind, ProtocolId};
 use crate::writer::{Transition, Writer, extract};
 
-/// Writes the states that read a message as deep as the filters test it.
+/// Writes the parser states that read a message as deep as the filters test it.
 pub(in super::super) fn write_states(program: &Program<'_>, id: ProtocolId, w: &mut Writer) {
     let Some(reads) = program.reads.get(&id) else {
         return;
@@ -29,12 +29,12 @@ struct Walker<'a> {
     id: ProtocolId,
     reads: &'a Reads,
     name: String,
-    /// Names of the states that exist already.
+    /// Names of the parser states that are already written.
     written: BTreeSet<String>,
     w: &'a mut Writer,
 }
 
-/// Transitions of a state by the byte that it has read.
+/// Transitions of a parser state by the byte that it has read: (select value, next state).
 type Ways = Vec<(String, String)>;
 
 impl Walker<'_> {
@@ -48,7 +48,7 @@ impl Walker<'_> {
         }
     }
 
-    /// First state of an element. `length` is that of the next counted text, once it is known.
+    /// Name of the first parser state of an element. `length` is that of the next counted text, once it is known.
     fn entry(&self, index: usize, length: Option<usize>) -> String {
         let at = if index == 0 {
             String::new()
@@ -59,7 +59,7 @@ impl Walker<'_> {
         format!("parse_{}{at}{length}", self.name)
     }
 
-    /// State behind an element; writes its states first.
+    /// Name of the parser state behind an element; writes the states of the next element first.
     fn behind(&mut self, index: usize, length: Option<usize>) -> String {
         let next = if index == self.reads.depth {
             COMPLETE.to_owned()
@@ -80,7 +80,7 @@ impl Walker<'_> {
         begun
     }
 
-    /// State for a number that no filter names.
+    /// Name of the parser state behind a number that is not the length of any text that filters let pass.
     fn given_up(&mut self, index: usize) -> String {
         if index > 0 {
             return COMPLETE.to_owned();
@@ -225,7 +225,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Amount to subtract from a number to get its counted text's length, and the lengths read; `None` if no text needs them.
+    /// For a number that counts a text: the amount to subtract, and the lengths that are read; `None` if no text needs it.
     fn counts(&self, number: usize) -> Option<(u32, BTreeSet<usize>)> {
         let mut index = number + 1;
         while index <= self.reads.depth {
@@ -242,7 +242,7 @@ impl Walker<'_> {
         None
     }
 
-    /// Writes the states of a decimal number or varint, byte by byte.
+    /// Writes the parser states of a decimal number or varint, which read it byte by byte.
     fn numeral(&mut self, index: usize, entry: &str, statements: Vec<String>) {
         let kind = self.kind(index).clone();
         let mut known: BTreeMap<Vec<u8>, String> = BTreeMap::new();
@@ -269,7 +269,7 @@ impl Walker<'_> {
         self.numeral_state(&numeral, &[], false, &statements);
     }
 
-    /// State behind some bytes of a numeral; `is_other` if no known number begins with them.
+    /// Writes the state behind the bytes `before` of a numeral, and returns its name. `is_other`: they begin no known number.
     fn numeral_state(
         &mut self,
         of: &NumeralStates,
@@ -332,7 +332,7 @@ impl Walker<'_> {
         name
     }
 
-    /// State that marks a number as read.
+    /// Writes the parser state that marks a number as read, and returns its name.
     fn read(&mut self, stem: &str, next: &str) -> String {
         let name = format!("{}_read_then_{next}", stem);
         let mark = set_valid(&format!("{stem}_read"));
@@ -345,13 +345,13 @@ struct NumeralStates {
     kind: Kind,
     stem: String,
     entry: String,
-    /// States behind known numbers, by their bytes.
+    /// Names of the parser states behind known numbers, by the numbers' bytes.
     known: BTreeMap<Vec<u8>, String>,
-    /// State behind all other numbers.
+    /// Name of the parser state behind all other numbers; `None` if they are not read.
     other: Option<String>,
 }
 
-/// Bytes of a number, the byte that ends it included.
+/// Bytes of a written number, the byte that ends it included.
 fn spelt(kind: &Kind, number: u32) -> Vec<u8> {
     if let Kind::Decimal { end, .. } = kind {
         let mut bytes = number.to_string().into_bytes();
@@ -368,7 +368,7 @@ fn spelt(kind: &Kind, number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that may follow in a number, as ranges, and whether they end it.
+/// Bytes that may follow the bytes `before` in a number, as ranges (first, last), and whether they end the number.
 fn followers(kind: &Kind, before: &[u8]) -> Vec<(u8, u8, bool)> {
     let at = before.len();
     match kind {

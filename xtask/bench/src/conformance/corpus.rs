@@ -1,4 +1,4 @@
-//! The checkout of p4c: its files, its commit, and running its cases.
+//! The user's checkout of p4c: finds its files and its commit, and runs its test cases.
 
 use super::suite::Case;
 use anyhow::{Context, Result, bail};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Programs nest deeply, and recursive checks need a stack for the deepest.
+/// Stack size of threads that run cases: programs nest deeply, and recursive checks need a stack for the deepest program.
 const STACK_BYTES: usize = 256 << 20;
 
 pub struct Corpus {
     root: PathBuf,
     filter: String,
-    /// Commit of the checkout, if git knows it.
+    /// Commit of the checkout and its date; "unknown …" if git does not know it.
     pub commit: String,
     pub executor: Executor,
 }
@@ -55,8 +55,8 @@ impl Corpus {
         self.root.join(relative)
     }
 
-    /// Files in a folder and below whose names have this ending and pass the filter, sorted by path. Below the folder,
-    /// a file that another one includes is not a case of its own.
+    /// Files in a folder of the checkout and below it whose names have this ending and pass the filter,
+    /// sorted by path. Below the folder, a file that another file includes is not a test case of its own.
     pub fn files(&self, folder: &str, ending: &str) -> Result<Vec<PathBuf>> {
         let top = self.path(folder);
         let (mut found, mut parts) = (Vec::new(), BTreeSet::new());
@@ -101,7 +101,7 @@ impl Corpus {
     }
 }
 
-/// Files beside or below a program that it includes.
+/// Paths of the files beside or below a program that the program includes.
 fn included_files(program: &Path) -> Vec<PathBuf> {
     let bytes = std::fs::read(program).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -112,7 +112,7 @@ fn included_files(program: &Path) -> Vec<PathBuf> {
     local.collect()
 }
 
-/// The file that a line includes.
+/// Name of the file that an `#include` line names; `None` for any other line.
 pub fn included(line: &str) -> Option<&str> {
     let rest = line.trim().strip_prefix('#')?.trim_start();
     let name = rest.strip_prefix("include")?.trim();
@@ -124,13 +124,13 @@ pub fn included(line: &str) -> Option<&str> {
     name[1..].split(end).next()
 }
 
-/// The path relative to a folder of the checkout.
+/// The path relative to a folder of the checkout, as the name of a test case.
 pub fn name_below(path: &Path, folder: &Path) -> String {
     let below = path.strip_prefix(folder).unwrap_or(path);
     below.to_string_lossy().into_owned()
 }
 
-/// The last component of a path.
+/// The last component of a path: the name of the file.
 pub fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
@@ -145,7 +145,7 @@ pub fn compile(
     compile_with(path, &p4lang::Options::default())
 }
 
-/// Compiles with options, such as macros or include folders.
+/// Compiles a program with options, such as macros or include folders.
 pub fn compile_with(
     path: &Path,
     options: &p4lang::Options,
@@ -154,7 +154,7 @@ pub fn compile_with(
     p4lang::compile(&loader, &path.to_string_lossy(), options)
 }
 
-/// Runs `test` over all items on every core; a panic is a miss. Cases keep the order of the items.
+/// Runs `test` over all items on all processors; a panic is a failed case. Cases keep the order of the items.
 pub fn run_cases<T: Sync>(
     items: &[T],
     name: impl Fn(&T) -> String + Sync,

@@ -1,4 +1,4 @@
-//! `errors_rejected`, `errors_line`: p4c's faulty programs are rejected, with the first error on p4c's line.
+//! `errors_rejected`, `errors_line`: our compiler rejects p4c's faulty programs, with the first error on the same line as p4c.
 
 use super::corpus::{self, Corpus};
 use super::samples::only_main_is_missing;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub const NAMES: &[&str] = &["errors_rejected", "errors_line"];
 
-/// Runs both suites over p4_16_errors. A missing `main` does not reject a program here: it is not the error under test.
+/// Runs both suites over p4_16_errors. A missing `main` does not count: it is not the error under test.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let paths = corpus.files("testdata/p4_16_errors", ".p4")?;
     let rejected = corpus::run_cases(
@@ -51,7 +51,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     ])
 }
 
-/// File name and line of an error.
+/// Position of an error: file name, and line from 1.
 type ErrorPosition = (String, u32);
 
 fn check_position(path: &Path, wanted: &ErrorPosition) -> Result<(), String> {

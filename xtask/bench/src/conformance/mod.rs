@@ -1,7 +1,7 @@
-//! `cargo xtask conformance DIR`: other people's tests, from a checkout of p4lang/p4c that the user names.
+//! `cargo xtask conformance DIR`: runs other people's tests, from a checkout of p4lang/p4c that the user names.
 //!
-//! Each file turns parts of the checkout into [`Suite`]s; this one prints them. Nothing of the checkout is stored: a
-//! test's text becomes a pass or a reason.
+//! Each file of this folder runs parts of the checkout as [`Suite`]s; this file prints their
+//! results. Nothing of the checkout is stored: a test's text becomes a pass or a reason.
 
 mod corpus;
 mod errors;
@@ -54,10 +54,10 @@ enum Executor {
     Both,
 }
 
-/// Names of a file's suites, and the function that runs them.
+/// Names of the suites in a file of this folder, and the function that runs the suites.
 type Runner = (&'static [&'static str], fn(&Corpus) -> Result<Vec<Suite>>);
 
-/// In the order of the printed table.
+/// Functions that run all suites, in the order of the printed table.
 const RUNNERS: &[Runner] = &[
     (samples::NAMES, samples::run),
     (errors::NAMES, errors::run),
@@ -65,7 +65,7 @@ const RUNNERS: &[Runner] = &[
     (stf::NAMES, stf::run),
 ];
 
-/// Runs all selected suites; `Ok(false)` if one misses its goal.
+/// Runs all selected suites; `Ok(false)` if a suite misses its goal.
 pub fn run(args: &Args) -> Result<bool> {
     let mut corpus = Corpus::open(&args.dir, &args.case)?;
     corpus.executor = match args.executor {

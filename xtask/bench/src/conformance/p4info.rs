@@ -1,4 +1,4 @@
-//! `p4info`: our P4Info for p4c's samples, compared message by message with p4c's files.
+//! `p4info`: compares our P4Info for p4c's sample programs, message by message, with the P4Info in p4c's repository.
 
 use super::corpus::{self, Corpus};
 use super::suite::{Suite, SuiteGoal};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 pub const NAMES: &[&str] = &["p4info"];
 
-/// Compares every golden P4Info of a v1model or PSA program.
+/// Compares our P4Info with every expected P4Info of a v1model or PSA program.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let samples = corpus.path(super::samples::SAMPLES);
     let outputs = "testdata/p4_16_samples_outputs";
@@ -44,7 +44,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     }])
 }
 
-/// A message in protobuf's text format, one field a line, sorted by names; repeated fields keep their order.
+/// Message in protobuf's text format, as (field name, value), sorted by names; repeated fields keep their order.
 #[derive(Debug, Default, PartialEq)]
 struct TextMessage(Vec<(String, Value)>);
 
@@ -79,7 +79,7 @@ impl TextMessage {
         TextMessage(fields)
     }
 
-    /// The first field in which two messages differ.
+    /// Path and values of the first field in which two messages differ; `None` if the messages are equal.
     fn difference(&self, golden: &TextMessage, path: &str) -> Option<String> {
         for (at, (name, ours)) in self.0.iter().enumerate() {
             let Some((wanted, theirs)) = golden.0.get(at) else {

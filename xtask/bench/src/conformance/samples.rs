@@ -1,4 +1,4 @@
-//! `samples_accepted`: the front end accepts p4c's sample programs.
+//! `samples_accepted`: checks that our compiler's front end accepts p4c's sample programs.
 
 use super::corpus::{self, Corpus};
 use super::suite::{Case, Suite, SuiteGoal};
@@ -10,7 +10,7 @@ pub const NAMES: &[&str] = &["samples_accepted"];
 
 pub const SAMPLES: &str = "testdata/p4_16_samples";
 
-/// Compiles every sample that needs no architecture except core, v1model and PSA.
+/// Compiles every sample program that needs no architecture except core, v1model and PSA.
 pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     let samples = corpus.path(SAMPLES);
     let paths = corpus.files(SAMPLES, ".p4")?;
@@ -32,7 +32,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     }])
 }
 
-/// Half of the samples are declarations without a `main`; they test the front end.
+/// Whether the only error is a missing `main`: half of the samples are declarations without it, which test the front end.
 pub fn only_main_is_missing(found: &Diagnostics) -> bool {
     let mut errors = found.errors();
     errors
@@ -41,7 +41,7 @@ pub fn only_main_is_missing(found: &Diagnostics) -> bool {
         && errors.next().is_none()
 }
 
-/// Whether a program includes, directly or through files of its folder, only files that this crate has.
+/// Whether a program includes only files that this crate has, directly or through files of the program's folder.
 pub fn is_ours(path: &Path) -> bool {
     let mut todo = vec![path.to_path_buf()];
     let mut seen = Vec::new();

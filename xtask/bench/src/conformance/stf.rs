@@ -54,7 +54,7 @@ pub fn run(corpus: &Corpus) -> Result<Vec<Suite>> {
     ])
 }
 
-/// Architecture of the package in the program or in a file that it includes from its folder.
+/// Architecture of the package in the program of an STF file, or in a file of its folder that the program includes.
 fn architecture(stf: &Path) -> Option<Arch> {
     let program = std::fs::read_to_string(stf.with_extension("p4")).ok()?;
     let included = program

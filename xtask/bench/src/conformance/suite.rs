@@ -1,21 +1,21 @@
-//! Results of suites, and their table.
+//! Results of conformance suites, and the table that shows them.
 
 use std::fmt::Write;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// Name in the corpus.
+    /// Name of the case in the corpus (the checkout).
     pub name: String,
-    /// Reason of a miss; `None` if the case passed.
+    /// Reason why the case failed; `None` if it passed.
     pub missed: Option<String>,
 }
 
-/// Goal of a suite.
+/// Goal of a conformance suite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SuiteGoal {
-    /// Least number of cases that pass.
+    /// Least number of the suite's cases that must pass.
     Cases(usize),
-    /// Least share of the cases that pass, in percent.
+    /// Least share of the suite's cases that must pass, in percent.
     Percent(f64),
 }
 
@@ -23,9 +23,9 @@ pub enum SuiteGoal {
 pub struct Suite {
     pub name: &'static str,
     pub goal: SuiteGoal,
-    /// Cases that count.
+    /// Cases that count toward the goal.
     pub cases: Vec<Case>,
-    /// Cases that their own project expects to fail: shown, but not counted.
+    /// Cases that their own project expects to fail: the report shows them, but they do not count.
     pub apart: Vec<Case>,
 }
 
@@ -47,7 +47,7 @@ impl Suite {
     }
 }
 
-/// The misses of each case, then a table with a row for each suite.
+/// Text for the user: the reason of each failed case, then a table with a row for each suite.
 pub fn report(commit: &str, suites: &[Suite]) -> String {
     let mut out = String::new();
     for suite in suites {
@@ -103,7 +103,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
-/// One line: a list of {name, value, unit, goal, ok}.
+/// Formats the suites' results as one line of JSON: a list of {name, value, unit, goal, ok}.
 pub fn json(suites: &[Suite]) -> String {
     let row = |suite: &Suite| {
         let (value, unit, goal) = match suite.goal {

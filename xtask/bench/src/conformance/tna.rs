@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub const NAME: &str = "tna_programs";
 
-/// Results, and programs that were skipped for lack of a checkout.
+/// Result of the suite, and reasons for programs that were skipped for lack of a checkout.
 pub struct Programs {
     pub suite: Option<Suite>,
     pub skipped: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Programs {
 
 type ProgramTest = fn(&Path, Executor) -> Result<(), String>;
 
-/// Runs each program whose checkout is given.
+/// Runs the tests of each program whose checkout is given.
 pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor) -> Programs {
     let all: [(&str, Option<&Path>, ProgramTest); 2] = [
         ("switchml", switchml, switchml::test),
@@ -49,7 +49,7 @@ pub fn run([switchml, nga]: [Option<&Path>; 2], filter: &str, executor: Executor
     Programs { suite, skipped }
 }
 
-/// Loads a program of the checkout into a switch.
+/// Compiles a program of the checkout `dir`, the first of `candidates` that exists, and loads it into a switch.
 fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, String> {
     let path = candidates.iter().map(|c| dir.join(c)).find(|p| p.is_file());
     let Some(path) = path else {
@@ -67,13 +67,13 @@ fn load(dir: &Path, candidates: &[&str], executor: Executor) -> Result<Switch, S
     Switch::new(Arc::new(compiled.program), config).map_err(|e| e.to_string())
 }
 
-/// A switch and its clock.
+/// An embedded switch, and the virtual clock by which it runs.
 struct ClockedSwitch {
     switch: Switch,
     now_ns: u64,
 }
 
-/// Maximum number of passes over the recirculation link for a packet.
+/// Maximum number of passes of a packet over the recirculation link.
 const ROUNDS: u32 = 1000;
 
 impl ClockedSwitch {
@@ -81,7 +81,7 @@ impl ClockedSwitch {
         ClockedSwitch { switch, now_ns: 0 }
     }
 
-    /// Sends a frame; returns all frames that leave, with their ports.
+    /// Sends a frame to a port of the switch; returns all frames that leave, with their output ports.
     fn send(&mut self, port: u32, frame: &[u8]) -> Vec<(u32, Vec<u8>)> {
         self.now_ns += 1_000;
         self.switch.handle_packet(self.now_ns, port, frame);
@@ -99,7 +99,7 @@ impl ClockedSwitch {
         sent
     }
 
-    /// Sends a frame, and checks that exactly these frames leave.
+    /// Sends a frame to a port of the switch, and checks that exactly the expected frames leave.
     fn expect(
         &mut self,
         what: &str,
@@ -136,7 +136,7 @@ impl ClockedSwitch {
         ))
     }
 
-    /// Writes an entry.
+    /// Writes an entry to a table of the switch.
     fn entry(
         &mut self,
         table: &str,
@@ -170,7 +170,7 @@ fn call(action: &str, params: &[(&str, u128)]) -> ActionCall {
     }
 }
 
-/// A pseudo-random value that is the same in every run.
+/// Pseudo-random value of a worker's tensor, at index `i` of a chunk, that is the same in every run.
 fn value(worker: u32, chunk: u32, i: usize) -> u32 {
     let seed = (worker + 1).wrapping_mul(0x9e37_79b9) ^ (chunk + 1).wrapping_mul(0x85eb_ca6b);
     let mixed = seed.wrapping_add(i as u32).wrapping_mul(0xc2b2_ae35);

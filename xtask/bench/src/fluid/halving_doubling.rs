@@ -7,7 +7,7 @@
 
 use super::Schedule;
 
-/// The halving and doubling all-reduce of `workers` ranks. With fewer than two workers, it has no messages.
+/// Schedule of the halving and doubling all-reduce of `workers` ranks. Fewer than two workers need no messages.
 #[must_use]
 pub fn schedule(workers: usize) -> Schedule {
     let mut schedule = Schedule::default();

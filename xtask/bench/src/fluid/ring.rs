@@ -4,7 +4,8 @@
 
 use super::Schedule;
 
-/// The ring all-reduce of `workers` ranks, each of which sends to the next rank. With fewer than two workers, it has no messages.
+/// Schedule of the ring all-reduce of `workers` ranks, each of which sends to the next rank. Fewer
+/// than two workers need no messages.
 #[must_use]
 pub fn schedule(workers: usize) -> Schedule {
     let mut schedule = Schedule::default();

@@ -1,4 +1,4 @@
-//! A round of a job: gradients go to the servers by a plan, and their sum returns.
+//! A round of a training job in the flow model: gradients go to the servers by a plan, and their sum returns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,14 +6,14 @@ use super::{FluidError, Outcome, Simulation, Transfer, TransferId, Use};
 use planner::gradient::{Job, Loads, Part, Plan, Resource, spare_bps};
 use planner::network::{Arc, Network, NodeId};
 
-/// How the sum returns to the workers.
+/// How the sum of the gradients returns from the servers to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pull {
-    /// The sum does not return.
+    /// The sum stays at the servers.
     None,
-    /// Once over each link of a tree: the plan's tree, or one of shortest paths if the plan has none.
+    /// The sum passes once over each link of a tree: the plan's tree, or a tree of shortest paths if the plan has none.
     Tree,
-    /// Once for each worker.
+    /// The servers send the sum once for each worker.
     Unicast,
 }
 
@@ -22,7 +22,7 @@ pub struct Round<'a> {
     pub job: &'a Job,
     /// Plan of the gradients' paths to the servers.
     pub plan: &'a Plan,
-    /// Size of a worker's gradient, and of the sum.
+    /// Size of a worker's gradient, and of the sum, in bytes.
     pub gradient_bytes: u64,
     /// Time at which all gradients are ready, in seconds.
     pub start_s: f64,
@@ -31,14 +31,14 @@ pub struct Round<'a> {
     pub is_pipelined: bool,
 }
 
-/// Numbers of a round's transfers, to read its times from an [`Outcome`].
+/// Identifiers of a round's transfers, to read the round's times from an [`Outcome`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundId {
     start_s: f64,
     gradient_bits: f64,
     push: Vec<TransferId>,
     pull: Vec<TransferId>,
-    /// Transfers to each worker, by rank.
+    /// For each worker, by rank: the transfers of sums to this worker.
     workers: Vec<Vec<TransferId>>,
 }
 
@@ -56,8 +56,8 @@ pub struct RoundOutcome {
 }
 
 impl Simulation {
-    /// Adds a round. A worker divides its gradient among its parts by their shares; a part that a switch sums has one
-    /// rate.
+    /// Adds a round to the simulation. A worker divides its gradient among the plan's parts by
+    /// their shares; a part that a switch sums has one rate.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Simulation {
 }
 
 impl Outcome {
-    /// Reads the times of a round.
+    /// Reads the durations and rates of a round from the simulation's outcome.
     #[must_use]
     pub fn round(&self, id: &RoundId) -> RoundOutcome {
         let end = |transfers: &[TransferId]| {
@@ -140,7 +140,7 @@ impl Outcome {
     }
 }
 
-/// Streams of a part with one rate each: the whole part if a switch sums it, one for each worker if the server does.
+/// Splits a part of the plan into streams of one rate: one if a switch sums it, one for each worker if the server does.
 fn streams(network: &Network, part: &Part) -> Vec<Part> {
     if network.switch(part.at).is_some() {
         return vec![part.clone()];
@@ -152,7 +152,7 @@ fn streams(network: &Network, part: &Part) -> Vec<Part> {
     alone.collect()
 }
 
-/// Resources of a part, with the load of one bit of a member's share.
+/// Resources that a part of the plan loads, with the load of one bit of a member's share.
 fn uses(network: &Network, job: &Job, part: &Part) -> Vec<Use> {
     let loads = Loads::from_part(network, job, part);
     let uses = loads.iter().map(|(resource, load)| Use {
@@ -171,14 +171,14 @@ pub(super) fn link(network: &Network, arc: Arc) -> Use {
     }
 }
 
-/// Share of the model on a server: the share of the first worker's gradient that this server receives.
+/// Share of the model (0 to 1) that a server holds: the share of the first worker's gradient that this server receives.
 fn server_share(plan: &Plan, server: usize) -> f64 {
     let parts = plan.parts.iter().filter(|part| part.server == server);
     let first = parts.filter(|part| part.members.iter().any(|member| member.worker == 0));
     first.map(|part| part.share).sum()
 }
 
-/// Links of each stream of sums from a server.
+/// Links of each stream in which sums return from a server to workers.
 fn pull_streams(
     network: &Network,
     round: &Round<'_>,
@@ -205,7 +205,7 @@ fn pull_streams(
     }
 }
 
-/// Paths of a tree from a root to leaves: one link reaches each node, the first one of a shortest path.
+/// Paths in a tree from a root to its leaves: one link leads to each node, the first link of a shortest path.
 fn paths(network: &Network, root: NodeId, leaves: &[NodeId]) -> Result<Vec<Vec<Arc>>, FluidError> {
     let mut reached: BTreeMap<NodeId, Option<Arc>> = BTreeMap::from([(root, None)]);
     let mut ahead = VecDeque::from([root]);

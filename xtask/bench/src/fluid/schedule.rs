@@ -1,4 +1,4 @@
-//! Schedules of collective operations: the messages among workers, and the messages that each needs first.
+//! Schedules of collective operations: the messages among workers, and which messages must arrive before each of them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,28 +12,28 @@ use planner::routing::{Costs, Routing};
 /// Maximum number of shortest paths of equal length that share streams.
 const WAYS: usize = 64;
 
-/// Messages among workers.
+/// Schedule of a collective operation: messages among workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schedule {
     /// Messages in an order that respects their dependencies.
     pub messages: Vec<Message>,
 }
 
-/// A part of the gradient that one worker sends to another.
+/// Message in a collective operation: a part of the gradient that one worker sends to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Rank of the sender.
+    /// Rank of the worker that sends the message.
     pub from: usize,
-    /// Rank of the receiver.
+    /// Rank of the worker that receives the message.
     pub to: usize,
-    /// Share of the gradient, 0 to 1.
+    /// Size of the message as a share of the gradient, 0 to 1.
     pub share: f64,
-    /// Indices of the messages that have to arrive first.
+    /// Indices of the messages that have to arrive before this message is sent.
     pub after: Vec<usize>,
 }
 
 impl Schedule {
-    /// Adds a message, and returns its index.
+    /// Adds a message that is sent after the messages `after` have arrived; returns its index.
     pub fn send(&mut self, from: usize, to: usize, share: f64, after: Vec<usize>) -> usize {
         self.messages.push(Message {
             from,
@@ -46,13 +46,13 @@ impl Schedule {
 }
 
 impl Simulation {
-    /// Adds a collective of these workers, by rank. Messages take shortest paths; different ranks spread over paths of
-    /// one length.
+    /// Adds a collective operation of these workers, by rank, to the simulation. Messages take
+    /// shortest paths; different ranks spread over paths of one length.
     ///
     /// # Errors
     ///
-    /// The errors of [`Simulation::add`], [`FluidError::NoWay`], and [`FluidError::NoRank`] if a message names a rank
-    /// that does not exist.
+    /// The errors of [`Simulation::add`], [`FluidError::NoWay`], and [`FluidError::NoRank`] if a
+    /// message names a rank that does not exist.
     pub fn add_schedule(
         &mut self,
         network: &Network,

@@ -1,17 +1,17 @@
 //! Max-min fair shares by progressive filling (Bertsekas and Gallager, *Data Networks*, 6.5.2), with weights; a demand
 //! may load several resources by different factors.
 
-/// Levels whose relative difference is smaller are equal: the order of additions changes the rounding.
+/// Relative difference below which two levels count as equal: the order of additions changes the rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Demand for a share of resources.
+/// Demand of a transfer for a share of resources.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand<'a> {
-    /// Rates that no cap limits are proportional to the weight. Above 0.
+    /// Weight, above 0: rates that no cap limits are proportional to it.
     pub weight: f64,
-    /// Maximum rate; infinite if only resources limit the demand.
+    /// Maximum rate of the demand; infinite if only resources limit it.
     pub cap: f64,
-    /// Resource numbers, each once, with the load of a rate of 1. Above 0.
+    /// (Resource number, load of a rate of 1); each resource once, each load above 0.
     pub loads: &'a [(usize, f64)],
 }
 
@@ -31,19 +31,19 @@ pub fn max_min(capacities: &[f64], demands: &[Demand<'_>]) -> Vec<f64> {
 
 struct Filling<'d, 'a> {
     demands: &'d [Demand<'a>],
-    /// Infinite while a demand still rises.
+    /// Rate of each demand; infinite while the demand's rate still rises.
     rates: Vec<f64>,
     rising: Vec<usize>,
-    /// Resources that a demand uses.
+    /// Resources that at least one demand uses.
     resources: Vec<Filled>,
-    /// Index in `resources` of each resource number.
+    /// For each resource number, the index of the resource in `resources`.
     place: Vec<usize>,
 }
 
 struct Filled {
-    /// Capacity that stopped demands leave.
+    /// Capacity of the resource that demands whose rates have stopped leave.
     left: f64,
-    /// Load of the rising demands for each unit of the level.
+    /// Load of the rising demands on the resource for each unit of the level (rate over weight).
     slope: f64,
     rising: usize,
 }
@@ -85,7 +85,7 @@ impl<'d, 'a> Filling<'d, 'a> {
         }
     }
 
-    /// Level at which the next demand stops.
+    /// Level (rate over weight) at which the next demand's rate stops rising.
     fn next_level(&self) -> Option<f64> {
         let full = self.resources.iter().map(Filled::level);
         let capped = self.rising.iter().map(|demand| {

@@ -1,4 +1,4 @@
-//! Simulation of transfers that start, share resources and end.
+//! Simulation of data transfers that start, share resources at fair rates, and end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Demand, max_min};
 use planner::gradient::Resource;
 
-/// A transfer whose remaining share is smaller has ended.
+/// Share of a transfer's bits: if a smaller share remains, the transfer has ended.
 const ROUNDING: f64 = 1e-12;
 
 /// Number of a transfer, in the order in which transfers were added.
@@ -14,7 +14,7 @@ const ROUNDING: f64 = 1e-12;
 pub struct TransferId(usize);
 
 impl TransferId {
-    /// The number `later` places after this one.
+    /// Number of the transfer that was added `later` transfers after this transfer.
     pub(super) fn offset(self, later: usize) -> TransferId {
         TransferId(self.0.saturating_add(later))
     }
@@ -26,29 +26,29 @@ impl fmt::Display for TransferId {
     }
 }
 
-/// Load of a transfer on a resource.
+/// Use of a resource by a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
     pub resource: Resource,
-    /// Capacity in bits a second; infinite if it never binds. The smallest value given for a resource counts.
+    /// Capacity of the resource in bits a second; infinite if it never limits. The smallest value given for a resource counts.
     pub capacity_bps: f64,
-    /// Bits on the resource for each bit of the transfer.
+    /// Bits that load the resource for each bit of the transfer.
     pub load: f64,
 }
 
-/// Bits that go through several resources at one rate.
+/// Data transfer: bits that go through several resources at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
     pub bits: f64,
     /// Time at which the bits are ready, in seconds.
     pub start_s: f64,
-    /// Transfers that have to end first. This one starts after them, and not before `start_s`.
+    /// Transfers that have to end before this transfer starts; it does not start before `start_s` either.
     pub after: Vec<TransferId>,
-    /// Weight of its fair share of a full resource.
+    /// Weight of the transfer's fair share of a full resource.
     pub weight: f64,
-    /// Maximum rate, in bits a second.
+    /// Maximum rate of the transfer, in bits a second.
     pub cap_bps: f64,
-    /// Loads on resources. A resource that is listed twice is loaded twice.
+    /// Loads of the transfer on resources. A resource that is listed twice is loaded twice.
     pub uses: Vec<Use>,
 }
 
@@ -70,58 +70,58 @@ impl Transfer {
 /// Error of adding or running transfers.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FluidError {
-    /// A number is not finite or negative, or a weight or load is 0.
+    /// A number (its name and value) of this transfer is not finite or negative, or a weight or load is 0.
     #[error("{0}: its {1} cannot be {2}")]
     Number(TransferId, &'static str, f64),
-    /// A transfer depends on one that was added later.
+    /// The first transfer depends on the second transfer, which was added later.
     #[error("{0} waits for {1}, which comes later")]
     Order(TransferId, TransferId),
-    /// A message of a collective names a rank that does not exist.
+    /// A message of a collective operation names a rank (first number) that does not exist; the second number is that of ranks.
     #[error("a message of rank {0}, of {1} workers")]
     NoRank(usize, usize),
-    /// No path leads from a server to a worker.
+    /// No path leads from the first node, a server, to the second node, a worker.
     #[error("no way leads from `{0}` to `{1}` that has room left")]
     NoWay(String, String),
     /// A transfer has a rate of 0, and no other transfer will end and free capacity.
     #[error("from {now_s} s on, {transfer} has nothing left of {resource:?}")]
     Stalled {
-        /// The first stalled transfer.
+        /// The first transfer that stalls.
         transfer: TransferId,
-        /// The full resource.
+        /// The full resource that stalls the transfer; `None` if no resource is full.
         resource: Option<Resource>,
-        /// Time of the stall, in seconds.
+        /// Time at which the transfer stalls, in seconds.
         now_s: f64,
     },
 }
 
-/// Start and end of a transfer.
+/// Start and end of a transfer, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
     pub start_s: f64,
     pub end_s: f64,
 }
 
-/// Result of a run.
+/// Result of a simulation: times of all transfers and loads of all resources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     spans: Vec<Span>,
     /// End of the last transfer, in seconds.
     pub end_s: f64,
-    /// Bits through each resource, in the order of resources.
+    /// Number of bits that went through each resource, in the order of resources.
     pub carried: Vec<(Resource, f64)>,
     /// Peak load of each resource as a share of its capacity, without resources that never bind.
     pub peaks: Vec<(Resource, f64)>,
 }
 
 impl Outcome {
-    /// Start and end of a transfer.
+    /// Start and end of a transfer, in seconds.
     #[must_use]
     pub fn span(&self, transfer: TransferId) -> Span {
         self.spans[transfer.0]
     }
 }
 
-/// Transfers to run.
+/// Simulation: transfers to run, and the capacities of the resources that they share.
 #[derive(Debug, Clone, Default)]
 pub struct Simulation {
     numbers: BTreeMap<Resource, usize>,
@@ -132,9 +132,9 @@ pub struct Simulation {
 #[derive(Debug, Clone)]
 struct AddedTransfer {
     transfer: Transfer,
-    /// Loads by resource number, each once.
+    /// (Resource number, load), each resource once.
     loads: Vec<(usize, f64)>,
-    /// Transfers that depend on this one.
+    /// Indices of the transfers that depend on this transfer.
     before: Vec<usize>,
 }
 
@@ -145,7 +145,7 @@ impl Simulation {
         Simulation::default()
     }
 
-    /// Adds a transfer.
+    /// Adds a transfer to the simulation; returns its number.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Simulation {
         Ok(id)
     }
 
-    /// The number that the next transfer gets.
+    /// The number that the next added transfer will get.
     pub(super) fn next_id(&self) -> TransferId {
         TransferId(self.transfers.len())
     }
@@ -218,10 +218,10 @@ impl Simulation {
 struct RunState<'s> {
     simulation: &'s Simulation,
     now_s: f64,
-    /// Transfers without open dependencies, by start time. Times are not negative, so their bit patterns sort like the
-    /// numbers.
+    /// Transfers that wait for no other transfer: (start time, index). Times are not negative, so
+    /// their bit patterns sort like the numbers.
     due: BTreeSet<(u64, usize)>,
-    /// Number of open dependencies of each transfer.
+    /// For each transfer, the number of transfers that must end before it starts.
     waits: Vec<usize>,
     running: Vec<usize>,
     rates: Vec<f64>,
@@ -266,7 +266,7 @@ impl<'s> RunState<'s> {
         self.due.insert((start_s.to_bits(), number));
     }
 
-    /// Starts due transfers, and computes the rates.
+    /// Starts the transfers that are due, and computes the rates of all running transfers.
     fn start(&mut self) {
         // A transfer without bits ends as it starts: time then advances to the next start.
         while self.running.is_empty()
@@ -306,7 +306,7 @@ impl<'s> RunState<'s> {
         }
     }
 
-    /// Time until the next change of rates; `None` if all transfers have ended.
+    /// Time in seconds until the next change of rates; `None` if all transfers have ended.
     fn step_s(&self) -> Result<Option<f64>, FluidError> {
         if self.running.is_empty() {
             return Ok(None);

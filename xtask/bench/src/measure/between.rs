@@ -1,7 +1,7 @@
-//! `cargo xtask bench between`: cost of `weir between` for packets that no fault hits, beside a bare cable, in one run.
+//! `cargo xtask bench between`: measures the cost of `weir between` for packets that no fault hits, beside a bare cable.
 //!
-//! The two hosts are network namespaces. Their interfaces are the two ends of one virtual Ethernet pair, or a wire with
-//! a scenario connects them. In both cases the senders complete segments and checksums, as on a cable.
+//! The two hosts are network namespaces. Their interfaces are the two ends of one virtual Ethernet pair, or a wire
+//! with a scenario connects them. In both cases the senders complete segments and checksums, as on a cable.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -20,23 +20,23 @@ use super::row::{Goal, Row};
 use super::support::median;
 use super::{Args, files, veth};
 
-/// Rows of packets that no fault hits.
+/// Names of the rows with the cost for packets that no fault hits.
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
-/// Rows of one minute under a fault.
+/// Names of the rows of the long run: one minute under a fault.
 pub const LONG: &[&str] = &["between_long_memory", "between_long_rate"];
-/// Roles of this program in the namespace.
+/// Role in which this program measures in the network namespace; `LONG_ROLE` for the long run.
 pub const ROLE: &str = "between";
 pub const LONG_ROLE: &str = "between-long";
 
-/// Payload of a frame of 64 bytes with its FCS.
+/// Bytes of UDP payload in a frame of 64 bytes with its FCS.
 const PAYLOAD: usize = 18;
 const QUESTIONS: usize = 20_000;
-/// Bytes that fit into the captures of the proof.
+/// Number of bytes per TCP transfer: they fit into the captures of the proof.
 const BULK: usize = 100_000_000;
 const ROUNDS: usize = 5;
 const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 
-/// No fault hits the measured packets.
+/// Scenario with a fault that hits no measured packet.
 const SCENARIO: &str = "\
 weir: 1
 name: spared
@@ -46,11 +46,11 @@ faults: [{id: lost, flows: others, effect: drop}]
 expect: [fault.lost.fired == 0]
 ";
 
-/// Duration of a long run.
+/// Duration of a long run: one minute.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Without faults, nothing is captured.
+/// Scenario without faults: nothing is captured.
 const FREE: &str = "weir: 1\nname: free\ntopology: {wire: [left, right]}\n";
-/// The fault hits the measured connection.
+/// Scenario with a fault that hits the measured TCP connection.
 const LOSING: &str = "\
 weir: 1
 name: losing
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups, || WEIR.build(args.prebuilt))
 }
 
-/// Measures both rows in a namespace of its own.
+/// Measures the rows [`NAMES`] in a network namespace of their own.
 fn rows() -> Result<Vec<Row>> {
     let [rtt, p99, bare_rtt, bare_p99, mbit, bare_mbit, unfinished] =
         veth::numbers_in_namespace("between", ROLE)?;
@@ -98,7 +98,7 @@ fn rows() -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures one minute without faults and one with a fault.
+/// Measures the rows [`LONG`]: one minute without faults, and one minute with a fault.
 fn long_rows() -> Result<Vec<Row>> {
     let text = veth::in_namespace("between", LONG_ROLE, None)?;
     let report: Value =
@@ -136,7 +136,7 @@ fn long_rows() -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures the long runs in the namespace; returns the figures as JSON.
+/// Measures the long runs, in the network namespace; returns the figures as JSON.
 pub fn measure_long() -> Result<String> {
     Netlink::open()?.set_up("lo", true)?;
     let wired = HostPair::with_a_wire()?;
@@ -158,7 +158,7 @@ pub fn measure_long() -> Result<String> {
     Ok(report.to_string())
 }
 
-/// Measures in the namespace; returns all figures in one line.
+/// Measures the rows [`NAMES`], in the network namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;
@@ -187,13 +187,13 @@ pub fn measure() -> Result<String> {
 struct HostPair([Namespace; 2]);
 
 impl HostPair {
-    /// Connects the hosts by a cable; `finishes` makes the senders complete segments and checksums.
+    /// Connects two hosts by a cable; `finishes`: the senders complete segments and checksums.
     fn new(finishes: bool) -> Result<HostPair> {
         Netlink::open()?.create_veth("left0", "right0")?;
         HostPair::in_namespaces(finishes)
     }
 
-    /// Gives each host a cable, whose other ends are `left1` and `right1`.
+    /// Creates two hosts, each with a cable; the other ends of the cables are `left1` and `right1`.
     fn with_a_wire() -> Result<HostPair> {
         for side in ["left", "right"] {
             Netlink::open()?.create_veth(&format!("{side}0"), &format!("{side}1"))?;
@@ -220,7 +220,7 @@ impl HostPair {
         Ok(HostPair(ends))
     }
 
-    /// Median and 99th percentile of the round-trip time, in microseconds.
+    /// Median and 99th percentile of the round-trip time between the hosts, in microseconds.
     fn round_trips(&self) -> Result<(f64, f64)> {
         let bind = |end: usize| {
             let socket = self.0[end].run(|| UdpSocket::bind((HOSTS[end], 9000)))?;
@@ -254,7 +254,7 @@ impl HostPair {
         Ok((took[took.len() / 2], took[took.len() * 99 / 100]))
     }
 
-    /// Median rate of TCP payload in Mbit/s.
+    /// Median rate of TCP payload between the hosts, in Mbit/s.
     fn bulk_rate(&self) -> Result<f64> {
         let rounds = (0..ROUNDS).map(|_| self.transfer());
         Ok(median(rounds.collect::<Result<Vec<f64>>>()?))
@@ -274,8 +274,8 @@ impl HostPair {
         Ok(8.0 * received as f64 / begun.elapsed().as_secs_f64() / 1e6)
     }
 
-    /// Sends over one TCP connection while `goes_on`, which gets the number of sent bytes, is true. Returns the number
-    /// of received bytes.
+    /// Sends over one TCP connection while `goes_on` returns true for the number of sent bytes.
+    /// Returns the number of received bytes.
     fn transfer_while(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
         let to = SocketAddrV4::new(HOSTS[1], 9001);
         let listener = self.0[1].run(|| TcpListener::bind(to))?;
@@ -302,11 +302,11 @@ impl HostPair {
     }
 }
 
-/// A `weir between left1 right1` process, which is stopped when this value is dropped.
+/// Process `weir between left1 right1`, which is stopped when this value is dropped.
 struct Wire {
     child: Child,
     output: ChildStdout,
-    /// Folder of the scenario and the report.
+    /// Folder of the scenario file and the report.
     _folder: tempfile::TempDir,
 }
 
@@ -337,7 +337,7 @@ impl Wire {
         })
     }
 
-    /// Stops the wire and returns its report.
+    /// Stops `weir between` and returns its report.
     fn end(mut self) -> Result<Value> {
         self.interrupt();
         let mut report = String::new();

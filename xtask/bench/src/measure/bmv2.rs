@@ -1,4 +1,4 @@
-//! BMv2 for comparison, where it is installed: it is found, and its program compiled, before anything is measured.
+//! Finds an installed BMv2 for comparison, and compiles its program, before anything is measured.
 
 use bmv2::cache::Cache;
 use bmv2::compile::{Backend, compile};
@@ -9,25 +9,25 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A BMv2 switch and its compiled program.
+/// A BMv2 switch to compare with, and its compiled program.
 #[derive(Debug)]
 pub struct Rival {
     program: PathBuf,
     json: PathBuf,
-    /// Folder of the JSON and of the switch's socket.
+    /// Folder of the compiled program and of BMv2's socket.
     folder: PathBuf,
-    /// Removes the folder if this process created it.
+    /// Temporary folder, removed when this value is dropped; `None` if another process created the folder.
     _temporary: Option<tempfile::TempDir>,
 }
 
-/// BMv2's default port; the namespace has no other BMv2.
+/// Default Thrift port of BMv2; the namespace has no other BMv2.
 const THRIFT_PORT: u16 = 9090;
-/// Environment variable that passes a rival to a process in another namespace.
+/// Environment variable that passes a [`Rival`] to a process in another namespace.
 const RIVAL: &str = "WEIR_BENCH_RIVAL";
 
 impl Rival {
-    /// Finds a switch in `folders`, in WEIR_BMV2_DIR, or on the PATH. Its program is `json`, or p4c's output for
-    /// `text`. The error is a short reason.
+    /// Finds a switch in `folders`, in WEIR_BMV2_DIR, or on the PATH. The switch's program is
+    /// `json`, or p4c's output for the P4 text `text`. The error is a short reason.
     pub fn find(
         tool: Tool,
         text: &str,
@@ -61,13 +61,13 @@ impl Rival {
         })
     }
 
-    /// Environment variable for a process that ends before this value is dropped.
+    /// Environment variable (name, value) that passes this [`Rival`] to a child; drop the `Rival` after the child ends.
     pub fn env(&self) -> (&'static str, std::ffi::OsString) {
         let paths = [&self.program, &self.json, &self.folder];
         (RIVAL, std::env::join_paths(paths).unwrap_or_default())
     }
 
-    /// Reads the variable of [`Rival::env`].
+    /// Reads the environment variable of [`Rival::env`]; `None` if it is not set.
     pub fn from_env() -> Option<Rival> {
         let paths = std::env::var_os(RIVAL)?;
         let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
@@ -84,7 +84,7 @@ impl Rival {
         &self.program
     }
 
-    /// Output of `--version`.
+    /// BMv2's version: the output of its `--version`.
     pub fn version(&self) -> String {
         let printed = Command::new(&self.program).arg("--version").output();
         let printed = printed.map(|output| output.stdout).unwrap_or_default();
@@ -95,8 +95,8 @@ impl Rival {
         &self.json
     }
 
-    /// Command line of simple_switch_grpc, without interfaces and without a program; P4Runtime listens on `address`,
-    /// Thrift on `thrift_port`.
+    /// Command line of BMv2's simple_switch_grpc, without interfaces and without a program;
+    /// P4Runtime listens on `address`, Thrift on `thrift_port`.
     pub fn grpc_command(
         &self,
         device_id: u64,
@@ -113,7 +113,7 @@ impl Rival {
         ))
     }
 
-    /// Command line of simple_switch between these interfaces.
+    /// Command line of BMv2's simple_switch with these ports: (port number, interface).
     pub fn command(&self, ports: &[(u32, &str)]) -> std::io::Result<Command> {
         let options = self.options(0, ports, THRIFT_PORT);
         let features = Features::of(&self.program)?;

@@ -1,25 +1,25 @@
-//! CPU time, which does not include the time of other processes.
+//! Measures CPU time, which does not include the time of other processes.
 
 use anyhow::{Context, Result};
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-/// CPU time of this thread.
+/// CPU time of this thread so far, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     // The clock exists on every Linux; without it all figures would be 0.
     nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// CPU time of all threads of this process.
+/// CPU time of all threads of this process so far, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
-/// CPU time of all threads of another process, including threads that have ended. A kernel thread is a process of one
-/// thread.
+/// CPU time of all threads of another process so far, in nanoseconds, including threads that have
+/// ended. A kernel thread is a process of one thread.
 ///
-/// The kernel adds a softirq to the thread that it interrupts; a kernel built with `CONFIG_IRQ_TIME_ACCOUNTING` adds it
-/// to no thread, except in ksoftirqd.
+/// The kernel adds a softirq to the thread that it interrupts; a kernel built with
+/// `CONFIG_IRQ_TIME_ACCOUNTING` adds it to no thread, except in ksoftirqd.
 ///
 /// It is an error if the process has ended and its parent has waited for it.
 pub fn cpu_ns(process: u32) -> Result<u64> {
@@ -33,8 +33,8 @@ fn nanoseconds(clock: ClockId) -> nix::Result<u64> {
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Median CPU time in nanoseconds of one of the `per_round` items that `run` handles, over `rounds` rounds after one
-/// that warms up.
+/// Median CPU time in nanoseconds of one of the `per_round` items that `run` handles, over `rounds`
+/// rounds after a warm-up round.
 pub fn median_ns(rounds: usize, per_round: u64, mut run: impl FnMut()) -> f64 {
     run();
     let mut samples: Vec<u64> = (0..rounds)

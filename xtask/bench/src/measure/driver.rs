@@ -1,8 +1,8 @@
-//! Measures the rows of a subject. Each row is printed as soon as it is measured; the notes and the line of JSON follow
-//! at the end.
+//! Measures the selected rows of a benchmark subject. Each row is printed as soon as it is
+//! measured; the notes and the line of JSON follow at the end.
 //!
-//! A failed measurement does not stop the others: its rows have no value, their notes have the error, and the benchmark
-//! ends with an error.
+//! A failed measurement does not stop the others: its rows have no value, their notes have the
+//! error, and the benchmark ends with an error.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use anyhow::{Result, bail, ensure};
 use super::Args;
 use super::row::{Row, header, json};
 
-/// Rows that are measured together. All groups of a subject share a `C`.
+/// Rows of a benchmark that are measured together. All groups of a subject share a context `C`.
 pub struct Group<C> {
     names: Vec<&'static str>,
     measure: Box<Measure<C>>,
@@ -20,7 +20,7 @@ pub struct Group<C> {
 type Measure<C> = dyn Fn(&C) -> Result<Vec<Row>>;
 
 impl<C> Group<C> {
-    /// A group of the rows `names`, which `measure` returns in any order.
+    /// Creates a group of the rows `names`, which `measure` returns in any order.
     pub fn new(
         names: &[&'static str],
         measure: impl Fn(&C) -> Result<Vec<Row>> + 'static,
@@ -31,14 +31,14 @@ impl<C> Group<C> {
         }
     }
 
-    /// A group of one row.
+    /// Creates a group of one row.
     pub fn one(name: &'static str, measure: impl Fn(&C) -> Result<Row> + 'static) -> Group<C> {
         Group::new(&[name], move |shared| Ok(vec![measure(shared)?]))
     }
 }
 
-/// Measures the selected rows; `Ok(false)` if one misses its goal. `prepare` runs only if such rows exist. It is an
-/// error if a row does not exist or could not be measured.
+/// Measures the selected rows; `Ok(false)` if a row misses its goal. `prepare` builds the context,
+/// only if rows are selected. It is an error if a row does not exist or could not be measured.
 pub fn measure<C>(
     args: &Args,
     groups: Vec<Group<C>>,
@@ -56,7 +56,7 @@ pub fn measure<C>(
     Ok(rows.iter().all(Row::ok))
 }
 
-/// Keeps the selected rows: those whose name contains one of the words, or all rows without words.
+/// Keeps the selected rows: rows whose name contains one of the words, or all rows if there are no words.
 fn choose<C>(mut groups: Vec<Group<C>>, words: &[String]) -> Result<Vec<Group<C>>> {
     let names: Vec<&str> = groups.iter().flat_map(|of| of.names.clone()).collect();
     for word in words {

@@ -1,7 +1,7 @@
-//! `cargo xtask bench lateness`: whether held packets leave within the plan's bound, run after run.
+//! `cargo xtask bench lateness`: measures whether held packets leave within the plan's bound, in repeated runs.
 //!
-//! `weir` runs the shipped Redis scenario. A run counts if the machine was quiet: load below 0.3 before the run, less
-//! than 1 % of the processors' time stolen during it. All runs are printed.
+//! `weir` runs the shipped Redis scenario. A run counts if the machine was quiet: load below 0.3
+//! before the run, less than 1 % of the processors' time stolen during it. All runs are printed.
 
 use super::Args;
 use super::driver::{self, Group};
@@ -14,13 +14,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "testbeds/scenarios/redis-get-loss.yaml";
-/// Least load of a busy machine.
+/// Machine load (average number of runnable processes) from which a machine counts as busy.
 const QUIET_LOAD: f64 = 0.3;
 const QUIET_STEAL: f64 = 0.01;
-/// Time between two readings of the load.
+/// Time between two readings of the machine load.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Lateness of one run, and the machine load.
+/// Lateness of held packets in one run, and the machine load during the run.
 #[derive(Debug, Clone, PartialEq)]
 struct LatenessRun {
     latest_ns: u64,
@@ -30,7 +30,7 @@ struct LatenessRun {
 }
 
 impl LatenessRun {
-    /// Reads the object that `weir run --json` prints.
+    /// Reads the JSON object that `weir run --json` prints.
     fn read(report: &Value) -> Option<LatenessRun> {
         let faults = report["faults"].as_array()?;
         let late = |fault: &Value| {
@@ -89,7 +89,7 @@ fn run_once(weir: &Path, folder: &Path) -> Result<LatenessRun> {
     LatenessRun::read(&report).context("the report has no delay with a bound")
 }
 
-/// Waits until the machine is quiet, for `patience` at most.
+/// Waits until the machine load is low, for `patience` at most.
 fn wait_until_quiet(patience: Duration) {
     let start = Instant::now();
     while load() >= QUIET_LOAD && start.elapsed() < patience {
@@ -97,7 +97,7 @@ fn wait_until_quiet(patience: Duration) {
     }
 }
 
-/// Average number of processes that need a processor, over a minute.
+/// Machine load: average number of processes that need a processor, over the last minute.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split_whitespace().next();
@@ -121,7 +121,7 @@ fn line(run: &LatenessRun) -> String {
     )
 }
 
-/// Share of the quiet runs that keep their bound; no value if no run was quiet.
+/// Row with the share of the quiet runs that keep their bound; without a value if no run was quiet.
 fn row(all: &[LatenessRun]) -> Row {
     let kept = |quiet: bool| {
         let of = || all.iter().filter(move |run| run.is_quiet() == quiet);

@@ -1,8 +1,8 @@
-//! `cargo xtask bench SUBJECT`: measurements. docs/performance.md, docs/planning.md and docs/rdma.md keep the figures.
+//! `cargo xtask bench SUBJECT`: measures a subject and prints rows of figures. docs/performance.md,
+//! docs/planning.md and docs/rdma.md keep the figures.
 //!
-//! Each subject has a file or folder of its name, which lists groups of rows; the [driver] measures them. `cargo xtask`
-//! builds this program with the shipped profile (`dist`), and this program builds the others that it measures
-//! ([programs]).
+//! Each subject has a file or folder of its name, which lists groups of rows; the [driver] measures them. `cargo xtask` builds
+//! this program with the shipped profile (`dist`), and this program builds the other programs that it measures ([programs]).
 
 mod allreduce;
 mod between;
@@ -95,7 +95,7 @@ impl Args {
     }
 }
 
-/// Measures the rows that `args` selects; `Ok(false)` if one misses its goal.
+/// Measures the rows that `args` selects; `Ok(false)` if a row misses its goal.
 pub fn run(args: &Args) -> Result<bool> {
     if let Some(role) = veth::role() {
         print!("{}", run_role(args.subject, &role)?);
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<bool> {
     }
 }
 
-/// Measures a role of a subject in this process, which runs in a namespace; returns the figures for its parent.
+/// Measures a role of a subject in this process, which runs in a namespace; returns the figures as text for its parent process.
 fn run_role(subject: Subject, role: &str) -> Result<String> {
     match (subject, role) {
         (Subject::Switch, role) => switch::run_role(role),

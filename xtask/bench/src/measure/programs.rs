@@ -1,4 +1,4 @@
-//! The measured programs, with the shipped profile `dist`: built here, or already in the target folder (`--prebuilt`).
+//! Builds the measured programs with the shipped profile `dist`, or finds them in the target folder (`--prebuilt`).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ pub struct Program {
     package: &'static str,
     /// Arguments that select the program in `cargo build`.
     target: &'static [&'static str],
-    /// Path of the program in cargo's folder of the profile.
+    /// Path of the program in cargo's output folder of the profile.
     file: &'static str,
 }
 
@@ -21,28 +21,28 @@ pub const WEIR: Program = Program {
     file: "weir",
 };
 
-/// The agent alone.
+/// The program `weir-agent` alone.
 pub const AGENT: Program = Program {
     package: "host-agent",
     target: &["--bin", "weir-agent"],
     file: "weir-agent",
 };
 
-/// The native half of the PyTorch package.
+/// The native half of the Python package for PyTorch.
 pub const NATIVE: Program = Program {
     package: "weir-python",
     target: &["--lib"],
     file: "libweir_native.so",
 };
 
-/// A member of a job that sums at full speed.
+/// Program of a member of a job that sums at full speed, to measure throughput.
 pub const THROUGHPUT: Program = Program {
     package: "host-agent",
     target: &["--example", "throughput"],
     file: "examples/throughput",
 };
 
-/// Measures RDMA and collectives.
+/// Program that measures RDMA and collectives.
 pub const RDMA: Program = Program {
     package: "rdma",
     target: &["--example", "measure"],

@@ -1,5 +1,5 @@
-//! A Q–Q plot as SVG, in light or dark colors as the reader's system prefers. Points on the line are quantiles that
-//! agree.
+//! Draws a Q–Q plot as SVG, in light or dark colors as the reader's system prefers. Points on the
+//! diagonal are quantiles that agree.
 
 use std::fmt::Write;
 
@@ -7,20 +7,20 @@ const SIZE: f64 = 460.0;
 const LEFT: f64 = 58.0;
 const TOP: f64 = 34.0;
 const INNER: f64 = 360.0;
-/// Maximum number of drawn points, apart from those at the ends.
+/// Maximum number of drawn points, apart from the points at both ends.
 const POINTS: usize = 400;
 
 const STYLE: &str = "svg{--ink:#1f2328;--line:#d1d9e0;--main:#0969da;--page:#fff}\
     @media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--line:#3d444d;--main:#58a6ff;--page:#0d1117}}\
     text{font:12px system-ui,sans-serif;fill:var(--ink)}";
 
-/// Indices of the drawn values among `count` sorted ones: at equal steps, and the last twenty at each end.
+/// Indices of the values to draw among `count` sorted values: at equal steps, and the last twenty at each end.
 pub fn thinned(count: usize) -> impl Iterator<Item = usize> {
     let every = count.div_ceil(POINTS).max(1);
     (0..count).filter(move |n| n % every == 0 || *n < 20 || n + 20 >= count)
 }
 
-/// Draws the plot of points (expected, found).
+/// Draws the Q–Q plot of points (expected quantile, found quantile).
 pub fn svg(title: &str, x_label: &str, y_label: &str, points: &[(f64, f64)]) -> String {
     let all = || points.iter().flat_map(|(x, y)| [*x, *y]);
     let least = all().fold(f64::INFINITY, f64::min);
@@ -69,7 +69,7 @@ pub fn svg(title: &str, x_label: &str, y_label: &str, points: &[(f64, f64)]) -> 
     svg
 }
 
-/// A round number that fits four to ten times into `whole`.
+/// A round number, as the distance of tick marks, that fits four to ten times into `whole`.
 fn step(whole: f64) -> f64 {
     let most = whole / 4.0;
     let decade = 10_f64.powf(most.log10().floor());

@@ -1,9 +1,9 @@
-//! `cargo xtask bench quantise`: values into frames and sums out of them, beside memcpy. The tensor is far larger than
-//! the caches; its chunks have 256 values. As in a rank, frames are reused and stay in the first-level cache.
+//! `cargo xtask bench quantise`: measures the conversion of values into frames and of sums out of
+//! frames, beside memcpy. The tensor is far larger than the caches; its chunks have 256 values. As
+//! in a rank, frames are reused and stay in the first-level cache.
 //!
-//! Rates count the tensor's bytes: binary32 input of `quantise`, output of `dequantise`. Each round first copies the
-//! tensor by memcpy, and then runs the measured code; a row is the median of the rounds' ratios.
-//! one by memcpy, and then does what is measured; a row is the median of the rounds' ratios.
+//! Rates count the tensor's bytes: binary32 input of `quantise`, output of `dequantise`. Each round first
+//! copies the tensor by memcpy, and then runs the measured code; a row is the median of the rounds' ratios.
 
 use std::hint::black_box;
 
@@ -33,12 +33,12 @@ const NAMES: &[&str] = &[
 
 const VALUES: usize = 1 << 24;
 const CHUNK: usize = 256;
-/// A rank reads exponents this many chunks before it sends the chunks, `READ` at a time.
+/// Number of chunks by which reading exponents precedes sending, as in a rank; exponents are read `READ` at a time.
 const WINDOW: usize = 256;
 const READ: usize = 32;
 const ROUNDS: usize = 15;
 const RANKS: u16 = 8;
-/// Bytes of Ethernet, IPv4, UDP and the aggregation header: the values after them are not aligned for vectors.
+/// Bytes of Ethernet, IPv4, UDP and the aggregation header: the values after these headers are not aligned for vectors.
 const HEADERS: usize = 62;
 
 pub fn run(args: &Args) -> Result<bool> {
@@ -93,7 +93,7 @@ fn both_ways<T: Float>(values: &[T]) -> [Rates; 2] {
     ]
 }
 
-/// Medians of the rounds.
+/// Medians of all rounds of one measured conversion.
 struct Rates {
     /// Time of memcpy over the time of the measured code.
     ratio: f64,
@@ -182,7 +182,7 @@ fn exponents(values: &[f32]) {
     }
 }
 
-/// Sends as a rank does: reads some exponents at a time, a window before their chunks.
+/// Quantizes values in the order in which a rank sends: reads some exponents at a time, a window before their chunks.
 fn send(values: &[f32]) {
     let mut frame = frame();
     let chunks: Vec<&[f32]> = values.chunks(CHUNK).collect();

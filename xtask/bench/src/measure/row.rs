@@ -1,11 +1,11 @@
-//! Rows: measured figures and their goals.
+//! Rows of a benchmark: measured figures, their goals and floors.
 
-/// Goal of a figure; a row that misses it is marked `no`.
+/// Goal of a row's figure; a row that misses its goal is marked `no`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
     AtMost(f64),
     AtLeast(f64),
-    /// No goal: the row is for comparison.
+    /// The row has no goal: it is for comparison.
     Nothing,
     /// The measurement failed, so the goal is not known.
     Unknown,
@@ -13,16 +13,16 @@ pub enum Goal {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Name in docs/performance.md.
+    /// Name of the row in docs/performance.md.
     pub name: &'static str,
     /// Measured value; `None` if this machine cannot measure it, and the note says why.
     pub value: Option<f64>,
-    /// Unit of value, goal and floor.
+    /// Unit of the row's value, goal and floor.
     pub unit: &'static str,
     pub goal: Goal,
-    /// Least possible value on this machine, measured or computed in the same run.
+    /// Least possible value on this machine, measured or computed in the same run; `None` if it is not known.
     pub floor: Option<f64>,
-    /// Explains the measurement and the floor.
+    /// Text that explains the measurement and the floor.
     pub note: String,
 }
 
@@ -39,12 +39,12 @@ impl Row {
         }
     }
 
-    /// Whether the measurement failed.
+    /// Whether the row's measurement failed.
     pub fn has_failed(&self) -> bool {
         self.goal == Goal::Unknown
     }
 
-    /// Whether the value meets the goal.
+    /// Whether the row's value meets its goal.
     pub fn ok(&self) -> bool {
         match (self.value, self.goal) {
             (Some(v), Goal::AtMost(most)) => v <= most,
@@ -54,7 +54,7 @@ impl Row {
         }
     }
 
-    /// Line of the table; the column of names is `width` wide.
+    /// Line of the printed table for this row; the column of names is `width` wide.
     pub fn line(&self, width: usize) -> String {
         let goal = match self.goal {
             Goal::AtMost(most) => format!("<= {}", number(most)),
@@ -72,7 +72,7 @@ impl Row {
     }
 }
 
-/// First line of the table; the column of names is `width` wide.
+/// Head line of the printed table; the column of names is `width` wide.
 pub fn header(width: usize) -> String {
     format!(
         "{:<width$} {:>12} {:>12} {:>12} {:<10} ok",
@@ -80,7 +80,7 @@ pub fn header(width: usize) -> String {
     )
 }
 
-/// Enough digits to compare values.
+/// Formats a value with enough digits to compare values.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
@@ -89,7 +89,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// One line: a list of {name, value, unit, goal, ok, floor}.
+/// Formats the rows as one line of JSON: a list of {name, value, unit, goal, ok, floor}.
 pub fn json(rows: &[Row]) -> String {
     let row = |row: &Row| {
         let goal = match row.goal {

@@ -1,4 +1,4 @@
-//! Programs, entries and frames for rows with in-memory ports.
+//! Programs, table entries and frames for benchmarks of a switch whose ports are in memory.
 
 use anyhow::{Result, anyhow};
 pub use p4lang::runtime::entry;
@@ -16,7 +16,7 @@ impl Numbers {
         z ^ z >> 31
     }
 
-    /// A number less than `n`.
+    /// A pseudo-random number less than `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
@@ -27,7 +27,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A switch with this P4 program.
+/// Creates an embedded switch with this P4 program.
 pub fn switch(text: &str) -> Result<Switch> {
     let mut files = p4lang::Files::new();
     files.insert("bench.p4", text.to_owned());
@@ -36,7 +36,7 @@ pub fn switch(text: &str) -> Result<Switch> {
     Ok(Switch::new(Arc::new(compiled.program), Config::default())?)
 }
 
-/// A UDP frame of 60 bytes: 64 with the FCS, which software never sees.
+/// A UDP frame of 60 bytes: 64 bytes with the FCS, which software never sees.
 pub fn udp_frame(src: u32, dst: u32, ports: (u16, u16)) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     let mut ip = vec![0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0];
@@ -56,7 +56,7 @@ pub fn udp_frame(src: u32, dst: u32, ports: (u16, u16)) -> Vec<u8> {
     f
 }
 
-/// Sends all frames through the switch once; returns the number of transmitted frames.
+/// Sends all frames, (input port, bytes), through the switch once; returns the number of transmitted frames.
 pub fn pass(switch: &mut Switch, frames: &[(u32, Vec<u8>)]) -> u64 {
     let mut sent = 0;
     for (port, frame) in frames {

@@ -1,10 +1,10 @@
-//! `veth_cpu`, `veth_vs_bmv2`: the real switch between two veth pairs, beside a plain ring forwarder and BMv2's
-//! simple_switch.
+//! `veth_cpu`, `veth_vs_bmv2`: measures the real switch between two veth pairs, beside a plain ring
+//! forwarder and BMv2's simple_switch.
 //!
-//! The load is a closed loop: the frames in flight fill the rings, and each arriving frame is replaced by a new one.
-//! Forwarder and switch are thus fully busy and lose no frame, whatever processor time other programs take, so the CPU
-//! time of a frame can be compared. simple_switch drops the frames that its queues cannot hold, so its loop is small
-//! enough to lose almost none.
+//! The load is a closed loop: the frames in flight fill the rings, and each arriving frame is
+//! replaced by a new one. Forwarder and switch are thus fully busy and lose no frame, whatever
+//! processor time other programs take, so the CPU time of a frame can be compared. simple_switch
+//! drops the frames that its queues cannot hold, so its loop is small enough to lose almost none.
 
 mod rings;
 mod testbed;
@@ -23,21 +23,21 @@ pub use testbed::{
 
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
 
-/// Role of the measuring process.
+/// Role in which this program measures in the network namespace.
 const ROLE: &str = "veth_cpu";
-/// Frames in flight; fewer than the switch's receive queue holds.
+/// Number of frames in flight; fewer than the switch's receive queue holds.
 const WINDOW: u64 = 1152;
-/// Numbers of frames in flight tried for simple_switch, whose queues hold 1,024 frames before ingress and 64 before
-/// each egress thread.
+/// Numbers of frames in flight that are tried for simple_switch, whose queues hold 1,024 frames
+/// before ingress and 64 before each egress thread.
 const BMV2_WINDOWS: [u64; 6] = [16, 32, 64, 128, 256, 512];
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
-/// Maximum share of lost frames in a nearly loss-free round.
+/// Maximum share of lost frames in a round that counts as nearly loss-free.
 const MOST_LOST: f64 = 0.001;
-/// Rate of simple_switch on one core, nearly loss-free (docs/performance.md), for machines without it.
+/// Frames a second of simple_switch on one core, nearly loss-free (docs/performance.md), for machines without simple_switch.
 const BMV2_PPS: f64 = 100_000.0;
 
-/// Runs a role in the namespace: the forwarder, or the measurement.
+/// Runs this program in a role in the network namespace: the plain forwarder, or the measurement.
 pub fn run_role(role: &str) -> Result<String> {
     match role {
         testbed::FORWARDER => rings::forward("s1", "s2").map(|()| String::new()),
@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures in the namespace; returns [`Figures`] of the forwarder, the switch, and simple_switch if it is installed.
+/// Measures in the network namespace; returns [`Figures`] of the forwarder, the switch, and simple_switch if it is installed.
 fn measure_all() -> Result<String> {
     lay_cables()?;
     let weir = WEIR.path()?;
@@ -166,16 +166,16 @@ fn measure_all() -> Result<String> {
     Ok(text)
 }
 
-/// Figures over all rounds.
+/// Figures of a forwarding program over all rounds.
 struct Figures {
-    /// CPU time of a frame in µs: median, minimum, maximum.
+    /// CPU time per frame in µs: median; `low` is the minimum, `high` the maximum.
     middle: f64,
     low: f64,
     high: f64,
-    /// Frames a second by elapsed time, median.
+    /// Median rate in frames a second, by elapsed time.
     by_clock: f64,
     lost_percent: f64,
-    /// Frames in flight.
+    /// Number of frames in flight.
     window: u64,
 }
 
@@ -196,7 +196,7 @@ impl Figures {
         }
     }
 
-    /// Frames a second of a switch with a core of its own.
+    /// Rate in frames a second that the program would reach with a core of its own.
     fn whole_core(&self) -> f64 {
         1e6 / self.middle
     }
@@ -242,7 +242,7 @@ impl LoadRound {
     }
 }
 
-/// Runs a closed loop of `window` frames for `time`.
+/// Keeps `window` frames in flight through the program `process` on processor `cpu` for `time`.
 fn load(process: u32, cpu: usize, window: u64, time: Duration) -> Result<LoadRound> {
     let batch = window.min(64);
     let mut sender = rings::Sender::open("h1")?;

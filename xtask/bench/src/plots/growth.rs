@@ -1,5 +1,4 @@
-//! Time of an all-reduce over the number of ranks, beside the lower bounds of a ring and of a server without
-//! aggregation.
+//! Plot: time of an all-reduce over the number of ranks, beside the lower bounds of a ring and of a server without aggregation.
 
 use anyhow::{Context, Result};
 use cluster::growth::{Size, time_by_bound};
@@ -7,10 +6,10 @@ use plotters::style::RGBColor;
 
 use super::{Axis, Curve, drawing};
 
-/// Size of a gradient, in chunks.
+/// Size of a gradient, in chunks (packets).
 const CHUNKS: usize = 1_200;
 
-/// Number of ranks, and number of ranks behind one switch.
+/// Points of the plot: number of ranks, and number of ranks behind one switch.
 const SIZES: [(u16, u16); 8] = [
     (8, 8),
     (16, 8),
@@ -22,7 +21,7 @@ const SIZES: [(u16, u16); 8] = [
     (1024, 32),
 ];
 
-/// Measures, prints a table, and returns the drawing.
+/// Measures the all-reduces in virtual time, prints a table, and returns the drawing as SVG.
 pub fn plot() -> Result<String> {
     let (mut switches, mut ring, mut server) = (Vec::new(), Vec::new(), Vec::new());
     println!(

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-/// A line of a drawing; its points are in order.
+/// A curve of a drawing; its points are in the order in which they are connected.
 pub struct Curve {
     pub name: &'static str,
     pub color: RGBColor,
@@ -62,12 +62,12 @@ pub struct Axis<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
     Linear,
-    /// Base of the tick marks.
+    /// Logarithmic scale with this base of the tick marks.
     Logarithmic(f64),
 }
 
 impl<'a> Axis<'a> {
-    /// An axis that starts at 0.
+    /// An axis with a linear scale that starts at 0.
     pub fn linear(label: &'a str) -> Axis<'a> {
         Axis {
             label,
@@ -75,7 +75,7 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// An axis of decades that starts at the least value.
+    /// An axis with a tick mark for each power of ten; it starts at the least value.
     pub fn logarithmic(label: &'a str) -> Axis<'a> {
         Axis {
             label,
@@ -83,7 +83,7 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// An axis of powers of two that starts at the least value.
+    /// An axis with a tick mark for each power of two; it starts at the least value.
     pub fn doubling(label: &'a str) -> Axis<'a> {
         Axis {
             label,
@@ -92,13 +92,13 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Draws curves as SVG, with the legend at the upper left, where rising curves leave space. A linear axis starts at 0,
-/// a logarithmic one at the least value, a vertical logarithmic one at 1 at most.
+/// Draws curves as SVG, with the legend at the upper left, where rising curves leave space. A linear axis
+/// starts at 0, a logarithmic axis at the least value, and a vertical logarithmic axis at 1 at most.
 pub fn drawing(x: Axis<'_>, y: Axis<'_>, curves: &[Curve]) -> Result<String> {
     drawing_with(x, y, curves, SeriesLabelPosition::UpperLeft)
 }
 
-/// Draws curves with the legend in another position.
+/// Draws curves as SVG, with the legend in another position than [`drawing`].
 pub fn drawing_with(
     x: Axis<'_>,
     y: Axis<'_>,
@@ -160,7 +160,7 @@ fn present(area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<()> {
         .map_err(|error| anyhow!("cannot draw: {error}"))
 }
 
-/// Tick marks are multiples of powers of ten; floating-point numbers miss them slightly.
+/// Formats the value of a tick mark, rounded: floating-point numbers miss multiples of powers of ten slightly.
 fn mark(value: &f64) -> String {
     ((value * 1e12).round() / 1e12).to_string()
 }

@@ -1,5 +1,5 @@
-//! Rate of ranks that stall, if the sum waits for all ranks, until a deadline, or for the fastest ranks alone: a table
-//! and a drawing.
+//! Plot: steps per second of ranks that stall at random, if a sum waits for all ranks, until a
+//! deadline, or for the fastest ranks alone.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
 use aggregation::rank::{Carry, Reduction, Values};
@@ -16,7 +16,7 @@ const RANKS: u16 = 8;
 const STEPS: usize = 200;
 const COMPUTE_NS: u64 = 5 * MS;
 const STALL_NS: u64 = 50 * MS;
-/// Share of a rank's steps that stall, in percent.
+/// Points of the plot: share of a rank's steps that stall, in percent.
 const STALLS: [u64; 6] = [0, 1, 2, 5, 10, 20];
 const SEEDS: u64 = 5;
 
@@ -49,7 +49,7 @@ const MODES: [Mode; 4] = [
     },
 ];
 
-/// Steps per second, and the share of contributions that reached the sum of their step.
+/// Simulates ranks that stall: returns steps per second, and the share of contributions that reached the sum of their step.
 fn measure(mode: &Mode, stalls: u64, seed: u64) -> (f64, f64) {
     let job = JobConfig {
         job: JobId(1),
@@ -100,7 +100,7 @@ fn mean(mode: &Mode, stalls: u64) -> (f64, f64) {
     (mean(|run| run.0), mean(|run| run.1))
 }
 
-/// Measures, prints a table, and returns the drawing.
+/// Measures the rates in virtual time, prints a table, and returns the drawing as SVG.
 pub fn plot() -> Result<String> {
     let rows: Vec<Vec<(f64, f64)>> = MODES
         .iter()

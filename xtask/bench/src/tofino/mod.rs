@@ -1,8 +1,8 @@
-//! `cargo xtask tofino`: whether Tofino's own compiler places the programs of the shipped scenarios and those of
-//! testbeds/tofino. docs/tofino.md has the tables.
+//! `cargo xtask tofino`: checks whether Tofino's own compiler places the programs of the shipped
+//! scenarios and of testbeds/tofino. docs/tofino.md has the tables.
 //!
-//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). No registry has it, so the user names its
-//! path; without it the command prints that it is skipped.
+//! bf-p4c is the open compiler for Tofino in p4lang/p4c (`p4c-barefoot`). No registry has it, so
+//! the user names its path; without it the command prints that it is skipped.
 
 mod verdict;
 
@@ -34,22 +34,22 @@ pub struct Args {
     json: bool,
 }
 
-/// Names of the compiler on the PATH.
+/// Names under which Tofino's compiler is searched on the PATH.
 const NAMES: [&str; 2] = ["p4c-barefoot", "bf-p4c"];
 
-/// Least number of faults for a figure per fault: an average over fewer is mostly rounding.
+/// Least number of faults in a program for a figure per fault: an average over fewer faults is mostly rounding.
 const MANY: u64 = 8;
 
-/// Maximum share of each resource of a chip for one fault.
+/// Maximum share of each resource of a chip that one fault may take.
 const UNIT_SHARE: f64 = 0.1;
 
-/// A chip, with its names for the compiler and the plan.
+/// Tofino chip, with its names for the compiler and for the plan.
 struct Chip {
     target: &'static str,
     arch: &'static str,
-    /// Value of `__TARGET_TOFINO__`.
+    /// Value of the macro `__TARGET_TOFINO__` for this chip.
     generation: u32,
-    /// Bits of the packet header vector.
+    /// Size of the chip's packet header vector in bits.
     phv_bits: u64,
     model: TargetModel,
 }
@@ -71,16 +71,16 @@ const CHIPS: [Chip; 2] = [
     },
 ];
 
-/// Result of one switch's program on one chip.
+/// Result of compiling one switch's program for one chip.
 struct ProgramRow {
     name: String,
     outcome: Placement,
 }
 
 enum Placement {
-    /// The plan refuses the scenario.
+    /// The scenario's plan refuses the program, for this reason.
     Refused(String),
-    /// The compiler's first error.
+    /// The compiler refuses the program, with this first error.
     Error(String),
     /// The compiler placed the program, which may still exceed the chip.
     Placed(Verdict),
@@ -92,7 +92,7 @@ impl ProgramRow {
     }
 }
 
-/// Compiles all programs; `Ok(false)` if one does not fit.
+/// Compiles the programs of all scenarios; `Ok(false)` if a program does not fit its chip.
 pub fn run(args: &Args) -> Result<bool> {
     let Some(compiler) = args.bf_p4c.clone().or_else(find_compiler) else {
         println!("skipped bf-p4c: not on the PATH; name it with --bf-p4c");
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(rows.iter().all(ProgramRow::fits))
 }
 
-/// Loads a scenario with the files that it names.
+/// Loads a scenario file with the files that it names.
 fn load(file: &Path) -> Result<Scenario> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
@@ -256,7 +256,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// Table with a line for each program, as in docs/tofino.md.
+/// Formats a table with a line for each program, as in docs/tofino.md.
 fn report(rows: &[ProgramRow]) -> String {
     let mut out = String::from(
         "| program, chip | stages, in / out | tables | SRAM | TCAM | map RAM | ALUs | hash dist. | \
@@ -293,7 +293,7 @@ fn report(rows: &[ProgramRow]) -> String {
     out
 }
 
-/// Rows in the format of the benchmarks: name, value, reach, ok.
+/// Formats the results as JSON, in the benchmarks' format: a list of rows with name, value, reach, ok.
 fn as_json(rows: &[ProgramRow], units: &[(String, Vec<(&str, f64)>)]) -> String {
     let shares = units.iter().flat_map(|(name, shares)| {
         shares.iter().map(move |(resource, share)| {

@@ -1,40 +1,40 @@
-//! Resources that bf-p4c placed, read from its output files. Its exit status 0 does not mean that a program fits: it
-//! also places more stages than a chip has, and longer parsers. So they are counted here.
+//! Resources that bf-p4c placed, read from its output files. Exit status 0 of bf-p4c does not mean that a
+//! program fits: it also places more stages than a chip has, and longer parsers. So this file counts them.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Number of rows of one parser.
+/// Number of rows that one parser of a Tofino has.
 pub const PARSER_ROWS: u64 = 256;
 
-/// The resources of one program on one chip.
+/// Resources of the chip that one program takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub ingress_stages: u64,
     pub egress_stages: u64,
-    /// Stages that the chip has.
+    /// Number of stages that the chip has.
     pub chip_stages: u64,
-    /// Rows of the largest ingress parser.
+    /// Number of rows of the program's largest ingress parser.
     pub ingress_rows: u64,
-    /// Rows of the largest egress parser.
+    /// Number of rows of the program's largest egress parser.
     pub egress_rows: u64,
-    /// Logical tables.
+    /// Number of logical tables.
     pub tables: u64,
-    /// SRAM blocks.
+    /// Number of SRAM blocks.
     pub sram: u64,
-    /// TCAM blocks.
+    /// Number of TCAM blocks.
     pub tcam: u64,
     pub map_rams: u64,
-    /// Meter and stateful ALUs.
+    /// Number of meter ALUs and stateful ALUs.
     pub alus: u64,
-    /// Hash distribution units.
+    /// Number of hash distribution units.
     pub hash_units: u64,
-    /// Bytes of the exact crossbars.
+    /// Number of bytes of the exact-match crossbars.
     pub exact_bytes: u64,
-    /// Bytes of the ternary crossbars.
+    /// Number of bytes of the ternary-match crossbars.
     pub ternary_bytes: u64,
-    /// Bits of the containers that hold a field.
+    /// Number of bits of the packet header vector's containers that hold a field.
     pub phv_bits: u64,
 }
 
@@ -45,7 +45,7 @@ impl Verdict {
             && self.ingress_rows.max(self.egress_rows) <= PARSER_ROWS
     }
 
-    /// Share of one fault in each resource of the chip except stages; `none` is the same program without faults.
+    /// Share of one fault in each resource of the chip except stages; `none` has the resources of this program without faults.
     pub fn shares_per_fault(
         &self,
         none: &Verdict,
@@ -76,7 +76,7 @@ impl Verdict {
         shares
     }
 
-    /// Reads the compiler's output folder.
+    /// Reads the program's resources from the compiler's output folder.
     pub fn read(folder: &Path) -> Result<Verdict> {
         let logs = folder.join("pipe/logs");
         let resources = json(&logs.join("resources.json"))?;
@@ -92,7 +92,7 @@ impl Verdict {
             .with_context(|| format!("{} is not what bf-p4c writes", logs.display()))
     }
 
-    /// Counts the resources; `None` if a part is missing.
+    /// Counts the program's resources in the compiler's logs and assembly; `None` if a part of them is missing.
     fn from_logs(resources: &Value, containers: &Value, assembly: &str) -> Option<Verdict> {
         let mau = &resources["mau"];
         let mut verdict = Verdict {
@@ -139,7 +139,7 @@ impl Verdict {
     }
 }
 
-/// Number of stages of this gress in the assembly.
+/// Number of stages of this gress (ingress or egress) in the compiler's assembly.
 fn stages(assembly: &str, gress: &str) -> u64 {
     let is_stage = |line: &&str| {
         let mut words = line.split([' ', ':']).filter(|word| !word.is_empty());

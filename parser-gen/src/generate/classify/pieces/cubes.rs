@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Values and masks that together match exactly these bytes.
+/// Pairs (value, mask) that together match exactly these bytes.
 pub(super) fn cover(bytes: &[u8]) -> Vec<(u8, u8)> {
     let mut current: BTreeSet<(u8, u8)> = bytes.iter().map(|byte| (*byte, 0xff)).collect();
     let mut primes: Vec<(u8, u8)> = Vec::new();

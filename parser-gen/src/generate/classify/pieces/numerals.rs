@@ -1,8 +1,8 @@
-//! Turns ranges of numbers into ranges of their digits.
+//! Turns ranges of numbers into ranges of their written digits, for table rows.
 
 use super::{MAX_NUMERAL, Numeral, Style};
 
-/// Numerals of the numbers from `low` to `high`.
+/// Numerals (numbers in written form) that together match the numbers from `low` to `high`.
 pub(super) fn between(low: u128, high: u128, style: Style) -> Vec<Numeral> {
     let (base, max) = match style {
         Style::Decimal { max, .. } => (10, max),
@@ -91,7 +91,7 @@ fn numeral(digits: &[(u128, u128)], style: Style) -> Numeral {
 
 #[cfg(test)]
 impl Numeral {
-    /// Whether the numeral contains a number in its written form.
+    /// Whether the numeral matches a number in its written form.
     pub fn fits(&self, number: u128, style: Style) -> bool {
         let mut written = Vec::new();
         match style {

@@ -1,10 +1,10 @@
-//! Fewest prefixes whose longest match gives each value its outcome (Draves et al., INFOCOM 1999: "optimal routing table
-//! constructor").
+//! Finds the fewest prefixes whose longest match gives each value its outcome (Draves et al.,
+//! INFOCOM 1999: "optimal routing table constructor").
 
 use super::{Code, Piece, Row, SKIP, Span};
 use crate::library::max_value;
 
-/// Rows of spans that cover all values of `bits` bits.
+/// Rows by prefixes for spans that cover all values of `bits` bits.
 pub(super) fn rows(spans: &[Span], bits: u32, may_nest: bool) -> Vec<Row> {
     let mut prefixes = Vec::new();
     if may_nest {
@@ -46,14 +46,14 @@ fn low_bits(count: u32) -> u128 {
 
 struct Prefix {
     value: u128,
-    /// Number of low bits that the prefix leaves open.
+    /// Number of low bits that the prefix does not match.
     free: u32,
     code: Code,
-    /// Code of the next wider prefix.
+    /// Code of the next wider prefix that contains this prefix.
     around: Code,
 }
 
-/// Spans that overlap the lower and the upper half of a prefix, and the first value of the upper half.
+/// Spans that overlap the lower half of a prefix, spans that overlap the upper half, and the first value of the upper half.
 fn halves(spans: &[Span], base: u128, free: u32) -> (&[Span], &[Span], u128) {
     let middle = base + (1_u128 << (free - 1));
     let upper = spans.partition_point(|(_, high, _)| *high < middle);
@@ -65,7 +65,7 @@ fn is_one(spans: &[Span]) -> bool {
     spans.windows(2).all(|pair| pair[0].2 == pair[1].2)
 }
 
-/// Appends prefixes that exclude each other.
+/// Appends prefixes that exclude each other and give each value the code of its span.
 fn apart(spans: &[Span], (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
     if free == 0 || is_one(spans) {
         let code = spans.first().map_or(SKIP, |(.., code)| *code);
@@ -84,7 +84,7 @@ fn apart(spans: &[Span], (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
     apart(high, (middle, free - 1), chosen);
 }
 
-/// A prefix: the codes with which it costs least, and its two halves if their codes differ.
+/// Node for a prefix: the codes with which the prefix takes the fewest rows, and its two halves if their codes differ.
 struct Trie {
     candidates: Vec<Code>,
     halves: Option<Box<(Trie, Trie)>>,
@@ -123,7 +123,7 @@ impl Trie {
         }
     }
 
-    /// Appends the prefixes needed below a prefix with code `around`.
+    /// Appends the prefixes needed within this prefix if a wider prefix gives its values the code `around`.
     fn choose(&self, around: Code, (base, free): (u128, u32), chosen: &mut Vec<Prefix>) {
         let mut code = around;
         if self.candidates.binary_search(&around).is_err() {

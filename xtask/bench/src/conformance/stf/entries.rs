@@ -1,15 +1,15 @@
-//! Turns names and values of an STF file into entries of our tables.
+//! Turns the names and values of an STF file into entries of our switch's tables.
 
 use super::script::{Call, digits, wide_number};
 use p4lang::runtime::{ActionCall, FieldMatch, Match, TableEntry, Value};
 use pipeline::{FieldSpec, MatchKind, Switch, TableSpec};
 
-/// The table with this name, or the only one whose name ends with it.
+/// The switch's table with this name, or the only table whose name ends with it.
 pub fn table<'s>(switch: &'s Switch, name: &str) -> Result<&'s TableSpec, String> {
     find_named(switch.tables(), name, |t| &t.name).map_err(|what| format!("{what} table {name}"))
 }
 
-/// The item with exactly this name, else the only one whose name ends with it.
+/// The item with exactly this name, otherwise the only item whose name ends with it.
 pub fn find_named<'a, T: 'a>(
     all: impl Iterator<Item = &'a T>,
     name: &str,
@@ -24,7 +24,7 @@ pub fn find_named<'a, T: 'a>(
     }
 }
 
-/// The action with its arguments.
+/// The action of a table, with its arguments, that an STF file names.
 pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
     let action = find_named(table.actions.iter(), &call.action, |a| &a.name)
         .map_err(|what| format!("{what} action {} in {}", call.action, table.name))?;
@@ -38,7 +38,7 @@ pub fn call(table: &TableSpec, call: &Call) -> Result<ActionCall, String> {
     })
 }
 
-/// An entry. Missing exact fields are 0.
+/// Table entry for an STF file's `add` command. Exact key fields that the command leaves out are 0.
 pub fn entry(
     table: &TableSpec,
     priority: Option<i32>,
@@ -76,7 +76,8 @@ pub fn entry(
     })
 }
 
-/// Index of a field. `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are `h.isValid()`; other names may be suffixes.
+/// Index of the key field of this name. `a$0.f` is `a[0].f`; `h.valid` and `h.$valid$` are
+/// `h.isValid()`; other names may be suffixes.
 fn field(fields: &[FieldSpec], name: &str) -> Option<usize> {
     let name = indexed(name);
     let valid = name
@@ -136,7 +137,7 @@ fn parse_match(spec: &FieldSpec, text: &str) -> Result<Match, String> {
     }
 }
 
-/// Value and mask: written digits count; `*` and missing digits do not.
+/// Value and mask of a ternary match in an STF file: written digits count; `*` and missing digits do not.
 fn parse_masked(text: &str) -> Result<(Value, Value), String> {
     let (digits, radix) = digits(text);
     let all = match radix {
@@ -154,7 +155,7 @@ fn parse_masked(text: &str) -> Result<(Value, Value), String> {
     Ok((value(&digits.replace('*', "0"))?, value(&mask)?))
 }
 
-/// `value/length`, or the digits before the stars.
+/// Value and length of a prefix in an STF file: `value/length`, or the digits before the stars.
 fn parse_prefix(text: &str) -> Result<(Value, u32), String> {
     if let Some((value, length)) = text.split_once('/') {
         let length = length

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of iterations of a loop.
+/// Maximum number of iterations of a shell loop.
 const MOST_ROUNDS: u64 = 65_536;
 
-/// The text without `;`, variables and loops. Line numbers stay the same only without them.
+/// Expands `;`, variables and loops in an STF text. Line numbers stay the same only if the text has none of these.
 pub fn expand(text: &str) -> Result<String, String> {
     let mut variables = BTreeMap::new();
     let mut out = String::new();
@@ -58,7 +58,7 @@ fn substitute(line: &str, variables: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// Output of a loop.
+/// Text that a shell loop prints.
 fn expand_loop(text: &str) -> Result<String, String> {
     let parsed = || {
         let (name, rest) = text.trim().strip_prefix("for ")?.split_once(" in ")?;
@@ -86,7 +86,7 @@ fn expand_loop(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// Formats like the shell's `printf`.
+/// Formats numbers like the shell's `printf`.
 fn print_format(format: &str, values: &[u64]) -> Result<String, String> {
     let mut values = values.iter();
     let mut parts = format.split('%');

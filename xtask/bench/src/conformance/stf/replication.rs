@@ -1,4 +1,4 @@
-//! Multicast groups and clone sessions as in BMv2's shell: nodes have handles and are joined to groups.
+//! Multicast groups and clone sessions as in BMv2's runtime shell: replication nodes have handles and are joined to groups.
 
 use super::script::number;
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub struct Replication {
-    /// By handle.
+    /// Replication nodes, by handle.
     nodes: Vec<Node>,
-    /// Handles of each group's nodes.
+    /// Handles of the nodes of each multicast group.
     groups: BTreeMap<u32, Vec<usize>>,
     sessions: BTreeMap<u32, Destination>,
 }
@@ -92,7 +92,7 @@ impl Replication {
             .collect()
     }
 
-    /// A node may change after its group, and a group after its session, so everything is written again.
+    /// Writes all groups and sessions to the switch again: a node may change after its group, a group after its session.
     fn write(&self, switch: &mut Switch) -> Result<(), String> {
         for id in self.groups.keys() {
             let group = MulticastGroup {

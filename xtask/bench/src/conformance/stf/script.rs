@@ -5,7 +5,7 @@ use std::fmt;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// Line number, from 1.
+    /// Line number in the STF file, from 1.
     pub line: usize,
     pub what: String,
 }
@@ -16,14 +16,14 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// An action with its arguments, values as written.
+/// A P4 action with its arguments (name, value), values as written in the STF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub action: String,
     pub args: Vec<(String, String)>,
 }
 
-/// Expected value of a counter.
+/// Comparison that a counter's value must satisfy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     pub bytes: bool,
@@ -33,12 +33,12 @@ pub struct Condition {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StfCommand {
-    /// A packet arrives.
+    /// A packet arrives at a port of the switch.
     Packet {
         port: u32,
         bytes: Vec<u8>,
     },
-    /// A packet is sent. The pattern has hex digits, `*` for any digit, and `$` for the end; `None` accepts any packet.
+    /// The switch must send a packet. Pattern: hex digits, `*` for any digit, `$` for the end; `None` accepts any packet.
     Expect {
         port: u32,
         pattern: Option<String>,
@@ -58,26 +58,26 @@ pub enum StfCommand {
         index: u128,
         condition: Option<Condition>,
     },
-    /// Compares a cell of a register, or one half of a pair.
+    /// Compares a register cell, or one half of a cell that is a pair, with a value.
     CheckRegister {
         register: String,
         index: u128,
-        /// Whether the second field of a pair is meant.
+        /// Whether the second field of the pair is compared; otherwise the first.
         high: bool,
         value: u128,
     },
-    /// The traffic manager of a Tofino 2 reports the depth of a queue of pipe 0.
+    /// The traffic manager of a Tofino 2 reports a queue of pipe 0, and the queue's depth in cells.
     Ghost {
         queue: u64,
         cells: u64,
     },
     Wait,
     NoPacket,
-    /// Words of a command of BMv2's runtime shell.
+    /// A command of BMv2's runtime shell, as its words.
     Shell(Vec<String>),
 }
 
-/// Parses a file; comments are ignored.
+/// Parses an STF file into commands; comments are ignored.
 pub fn parse(text: &str) -> Result<Vec<StfCommand>, BadLine> {
     let mut commands = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -146,7 +146,7 @@ fn command(line: &str) -> Result<StfCommand, String> {
     }
 }
 
-/// `run QUEUE:CELLS`
+/// Parses the arguments of a `ghost` command: `run QUEUE:CELLS`
 fn ghost(rest: &str) -> Result<StfCommand, String> {
     let report = rest.strip_prefix("run").map(str::trim);
     let report = report.and_then(|r| r.split_once(':'));
@@ -158,7 +158,7 @@ fn ghost(rest: &str) -> Result<StfCommand, String> {
     })
 }
 
-/// The port, and the rest without white space.
+/// Parses a port number; returns it, and the rest of the line without white space.
 fn port(rest: &str) -> Result<(u32, String), String> {
     let (port, data) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let port = port.parse().map_err(|_| format!("not a port: {port}"))?;
@@ -207,13 +207,13 @@ fn add(rest: &str) -> Result<StfCommand, String> {
     })
 }
 
-/// Removes white space around colons.
+/// Removes white space around colons in a line.
 fn join_colons(text: &str) -> String {
     let parts: Vec<&str> = text.split(':').map(str::trim).collect();
     parts.join(":")
 }
 
-/// `name(a:1, b:2) = id`; the id is not used.
+/// Parses an action call: `name(a:1, b:2) = id`; the id is not used.
 fn call(name: &str, text: &str) -> Result<Call, String> {
     let open = text.find('(').ok_or("arguments are missing")?;
     let close = text
@@ -235,7 +235,7 @@ fn call(name: &str, text: &str) -> Result<Call, String> {
     })
 }
 
-/// `name(index)`, followed by `packets == 2` for a comparison.
+/// Parses a check of a counter: `name(index)`, followed by `packets == 2` for a comparison.
 fn check_counter(rest: &str) -> Result<StfCommand, String> {
     let (counter, rest) = rest.split_once('(').ok_or("an index is missing")?;
     let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
@@ -256,7 +256,7 @@ fn check_counter(rest: &str) -> Result<StfCommand, String> {
     })
 }
 
-/// `name(index) lo = value`, or `hi`.
+/// Parses a check of a register: `name(index) lo = value`, or `hi`.
 fn check_register(rest: &str) -> Result<StfCommand, String> {
     let (register, rest) = rest.split_once('(').ok_or("an index is missing")?;
     let (index, rest) = rest.split_once(')').ok_or("a bracket is missing")?;
@@ -272,7 +272,7 @@ fn check_register(rest: &str) -> Result<StfCommand, String> {
     }
 }
 
-/// Value of a cell in C's notation, with octal numbers after a 0.
+/// Parses the value of a register cell in C's notation, with octal numbers after a 0.
 fn cell(text: &str) -> Result<u128, String> {
     match text.strip_prefix('0') {
         Some(octal) if !octal.is_empty() && octal.bytes().all(|b| b.is_ascii_digit()) => {
@@ -282,19 +282,19 @@ fn cell(text: &str) -> Result<u128, String> {
     }
 }
 
-/// Decimal, `0x`, `0b` or `0o`.
+/// Parses a number: decimal, or with the prefix `0x`, `0b` or `0o`.
 pub fn number(text: &str) -> Result<u128, String> {
     let value = wide_number(text)?;
     value.to_u128().ok_or_else(|| format!("too large: {text}"))
 }
 
-/// A number of any width.
+/// Parses a number of any width in bits.
 pub fn wide_number(text: &str) -> Result<Value, String> {
     let (digits, radix) = digits(text);
     Value::from_str_radix(digits, radix).ok_or_else(|| format!("not a number: {text}"))
 }
 
-/// The digits after the prefix, and their base.
+/// The digits of a number without its prefix, and their base.
 pub fn digits(text: &str) -> (&str, u32) {
     match text.get(..2).map(str::to_ascii_lowercase).as_deref() {
         Some("0x") => (&text[2..], 16),

@@ -1,7 +1,7 @@
-//! A switch under test: executes commands, then compares sent packets with expected ones.
+//! The switch under test: executes the commands of an STF file, then compares sent packets with expected packets.
 //!
-//! As on BMv2, only ports that the file names have an interface, so an unexpected packet is noticed only there. Packets
-//! of one port are compared in order. A suffix may name a table, an action or a key field.
+//! As on BMv2, only ports that the file names have an interface, so an unexpected packet is noticed only
+//! there. Packets of one port are compared in order. A suffix may name a table, an action or a key field.
 
 use super::entries;
 use super::replication::Replication;
@@ -11,16 +11,16 @@ use p4lang::runtime::Value;
 use pipeline::{MeterConfig, Switch, TableError};
 use std::collections::BTreeMap;
 
-/// Time between packets, and time of `wait`.
+/// Time between two packets, in nanoseconds; the next constant is the time that the command `wait` takes.
 const STEP_NS: u64 = 1_000_000;
 const WAIT_NS: u64 = 1_000_000_000;
-/// Maximum number of passes over the recirculation link for a packet.
+/// Maximum number of passes of a packet over the recirculation link.
 const ROUNDS: u32 = 10_000;
 
 pub struct StfSwitch {
     switch: Switch,
-    /// Follows the harness of Tofino's compiler: an entry that is written again replaces the first, every port is
-    /// watched, and the end of a counter's name selects it.
+    /// Whether to follow the test harness of Tofino's compiler: a table entry that is written again
+    /// replaces the first, every port is watched, and the end of a counter's name selects the counter.
     tofino: bool,
     replication: Replication,
     now_ns: u64,
@@ -40,7 +40,7 @@ impl StfSwitch {
         }
     }
 
-    /// Creates a switch that follows the harness of Tofino's compiler.
+    /// Creates a switch that follows the test harness of Tofino's compiler.
     pub fn tofino(switch: Switch) -> StfSwitch {
         StfSwitch {
             tofino: true,
@@ -122,7 +122,7 @@ impl StfSwitch {
         }
     }
 
-    /// Collects packets until none are in flight.
+    /// Collects packets that the switch sends until no packets are in flight.
     fn collect(&mut self) {
         for _ in 0..ROUNDS {
             while let Some(packet) = self.switch.poll_transmit() {
@@ -277,7 +277,7 @@ impl StfSwitch {
         Ok(())
     }
 
-    /// Checks that each port sent the expected packets in order, and nothing else.
+    /// Checks that each port sent the expected packets in order, and no other packets.
     pub fn finish(mut self) -> Result<(), String> {
         if let Some(difference) = self.switch.take_differences().into_iter().next() {
             return Err(format!("the executors differ: {difference}"));
@@ -312,7 +312,7 @@ impl StfSwitch {
     }
 }
 
-/// Committed and peak rate, each `rate:burst`, in units a microsecond.
+/// Parses a meter's committed and peak rate, each `rate:burst`, in units a microsecond.
 fn parse_rates(rates: &[&str]) -> Result<MeterConfig, String> {
     let rate = |text: &str| -> Result<(u64, u64), String> {
         let (rate, burst) = text.split_once(':').ok_or("not a rate")?;
@@ -334,7 +334,7 @@ fn parse_rates(rates: &[&str]) -> Result<MeterConfig, String> {
     }
 }
 
-/// A packet may be longer than its pattern unless that ends in `$`.
+/// Compares a packet with a pattern. The packet may be longer than the pattern unless the pattern ends in `$`.
 fn compare(pattern: &str, packet: &[u8]) -> Result<(), String> {
     let sent: String = packet.iter().map(|b| format!("{b:02X}")).collect();
     let (pattern, to_the_end) = match pattern.strip_suffix('$') {

@@ -15,20 +15,20 @@ use std::sync::Arc;
 
 pub const NAME: &str = "stf_tna";
 
-/// Number of cases that pass today.
+/// Number of cases that have to pass: all that pass today.
 const GOAL: usize = 181;
 
 /// A port of pipe 0 that no test uses.
 const UNUSED_PORT: u32 = 63;
 
-/// Results, and skipped programs.
+/// Result of the suite, and reasons for programs that were skipped.
 #[derive(Default)]
 pub struct TofinoResults {
     pub suite: Option<Suite>,
     pub skipped: Vec<String>,
 }
 
-/// A test for one generation of Tofino.
+/// Test (an STF file and its program) for one generation of Tofino.
 struct TofinoTest {
     name: String,
     stf: PathBuf,
@@ -94,7 +94,7 @@ pub fn run(dir: Option<&Path>, filter: &str, executor: Executor) -> TofinoResult
     found
 }
 
-/// Tests in a folder, sorted by name.
+/// Paths of the tests (STF files) in a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -105,8 +105,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Generations of Tofino for a test's program, or the reason to skip it. Programs of other architectures than TNA run
-/// once.
+/// Generations of Tofino on which to run a test's program, or the reason to skip it. Programs of
+/// other architectures than TNA run once.
 fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     let Ok(text) = std::fs::read_to_string(stf.with_extension("p4")) else {
         return Err("the test has no program of its name".into());
@@ -134,8 +134,8 @@ fn generations(stf: &Path, folder: &str) -> Result<Vec<&'static str>, String> {
     }
 }
 
-/// Generation, folder and program of the tests that the project's build files expect to fail or to be rejected. The
-/// build files are beside the checkout's folder.
+/// Generation, folder and program of the tests that the project's build files expect to fail or to
+/// be rejected. These build files are beside the folder `dir`.
 fn expected_failures(dir: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (file, generation) in [

@@ -1,9 +1,9 @@
-//! Builds Ethernet, IPv4 and UDP around a payload.
+//! Builds frames: Ethernet, IPv4 and UDP headers around a payload.
 
 pub type Mac = [u8; 6];
 pub type Ip = [u8; 4];
 
-/// The bytes as a number, for action parameters and keys.
+/// The bytes as a big-endian number, for action parameters and keys.
 pub fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |n, b| n << 8 | u128::from(*b))
 }
@@ -15,7 +15,7 @@ pub fn ethernet(dst: Mac, src: Mac, ether_type: u16, rest: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv4 packet with a correct checksum.
+/// An IPv4 packet with a correct header checksum.
 pub fn ipv4(src: Ip, dst: Ip, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
     let mut packet = vec![0x45, 0];

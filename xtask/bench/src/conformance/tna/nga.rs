@@ -1,7 +1,6 @@
-//! The prototype `ngaa.p4`: the packet that completes a slot carries the sum to the parameter server.
+//! Tests the prototype `ngaa.p4` of another project: the packet that completes a slot carries the sum to the parameter server.
 //!
-//! The test includes the prototype's defects: a duplicate counts like another worker's packet, and only an ACK frees a
-//! slot.
+//! The test includes the prototype's defects: a duplicate counts like another worker's packet, and only an ACK frees a slot.
 
 use super::frames::{Ip, Mac, ethernet, ipv4, number};
 use super::{ClockedSwitch, load, value};
@@ -20,7 +19,7 @@ const SERVER: Ip = [172, 16, 170, 9];
 const SERVER_PORT: u32 = 20;
 const PROTOCOL: u8 = 0x12;
 
-/// Fields of the prototype's header that a test sets.
+/// Fields of the prototype's aggregation header that a test sets.
 #[derive(Clone, Copy)]
 struct Header {
     degree: u8,
@@ -107,7 +106,7 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
     }
 }
 
-/// The last packet of each slot carries the sum; the others are dropped.
+/// Checks that the last packet of each slot carries the sum, and that the other packets are dropped.
 fn aggregation(device: &mut ClockedSwitch) -> Result<(), String> {
     for chunk in 0..64u32 {
         let header = Header::new(chunk * 255, chunk + 1);
@@ -128,7 +127,7 @@ fn aggregation(device: &mut ClockedSwitch) -> Result<(), String> {
     Ok(())
 }
 
-/// A second fragment in an occupied slot is forwarded unsummed with a mark; an ACK frees the slot when it passes.
+/// Checks that a second fragment in an occupied slot is forwarded unsummed with a mark, and that a passing ACK frees the slot.
 fn collision_and_ack(device: &mut ClockedSwitch) -> Result<(), String> {
     let (taken, other) = (Header::new(7, 1000), Header::new(7, 1001));
     device.expect(
@@ -160,7 +159,7 @@ fn collision_and_ack(device: &mut ClockedSwitch) -> Result<(), String> {
     device.expect("the slot is free again", 1, &frame, &[])
 }
 
-/// Completion is a counter: a duplicate completes the slot like another worker's packet.
+/// Checks that completion is a counter: a duplicate completes the slot like another worker's packet.
 fn duplicate(device: &mut ClockedSwitch) -> Result<(), String> {
     let header = Header::new(100, 2000);
     let sent = [values(0, 5), values(1, 5), values(2, 5), values(2, 5)];
@@ -173,7 +172,7 @@ fn duplicate(device: &mut ClockedSwitch) -> Result<(), String> {
     device.expect("the duplicate", 2, &frame, &[(SERVER_PORT, whole)])
 }
 
-/// Packets for other switches and of other protocols are routed; packets without a route are dropped.
+/// Checks that packets for other switches and of other protocols are routed, and packets without a route dropped.
 fn others(device: &mut ClockedSwitch) -> Result<(), String> {
     let elsewhere = Header {
         switch: 3,

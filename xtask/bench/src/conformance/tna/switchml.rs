@@ -1,7 +1,7 @@
-//! SwitchML: two versions of each slot, a bitmap of workers, results by multicast and retransmissions by unicast.
+//! SwitchML's program: two versions of each slot, a bitmap of workers, results by multicast and retransmissions by unicast.
 //!
-//! Packets of 256 bytes take two passes through pipe 0; those of 1024 bytes take twelve, through all four pipes, whose
-//! ports are in loopback. The entries are those of its controller.
+//! Packets of 256 bytes take two passes through pipe 0; packets of 1024 bytes take twelve, through
+//! all four pipes, whose ports are in loopback. The table entries are its controller's.
 
 use super::frames::{Ip, Mac, ethernet, ipv4, number, udp};
 use super::{ClockedSwitch, call, load, value};
@@ -18,10 +18,10 @@ const FLOOD: u16 = 64;
 const SWITCH_MAC: Mac = [6, 0, 0, 0, 0, 1];
 const SWITCH_IP: Ip = [10, 0, 0, 254];
 const SWITCH_UDP: u16 = 0xbee0;
-/// All workers use this port: a result goes to the port that the last packet came from.
+/// UDP port of all workers: a result goes to the port that the last packet came from.
 const WORKER_UDP: u16 = 5000;
 
-/// `packet_size_t`
+/// Size of a packet, as SwitchML's `packet_size_t` encodes it.
 #[derive(Clone, Copy, PartialEq)]
 enum PacketSize {
     Small = 1,
@@ -49,7 +49,7 @@ fn ip(worker: u32) -> Ip {
     [10, 0, 0, 1 + worker as u8]
 }
 
-/// A chunk of the tensor, with its slot and version.
+/// A chunk of the tensor, which determines a slot and its version.
 #[derive(Clone, Copy)]
 struct Chunk {
     number: u32,
@@ -63,7 +63,7 @@ impl Chunk {
         (version << 15 | (self.first_slot + self.number % SLOTS)) as u16
     }
 
-    /// `switchml_h`, the exponents, the values.
+    /// Payload of a packet: `switchml_h`, the exponents, the values.
     fn payload(self, kind: u8, exponents: [i8; 2], values: &[u32]) -> Vec<u8> {
         let mut out = vec![kind << 4 | self.size as u8, JOB];
         out.extend((self.number * 1000).to_be_bytes());
@@ -91,7 +91,7 @@ impl Chunk {
         ethernet(SWITCH_MAC, mac(worker), 0x0800, &packet)
     }
 
-    /// The maximum exponents over all workers.
+    /// The maximum over all workers of each of the two exponents.
     fn most(self) -> [i8; 2] {
         let all = (0..WORKERS).map(|w| self.exponents(w));
         all.fold([i8::MIN; 2], |most, e| {
@@ -99,9 +99,9 @@ impl Chunk {
         })
     }
 
-    /// Expected result of a worker: sums modulo 2³². The exponents are those of the last requesting packet: the program
-    /// passes their struct to `exponents.apply` as its last argument, inout, so the copy-out overwrites the maximum
-    /// (P4_16 1.2.5, section 6.8), which stays in the register.
+    /// Port and frame of the result that a worker expects: sums modulo 2³². The exponents are those of the last
+    /// requesting packet: the program passes their struct to `exponents.apply` as its last argument, inout, so
+    /// the copy-out overwrites the maximum (P4_16 1.2.5, section 6.8), which stays in the register.
     fn result(self, worker: u32, asked: u32) -> (u32, Vec<u8>) {
         let mut sums = vec![0u32; self.size.values()];
         for w in 0..WORKERS {
@@ -139,7 +139,7 @@ pub fn test(dir: &Path, executor: Executor) -> Result<(), String> {
     }
 }
 
-/// Sends all workers' packets of a chunk, with retransmissions before and after it is complete.
+/// Checks a chunk: sends all workers' packets, with retransmissions before and after the chunk is complete.
 fn aggregate(device: &mut ClockedSwitch, chunk: Chunk) -> Result<(), String> {
     let named = |what: &str| {
         format!(
@@ -273,7 +273,7 @@ fn configure(device: &mut ClockedSwitch) -> Result<(), String> {
     steps(device)
 }
 
-/// Entry of `next_step`: size, worker, packet type, first or last, bitmap; the action, its port.
+/// Entry of SwitchML's table `next_step`: size, worker, packet type, first or last, bitmap (`None`: any); action, port.
 type Step = (
     Option<PacketSize>,
     Option<u32>,
@@ -284,7 +284,7 @@ type Step = (
     Option<u32>,
 );
 
-/// Next step of a packet: the first match counts.
+/// Writes the entries that decide a packet's next step; the first entry that matches counts.
 fn steps(device: &mut ClockedSwitch) -> Result<(), String> {
     // packet_type_t
     const CONSUME: [u8; 4] = [4, 5, 6, 7];
@@ -418,7 +418,7 @@ fn steps(device: &mut ClockedSwitch) -> Result<(), String> {
     Ok(())
 }
 
-/// Frames of other protocols are forwarded by MAC address, or flooded to all other ports.
+/// Checks that frames of other protocols are forwarded by MAC address, or flooded to all other ports.
 fn forwarding(device: &mut ClockedSwitch) -> Result<(), String> {
     let frame = ethernet(mac(2), mac(0), 0x86dd, &[7; 60]);
     device.expect("forwarded", port(0), &frame, &[(port(2), frame.clone())])?;

@@ -1,5 +1,5 @@
-//! `allreduce/bulk`: 100 MB, 4 ranks, at full speed, beside Gloo's TCP through the same switch, a kernel bridge and
-//! loopback. `bulk_9000`: both with an MTU of 9,000, and so 2,048 values a frame.
+//! `allreduce/bulk`: all-reduce of 100 MB by 4 ranks at full speed, beside Gloo's TCP through the same
+//! switch, a kernel bridge and loopback. `bulk_9000`: with an MTU of 9,000, and so 2,048 values a frame.
 
 use anyhow::Result;
 
@@ -79,7 +79,7 @@ pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures with jumbo frames.
+/// Measures the row `bulk_9000`, with jumbo frames.
 pub fn run_jumbo(bench: &AllReduceBench) -> Result<Vec<Row>> {
     Ok(vec![beside_gloo(
         JUMBO_NAMES[0],

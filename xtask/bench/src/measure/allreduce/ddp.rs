@@ -1,10 +1,10 @@
-//! `allreduce/ddp`: eight processes of DistributedDataParallel over links of 200 Mbit/s. The switch and Gloo sum their
-//! gradients in turn, in one run of one script (`host-agent/python/bench/ddp.py`).
+//! `allreduce/ddp`: eight processes of DistributedDataParallel over links of 200 Mbit/s. The switch and
+//! Gloo sum their gradients in turn, in one run of one script (`host-agent/python/bench/ddp.py`).
 //!
 //! Two checks compare what the trainings learn. The gradients of the first step must be within weir's stated error
 //! bound, and so, scaled by the learning rate, must the weights, up to the rounding of the step itself. In later steps
 //! training amplifies rounding, so Gloo trains three times, each time with another order of summation. weir's distance
-//! from the first of these runs must be at most [`FACTOR`] times their distance from each other.
+//! from the first of Gloo's runs must be at most [`FACTOR`] times the distance of Gloo's runs from each other.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,16 +24,16 @@ pub const NAMES: &[&str] = &["allreduce/ddp", "allreduce/ddp_apart"];
 const DATA: &str = "/usr/share/datasets/fashion-mnist";
 const STEPS: usize = 150;
 const LEARNING_RATE: f64 = 0.1;
-/// Backend and stride: another stride sums the same parts of the data in another order.
+/// Trainings, as `BACKEND:STRIDE`: another stride sums the same parts of the data in another order.
 const RUNS: [&str; 5] = ["alone:1", "gloo:1", "weir:1", "gloo:3", "gloo:5"];
 const ALONE: usize = 0;
 const GLOO: usize = 1;
 const WEIR: usize = 2;
-/// Runs that differ by rounding alone.
+/// Indices in [`RUNS`] of the trainings that differ by rounding alone.
 const REFERENCES: [usize; 3] = [GLOO, 3, 4];
 /// Maximum distance of weir's run from Gloo's, as a multiple of the distance among Gloo's runs up to the same step.
 const FACTOR: f64 = 4.0;
-/// DDP rearranges its buckets after the first step: the time of these steps does not count.
+/// Number of first steps whose time does not count: DDP rearranges its buckets after the first step.
 const FIRST_STEPS: usize = 5;
 
 pub const SETTING: AllReduceSetting = AllReduceSetting {
@@ -104,7 +104,7 @@ pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     ])
 }
 
-/// Trains in the namespace; returns the reports of the ranks, and the distances of the final weights among the runs.
+/// Trains in the network namespace; returns the reports of the ranks, and the distances of the final weights among the runs.
 pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     copy_package(folder.path(), native)?;
@@ -168,7 +168,7 @@ fn most_apart(one: &[f32], other: &[f32]) -> f64 {
     apart.fold(0.0, worse)
 }
 
-/// The larger one; NaN is the worst.
+/// The larger number; NaN counts as larger than any number.
 fn worse(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }
@@ -178,11 +178,11 @@ fn worse(a: f64, b: f64) -> f64 {
 struct TrainingRun {
     /// Loss of each step, as the mean of the ranks.
     losses: Vec<f64>,
-    /// Time from the start to the end of each step. All ranks end a step together, so the mean of the ranks.
+    /// Duration of each step, in seconds: the mean of the ranks, since all ranks end a step together.
     seconds: Vec<f64>,
-    /// Largest error of the first step's mean gradient among the ranks.
+    /// Largest error of the mean gradient in the first step, among the ranks.
     first_off: f64,
-    /// weir's stated bound of that error.
+    /// Error bound that weir states for the first step's gradient; `None` for another backend.
     first_bound: Option<f64>,
     values: u64,
 }
@@ -241,7 +241,7 @@ impl TrainingRun {
     }
 }
 
-/// Parses the runs, in order, and the distances of the final weights between any two.
+/// Parses the trainings, in order, and the distances of the final weights between any two trainings.
 fn parse(report: &Value) -> Result<(Vec<TrainingRun>, Vec<Vec<f64>>)> {
     let ranks = report["ranks"].as_array().context("ranks")?;
     ensure!(ranks.len() == SETTING.ranks, "a rank is missing");
@@ -270,17 +270,17 @@ fn parse(report: &Value) -> Result<(Vec<TrainingRun>, Vec<Vec<f64>>)> {
     ))
 }
 
-/// Difference between weir's training and Gloo's.
+/// Difference between what weir's training and Gloo's trainings learn.
 #[derive(Debug, PartialEq)]
 struct TrainingDistance {
-    /// Largest ratio of weir's distance from Gloo, in losses and final weights, to the distance by rounding.
+    /// Largest ratio, over losses and final weights, of weir's distance from Gloo to the distance that rounding causes.
     worst: f64,
     losses_apart: f64,
     losses_rounding: f64,
     weights_rounding: f64,
 }
 
-/// Compares the trainings. A first step beyond its bound is an error, whatever the ratio.
+/// Compares weir's training with Gloo's. A first step beyond its error bound is an error, whatever the ratio.
 fn judge(runs: &[TrainingRun], weights_apart: &[Vec<f64>]) -> Result<TrainingDistance> {
     let weir = &runs[WEIR];
     let bound = weir.first_bound.context("weir has reported no bound")?;

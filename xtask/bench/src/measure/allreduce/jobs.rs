@@ -31,26 +31,26 @@ pub const NAMES: &[&str] = &[
 
 const JOBS: usize = 16;
 const RANKS: usize = 2;
-/// The jobs divide all slots of a switch.
+/// Number of slots of each job: the jobs divide all slots of a switch.
 const WINDOW: u32 = 64;
-/// Values of one sum: 1 MiB, 1,024 frames.
+/// Number of values in one sum: 1 MiB in 1,024 frames.
 const VALUES: usize = 1 << 18;
-/// Time until all jobs run evenly.
+/// Time after the start until all jobs run evenly; it is not measured.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// Time over which throughput is measured.
+/// Duration of the interval over which throughput is measured.
 const MEASURED: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Added to a job's number to make one that the switch does not know.
+/// Number added to a job's number to get a job number that the switch does not know.
 const UNKNOWN: u16 = 1000;
 
-/// Summing party.
+/// Party that sums the values of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SummingParty {
-    /// The switch, for the ranks.
+    /// The switch sums, and sends the sums to the ranks.
     Switch,
-    /// The switch, for a server that answers the ranks.
+    /// The switch sums, and a parameter server answers the ranks.
     SwitchAndServer,
-    /// The server.
+    /// The parameter server sums, and the switch only forwards.
     Server,
 }
 
@@ -61,7 +61,7 @@ const SUMMING_PARTIES: [SummingParty; 3] = [
 ];
 
 impl SummingParty {
-    /// Role of the measuring process.
+    /// Name of the role in which this program measures this party in the network namespace.
     fn name(self) -> &'static str {
         match self {
             SummingParty::Switch => "jobs_16_switch",
@@ -141,7 +141,7 @@ pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs the jobs in the namespace; returns the times of each rank's sums.
+/// Runs all jobs in the network namespace; returns the times at which each rank received sums.
 pub fn measure(by: SummingParty, weir: &Path, program: &Path) -> Result<Value> {
     let setting = by.setting();
     let network = RankNetwork::create(&setting, weir)?;
@@ -185,7 +185,7 @@ pub fn measure(by: SummingParty, weir: &Path, program: &Path) -> Result<Value> {
     }))
 }
 
-/// Starts the members of a job; returns with its number those that receive sums.
+/// Starts the members of a job; returns their processes, each with the job's index, or with `None` for a server.
 fn start_job(
     by: SummingParty,
     setting: &AllReduceSetting,
@@ -239,11 +239,11 @@ fn start_job(
     Ok(members)
 }
 
-/// Throughput of the jobs over the same time.
+/// Throughput of all jobs over the same interval.
 struct JobThroughputs {
-    /// Throughput of each job.
+    /// Throughput of each job, in bytes a second.
     bytes_per_s: Vec<f64>,
-    /// Share of the time that the switch's process ran on a processor.
+    /// Share of the interval (0 to 1) during which the switch's process ran on a processor.
     switch_share: f64,
     machine: String,
 }
@@ -293,8 +293,8 @@ impl JobThroughputs {
     }
 }
 
-/// Number of sums that a rank received in an interval, including fractions of those in progress at its ends. A last sum
-/// that never arrives counts as 0.
+/// Number of sums that a rank received in an interval, including fractions of sums in progress at
+/// the interval's ends. A last sum that never arrives counts as 0.
 fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
     ensure!(
         sums_ns
@@ -313,7 +313,7 @@ fn sums_in(sums_ns: &[u64], begin_ns: u64, end_ns: u64) -> Result<f64> {
     Ok(by(end_ns) - by(begin_ns))
 }
 
-/// Jain's index: 1 for equal shares, 1/n if one job has all.
+/// Jain's fairness index: 1 for equal shares, 1/n if one of n jobs has all.
 fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -321,7 +321,7 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// Smallest ratio of a job's throughput to its reference.
+/// Smallest ratio, over all jobs, of a job's throughput to its reference throughput.
 fn least_ratio(have: &[f64], would_have: &[f64]) -> f64 {
     let ratios = have
         .iter()

@@ -1,4 +1,4 @@
-//! `allreduce/latency`: 4 KB, 4 ranks, 10,000 calls.
+//! `allreduce/latency`: time of an all-reduce of 4 KB by 4 ranks, over 10,000 calls.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! `allreduce/loss`: the shaped links with updates and sums that the switch drops, over the time without loss.
-//! `slow_loss`: links of 50 Mbit/s.
+//! `allreduce/loss`: time of an all-reduce over shaped links while the switch drops updates and
+//! sums, over the time without loss. `slow_loss`: with links of 50 Mbit/s.
 
 use anyhow::{Result, ensure};
 
@@ -31,7 +31,7 @@ const fn losing(name: &'static str, free: AllReduceSetting, share: f64) -> AllRe
     }
 }
 
-/// Without loss, with 1 %, with 5 %.
+/// Settings without loss, with 1 % and with 5 % loss.
 const FAST: [AllReduceSetting; 3] = [
     LOSS_FREE,
     losing("loss_1", LOSS_FREE, 0.01),
@@ -50,7 +50,7 @@ pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     beside_no_loss(bench, NAMES, &FAST)
 }
 
-/// Links of 50 Mbit/s: few processors keep up, so the protocol sets the limit.
+/// Measures with links of 50 Mbit/s: few processors keep up, so the protocol sets the limit.
 pub fn run_slow(bench: &AllReduceBench) -> Result<Vec<Row>> {
     beside_no_loss(bench, SLOW_NAMES, &SLOW)
 }

@@ -13,10 +13,10 @@ const STYLE: &str = "svg{--ink:#1f2328;--line:#d1d9e0;--c0:#0969da;--c1:#bc4c00;
     @media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--line:#3d444d;--c0:#58a6ff;--c1:#f0883e;--page:#0d1117}}\
     text{font:12px system-ui,sans-serif;fill:var(--ink)}path{fill:none}";
 
-/// Name, losses, and end of each step in seconds.
+/// Training to draw: name, loss of each step, and end of each step in seconds.
 pub type Training<'a> = (&'a str, &'a [f64], &'a [f64]);
 
-/// Draws the plot; the first training is dashed and on top, since the two lines may coincide.
+/// Draws the plot as SVG; the first training is dashed and on top, since the lines of both trainings may coincide.
 pub fn svg(trainings: &[Training<'_>; 2]) -> String {
     let most = |values: fn(&Training<'_>) -> f64| trainings.iter().map(values).fold(1e-9, f64::max);
     let loss = most(|(_, losses, _)| losses.iter().copied().fold(0.0, f64::max));
@@ -101,7 +101,7 @@ pub fn svg(trainings: &[Training<'_>; 2]) -> String {
     svg + "</svg>\n"
 }
 
-/// Multiples of a round number from 0 on, three to seven of them.
+/// Tick marks from 0 to `end`: three to seven multiples of a round number.
 fn marks(end: f64) -> impl Iterator<Item = f64> {
     let decade = 10_f64.powf((end / 3.0).log10().floor());
     let step = [5.0, 2.0, 1.0]

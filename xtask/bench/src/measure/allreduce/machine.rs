@@ -1,14 +1,14 @@
-//! Machine load during a measurement, as context of its figures.
+//! Reads the machine load during a measurement, as context of the measured figures.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::files::read;
 
-/// Unit of the counters in /proc/stat, proc_stat(5).
+/// Unit in seconds of the counters in /proc/stat, proc_stat(5).
 const TICK_S: f64 = 0.01;
 
-/// A snapshot of the processors' time.
+/// Snapshot of the processors' time counters and of the machine load.
 pub struct CpuSnapshot {
     busy_s: f64,
     stolen_s: f64,
@@ -44,7 +44,7 @@ impl CpuSnapshot {
         })
     }
 
-    /// Load at this snapshot, and the shares of processor time since then that were busy and that the host took.
+    /// Machine load at this snapshot, and the shares of processor time since then that were busy, and that the hypervisor took.
     pub fn usage_since(&self) -> Result<Value> {
         let now = CpuSnapshot::now()?;
         let all_s = (now.all_s - self.all_s).max(TICK_S);
@@ -56,7 +56,7 @@ impl CpuSnapshot {
     }
 }
 
-/// The same, as text for a note.
+/// Formats the JSON of [`CpuSnapshot::usage_since`] as text for a row's note.
 pub fn note(look: &Value) -> String {
     let percent = |name: &str| 100.0 * look[name].as_f64().unwrap_or_default();
     format!(

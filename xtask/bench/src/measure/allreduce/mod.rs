@@ -1,9 +1,9 @@
-//! `cargo xtask bench allreduce`: sums by the switch and by Gloo, side by side in one run. docs/performance.md keeps
-//! the figures.
+//! `cargo xtask bench allreduce`: measures sums by the switch and by Gloo, side by side in one run.
+//! docs/performance.md keeps the figures.
 //!
-//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`network`]), and run one script with both
-//! backends in turn ([`ranks`]). This program first builds the measured programs with the shipped profile. Each row
-//! verifies the sums: if the bits of the ranks differ or a value is wrong, the row is an error.
+//! Ranks are processes of Debian's PyTorch, each in a namespace of its own ([`network`]), and run one script with
+//! both backends in turn ([`ranks`]). This program first builds the measured programs with the shipped profile.
+//! Each row verifies the sums: if the bits of the ranks differ or a value is wrong, the row is an error.
 
 mod bulk;
 mod ddp;
@@ -31,33 +31,33 @@ use network::Fabric;
 use ranks::BackendRounds;
 use scenario::model::job::Transport;
 
-/// All-reduces in one network.
+/// All-reduces to measure, and the network in which they run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AllReduceSetting {
-    /// Role of the measuring process.
+    /// Name of the setting, and of the role in which this program measures it in the network namespace.
     pub name: &'static str,
-    /// Script of the ranks in `host-agent/python/bench`.
+    /// File of the ranks' script in `host-agent/python/bench`.
     pub script: &'static str,
     pub through: Fabric,
     pub jobs: usize,
     /// Number of ranks of each job.
     pub ranks: usize,
-    /// Number of hosts that are not ranks; they follow the ranks.
+    /// Number of hosts that are not ranks; these hosts follow the ranks.
     pub servers: usize,
-    /// Backends, in turn.
+    /// Backends that sum, in turn.
     pub backends: &'static [&'static str],
-    /// Number of values, 4 bytes each.
+    /// Number of values in a sum, 4 bytes each.
     pub values: usize,
-    /// Number of rounds of each backend, and of sums in a round.
+    /// Number of rounds of each backend; `calls` is the number of sums in a round.
     pub rounds: usize,
     pub calls: usize,
-    /// Rate of each link, in both directions.
+    /// Rate of each link in bits a second, in both directions; `None`: links are not shaped.
     pub rate_bps: Option<u64>,
-    /// Burst size of a shaped link.
+    /// Burst size of a shaped link, in bytes.
     pub burst_bytes: u32,
-    /// Queue size of a shaped link.
+    /// Queue size of a shaped link, in bytes.
     pub queue_bytes: u32,
-    /// Share of updates, and of sums, that the switch drops.
+    /// Share of updates, and of sums, that the switch drops; `None`: the switch drops none.
     pub loss: Option<f64>,
     pub transport: Transport,
     pub window: u32,
@@ -65,7 +65,7 @@ pub(super) struct AllReduceSetting {
 }
 
 impl AllReduceSetting {
-    /// One float32 sum in each round, between hosts with queues like those of a network card.
+    /// Base of all settings: one float32 sum in each round, between hosts with queues like those of a network card.
     pub const BASE: AllReduceSetting = AllReduceSetting {
         name: "",
         script: "allreduce.py",
@@ -93,7 +93,7 @@ impl AllReduceSetting {
     }
 }
 
-/// All settings, so that a process in a namespace finds its own.
+/// All settings, among which a process in a namespace finds the setting that it measures.
 fn settings() -> Vec<AllReduceSetting> {
     let mut all = vec![shaped::SETTING];
     all.extend(loss::SETTINGS.into_iter().flatten());
@@ -136,12 +136,12 @@ pub fn run(args: &Args) -> Result<bool> {
 }
 
 impl AllReduceBench {
-    /// Measures a setting in a namespace of its own.
+    /// Measures a setting in a network namespace of its own.
     fn measure(&self, setting: &AllReduceSetting) -> Result<BackendRounds> {
         BackendRounds::parse(setting, &self.run_in_namespace(setting.name)?)
     }
 
-    /// Output of the process with this role, in a namespace of its own.
+    /// Runs this program in the role `name` in a network namespace of its own; returns its output.
     fn run_in_namespace(&self, name: &str) -> Result<Value> {
         eprintln!("  {name} …");
         let text = veth::in_namespace("allreduce", name, None)?;
@@ -149,7 +149,7 @@ impl AllReduceBench {
     }
 }
 
-/// Measures the setting or the jobs of this role in the namespace; returns JSON.
+/// Measures the setting or the jobs that the role names, in the network namespace; returns JSON.
 pub fn run_role(role: &str) -> Result<String> {
     Ok(measure(role)?.to_string())
 }
@@ -168,7 +168,7 @@ fn measure(role: &str) -> Result<Value> {
     ranks::measure(&setting, &weir, &native)
 }
 
-/// Time of the clock that all processes of the machine share.
+/// Monotonic time in nanoseconds, by the clock that all processes of the machine share.
 pub(super) fn monotonic_ns() -> Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(Duration::from(now).as_nanos() as u64)

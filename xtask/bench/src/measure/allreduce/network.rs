@@ -1,5 +1,5 @@
-//! Network of the ranks: a namespace for each with a cable to an embedded switch or a kernel bridge, or one namespace
-//! for all.
+//! Creates the network of the ranks: a namespace for each rank with a cable to an embedded switch
+//! or a kernel bridge, or one namespace for all ranks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,19 +25,19 @@ const SWITCH: &str = "sw";
 /// Network that connects the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fabric {
-    /// The embedded switch, which also sums.
+    /// The embedded switch connects the ranks, and also sums.
     Switch,
-    /// A kernel bridge.
+    /// A kernel bridge connects the ranks.
     Bridge,
-    /// The loopback interface of one namespace for all ranks.
+    /// The loopback interface of one namespace connects all ranks.
     Loopback,
 }
 
-/// A network with hosts; dropping it removes them.
+/// Network with its hosts; dropping this value removes the network.
 pub struct RankNetwork {
     pub scenario: Scenario,
     pub hosts: Vec<Host>,
-    /// Configures the switch. It is dropped before the switch, so that it can close its session.
+    /// Session that configures the switch. It is dropped before the switch, so that it can close its connection.
     _fleet: Option<Fleet>,
     switch: Option<Process>,
     _links: Vec<Netlink>,
@@ -68,7 +68,7 @@ impl RankNetwork {
         Ok(network)
     }
 
-    /// Creates a cable for each host; returns the interfaces at the switch's ends, in the order of hosts.
+    /// Creates a cable for each host; returns the names of the interfaces at the switch, in the order of hosts.
     fn lay_cables(&mut self, setting: &AllReduceSetting) -> Result<Vec<String>> {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
@@ -117,8 +117,8 @@ impl RankNetwork {
         Ok(ports)
     }
 
-    /// Starts the real binary with the configuration that `weir run` would give it. No capture proves the losses, since
-    /// sums leave the switch instead of updates; the sums themselves are verified.
+    /// Starts the `weir` binary as a switch, with the configuration that `weir run` would give it. No capture
+    /// proves the losses, since sums leave the switch instead of updates; the sums themselves are verified.
     fn start_switch(&mut self, weir: &Path, ports: &[String]) -> Result<()> {
         let mut command = Command::new(weir);
         command.args(["switch", "--no-p4", "--device-id", "1"]);
@@ -146,7 +146,7 @@ impl RankNetwork {
         Ok(())
     }
 
-    /// Process id of the switch.
+    /// Process id of the switch; `None` for a network without an embedded switch.
     pub fn switch_id(&self) -> Option<u32> {
         self.switch.as_ref().map(Process::id)
     }
@@ -187,7 +187,7 @@ fn scenario_text(setting: &AllReduceSetting) -> String {
     text
 }
 
-/// Attaches the ports to a bridge.
+/// Creates a kernel bridge, and attaches the ports to it.
 fn bridge(ports: &[String]) -> Result<()> {
     ip("link add bridge0 type bridge")?;
     for port in ports {
@@ -196,7 +196,7 @@ fn bridge(ports: &[String]) -> Result<()> {
     ip("link set bridge0 up")
 }
 
-/// Waits for the first line of a process that `wanted` accepts.
+/// Waits for the first output line of a process that `wanted` accepts.
 pub fn wait_for_line(
     process: &mut Process,
     patience: Duration,
@@ -218,7 +218,7 @@ pub fn wait_for_line(
     }
 }
 
-/// Copies the scripts and their package into `folder`, so that nothing is written to the sources.
+/// Copies the ranks' scripts and our Python package into `folder`, so that nothing is written to the sources.
 pub fn copy_package(folder: &Path, native: &Path) -> Result<()> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-agent/python");
     let package = folder.join("weir");

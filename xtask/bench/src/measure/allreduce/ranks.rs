@@ -1,4 +1,4 @@
-//! Starts ranks that run the script, and reads their reports.
+//! Starts the rank processes, which run the setting's script, and reads their reports.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,13 +14,13 @@ use super::machine::{self, CpuSnapshot};
 use super::network::{Fabric, RankNetwork, copy_package};
 use super::{AllReduceSetting, monotonic_ns};
 
-/// Debian's Python, for which its PyTorch is built.
+/// Path of Debian's Python, for which Debian's PyTorch is built.
 pub const PYTHON: &str = "/usr/bin/python3";
-/// A round of the slowest row takes about 30 s on an idle machine.
+/// Time limit of the ranks. A round of the slowest row takes about 30 s on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(900);
 /// Time between two samples of the switch's processor time.
 const SAMPLED: Duration = Duration::from_millis(20);
-/// Maximum error of a sum, relative to the largest: binary32 has a precision of 2^-24.
+/// Maximum error of a sum, relative to the largest sum: binary32 has a precision of 2^-24.
 const OFF: f64 = 1e-6;
 
 pub fn has_torch() -> bool {
@@ -29,7 +29,7 @@ pub fn has_torch() -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Creates the network in the namespace and runs the ranks; returns their reports.
+/// Creates the network in the namespace and runs the ranks; returns the ranks' reports.
 pub fn measure(setting: &AllReduceSetting, weir: &Path, native: &Path) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     copy_package(folder.path(), native)?;
@@ -55,7 +55,7 @@ pub fn measure(setting: &AllReduceSetting, weir: &Path, native: &Path) -> Result
     }))
 }
 
-/// Samples the switch's processor time: the ranks know when their rounds were, but not the switch's time.
+/// Samples the switch's processor time until `ends` is set: (time, processor time) in ns. The ranks do not know the latter.
 fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
     let mut samples = Vec::new();
     let Some(switch) = switch else {
@@ -110,7 +110,7 @@ fn start(
     Ok(host.spawn(command)?)
 }
 
-/// All output lines of a rank that exits successfully.
+/// All output lines of a rank's process, which must exit successfully; each line is JSON.
 pub fn read_lines(process: &mut Process, deadline: Instant) -> Result<Vec<Value>> {
     let mut lines = Vec::new();
     loop {
@@ -129,27 +129,27 @@ pub fn read_lines(process: &mut Process, deadline: Instant) -> Result<Vec<Value>
     Ok(lines)
 }
 
-/// Result of a setting.
+/// Result of a setting: all rounds of all backends.
 pub struct BackendRounds {
     rounds: Vec<BackendRound>,
-    /// Counters of the package at rank 0.
+    /// Counters of our Python package at rank 0.
     pub counters: Value,
-    /// Machine load.
+    /// Machine load during the measurement, as text.
     pub machine: String,
 }
 
-/// A round of a backend, all ranks combined.
+/// One round of a backend, with the figures of all ranks combined.
 #[derive(Debug, Clone)]
 pub struct BackendRound {
     backend: String,
-    /// Time from the first start to the last end.
+    /// Time from the first rank's start to the last rank's end.
     pub seconds: f64,
-    /// Time of each call, by rank.
+    /// Time of each call in nanoseconds, by rank.
     pub took_ns: Vec<Vec<u64>>,
-    /// Processor time of all ranks.
+    /// Processor time of all ranks in user mode, in seconds; `system_s` is that in the kernel.
     pub user_s: f64,
     pub system_s: f64,
-    /// Processor time of the switch.
+    /// Processor time of the switch in this round, in seconds.
     pub switch_s: f64,
     /// Digest of the sums, equal at all ranks.
     pub digest: String,
@@ -183,7 +183,7 @@ impl BackendRounds {
         self.rounds.iter().filter(of)
     }
 
-    /// The best round of a backend: other processes on the machine only add to its time.
+    /// The fastest round of a backend: other processes on the machine only add to its time.
     pub fn best(&self, backend: &str) -> Result<&BackendRound> {
         let rounds = self.rounds.iter();
         rounds
@@ -246,7 +246,7 @@ fn samples(report: &Value) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Processor time of the switch at a moment, interpolated between two samples.
+/// Processor time of the switch at the time `time_ns`, interpolated between two samples.
 fn switch_time_at(samples: &[(f64, f64)], time_ns: f64) -> f64 {
     let next = samples.partition_point(|(at_ns, _)| *at_ns < time_ns);
     match (samples.get(next.wrapping_sub(1)), samples.get(next)) {

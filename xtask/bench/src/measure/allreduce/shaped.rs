@@ -1,5 +1,5 @@
-//! `allreduce/shaped`: links shaped to 200 Mbit/s both ways, 8 ranks, 64 MB of float32; over the bound of the links,
-//! and beside Gloo's ring.
+//! `allreduce/shaped`: time of an all-reduce of 64 MB of float32 by 8 ranks over links shaped to
+//! 200 Mbit/s both ways; over the links' lower bound, and beside Gloo's ring.
 
 use anyhow::Result;
 
@@ -17,7 +17,7 @@ pub const SETTING: AllReduceSetting = AllReduceSetting {
     ..AllReduceSetting::BASE
 };
 
-/// Time of the links for the values alone, in seconds.
+/// Lower bound in seconds: the time that the links take for the values alone.
 pub fn bound_s(setting: &AllReduceSetting) -> f64 {
     8.0 * setting.bytes() as f64 / RATE_BPS as f64
 }
@@ -60,7 +60,7 @@ pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     ])
 }
 
-/// Processor time of the ranks in the best round, as text for a note.
+/// Processor time of the ranks in a backend's best round, as text for a note.
 pub fn processors(measured: &BackendRounds, backend: &str) -> String {
     match measured.best(backend) {
         Ok(best) => format!(

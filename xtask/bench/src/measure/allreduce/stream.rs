@@ -1,4 +1,4 @@
-//! `allreduce/stream`: memory of a rank beyond a tensor of 10⁹ values during its sum.
+//! `allreduce/stream`: memory that a rank takes, beyond a tensor of 10⁹ values, while the tensor is summed.
 
 use anyhow::{Context, Result};
 

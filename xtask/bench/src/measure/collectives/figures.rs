@@ -1,8 +1,8 @@
-//! Output of the measuring program: a line for each subject with its median, minimum and maximum.
+//! Parses the output of the measuring program: a line for each subject with its median, minimum and maximum.
 
 use anyhow::{Context, Result, ensure};
 
-/// Rate or time of a subject.
+/// Measured rate or time of a subject.
 pub struct SubjectFigure<'t> {
     pub name: &'t str,
     pub median: f64,
@@ -11,7 +11,7 @@ pub struct SubjectFigure<'t> {
 }
 
 impl SubjectFigure<'_> {
-    /// The figure as notes print it, with this number of decimal places.
+    /// Text of the figure for a row's note, with this number of decimal places.
     pub fn note(&self, places: usize) -> String {
         format!(
             "{} {:.places$} ({:.places$} to {:.places$})",
@@ -20,7 +20,7 @@ impl SubjectFigure<'_> {
     }
 }
 
-/// Parses all lines.
+/// Parses all lines of the measuring program's output.
 pub fn read(text: &str) -> Result<Vec<SubjectFigure<'_>>> {
     let figures = text.lines().map(|line| {
         let (name, rest) = line.split_once(": ").context("a line without `NAME: `")?;

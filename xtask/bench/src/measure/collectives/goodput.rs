@@ -12,11 +12,11 @@ use super::super::row::{Goal, Row};
 use super::scenario_run;
 use crate::plots::{Axis, Curve, drawing_with};
 
-/// Shares of lost packets.
+/// Shares of packets that are lost.
 const LOSSES: [f64; 7] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1];
-/// Packets in flight.
+/// Number of packets in flight.
 const WINDOW: f64 = 128.0;
-/// Rounds over all loss shares; the median counts.
+/// Number of rounds over all loss shares; the median of each share counts.
 const ROUNDS: usize = 3;
 /// Number of messages, 64 KiB each.
 const MESSAGES: u32 = 500;
@@ -50,7 +50,7 @@ flows:
     )
 }
 
-/// Goodput in MiB/s.
+/// Goodput of WRITEs in MiB/s while the share `loss` of packets is lost.
 fn goodput(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
     let report = scenario_run::report(weir, &scenario(loss, seed))
         .with_context(|| format!("loss {loss}"))?;
@@ -62,7 +62,7 @@ fn goodput(weir: &Path, loss: f64, seed: usize) -> Result<f64> {
     rate.with_context(|| format!("loss {loss}: no rate: {report:#}"))
 }
 
-/// Measures all loss shares in turn.
+/// Measures the goodput at all loss shares in turn.
 pub fn row(args: &Args) -> Result<Row> {
     let weir = &WEIR.build(args.prebuilt)?;
     let mut rates = vec![Vec::new(); LOSSES.len() + 1];

@@ -1,8 +1,8 @@
-//! `cargo xtask bench collectives`: RDMA and the collectives on it, beside bounds and other programs in the same run.
-//! docs/rdma.md keeps the figures.
+//! `cargo xtask bench collectives`: measures RDMA and the collectives on it, beside bounds and
+//! other programs. docs/rdma.md keeps the figures.
 //!
-//! `host-agent/rdma/examples/measure`, `weir` with a scenario, or other people's programs measure, each in a namespace
-//! of its own. Ours are built with the shipped profile.
+//! `host-agent/rdma/examples/measure`, `weir` with a scenario, or other people's programs measure,
+//! each in a namespace of its own. Our programs are built with the shipped profile.
 
 mod figures;
 mod goodput;
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups, || Ok(args.clone()))
 }
 
-/// Measures a row in this process, in a namespace; returns its figures as text.
+/// Measures a row in this process, in a network namespace; returns the row's figures as text.
 pub fn run_role(role: &str) -> Result<String> {
     match role {
         rxe::ROLE => rxe::measure(),
@@ -64,7 +64,7 @@ pub fn run_role(role: &str) -> Result<String> {
     }
 }
 
-/// Runs the measuring program for a subject, and reads the row from its output.
+/// Runs the measuring program for a subject, and makes a row from the program's output.
 fn measure_subject(args: &Args, subject: &str, row: fn(&str) -> Result<Row>) -> Result<Row> {
     let example = RDMA.build(args.prebuilt)?;
     let mut command = Command::new("unshare");

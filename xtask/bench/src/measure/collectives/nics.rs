@@ -1,4 +1,4 @@
-//! `nics`: lower bound that shared NICs set for an all-gather over its time, with two nodes of eight ranks.
+//! `nics`: the least time that shared NICs allow for an all-gather, as a share of its time, with two nodes of eight ranks.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use super::super::row::{Goal, Row};
 use super::figures::read;
 use super::share::FRAMING;
 
-/// The number of NICs with the worst ratio gives the value.
+/// Row whose value is the worst ratio among the measured numbers of NICs.
 pub fn row(text: &str) -> Result<Row> {
     let figures = read(text)?;
     let medians = figures.iter().map(|figure| figure.median);

@@ -1,8 +1,8 @@
-//! `qps`: throughput of several queue pairs between two hosts over that of one, through two spines with half the link
-//! rate of the hosts.
+//! `qps`: ratio of the throughput of several queue pairs between two hosts to that of one queue
+//! pair, through two spines with half the link rate of the hosts.
 //!
-//! The embedded switches distribute flows by their ports (ECMP), and each queue pair has a source port of its own. Each
-//! count is a run of a scenario.
+//! The embedded switches distribute flows by their ports (ECMP), and each queue pair has a source
+//! port of its own. Each count is a run of a scenario.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use anyhow::{Context, Result, ensure};
 use super::super::row::{Goal, Row};
 use super::scenario_run;
 
-/// Numbers of queue pairs to each peer.
+/// Numbers of queue pairs to each peer that are measured.
 const COUNTS: [usize; 4] = [1, 2, 4, 8];
 const RUNS: usize = 3;
-/// Links of spines carry 100 Mbit/s, those of hosts 200 Mbit/s.
+/// Scenario in which links of spines carry 100 Mbit/s, and links of hosts 200 Mbit/s.
 const SCENARIO: &str = "\
 weir: 1
 name: qps
@@ -28,7 +28,7 @@ workload:
     - {name: rank1, host: h1-0, root: true, run: *perf, metrics: *report}
 ";
 
-/// Ratio of the most queue pairs to one; it has no goal.
+/// Row with the throughput of the most queue pairs over that of one queue pair; the row has no goal.
 pub fn row(weir: &Path) -> Result<Row> {
     let mut of_each = Vec::new();
     for qps in COUNTS {
@@ -62,7 +62,7 @@ pub fn row(weir: &Path) -> Result<Row> {
     })
 }
 
-/// Rate from each host to the other, in Mbit/s.
+/// Throughput from each host to the other host, in Mbit/s.
 fn megabits(weir: &Path, qps: usize, seed: usize) -> Result<f64> {
     let text = SCENARIO
         .replace("QPS", &qps.to_string())

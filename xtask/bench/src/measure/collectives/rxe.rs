@@ -1,8 +1,8 @@
-//! `rxe`: WRITEs of 64 KiB between RDMA in user space and the kernel's rxe, in both roles, over WRITEs between two
-//! rxes, through one embedded switch.
+//! `rxe`: WRITEs of 64 KiB between RDMA in user space and the kernel's rxe, in both roles, relative
+//! to WRITEs between two rxes, through one embedded switch.
 //!
-//! The switch has three ports: two virtual machines and a virtual Ethernet cable. Each round runs all subjects in turn,
-//! so that all meet the same machine load.
+//! The switch has three ports: two virtual machines and a virtual Ethernet cable. Each round runs
+//! all subjects in turn, so that all have the same machine load.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::super::row::{Goal, Row};
 use super::super::veth::{self, Running, ip};
 use super::figures;
 
-/// Name of the row, and of this program's role in the namespace.
+/// Name of the row, and of the role in which this program measures in the network namespace.
 pub const ROLE: &str = "rxe";
 const ROUNDS: usize = 5;
 const MESSAGES: &str = "1000";
@@ -28,7 +28,7 @@ const B: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 3);
 const HERE_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 
-/// Measures in a namespace of its own.
+/// Measures the row in a network namespace of its own.
 pub fn row() -> Result<Row> {
     if let Err(error) = machines::image() {
         return Ok(Row {
@@ -61,7 +61,7 @@ pub fn row() -> Result<Row> {
     })
 }
 
-/// Measures in the namespace; returns a line for each subject.
+/// Measures in the network namespace; returns a line of figures for each subject.
 pub fn measure() -> Result<String> {
     let agent = AGENT.path()?;
     let links = Netlink::open()?;
@@ -94,7 +94,7 @@ pub fn measure() -> Result<String> {
 
 type RateMeasurement = fn(&MachinePair, &Path) -> Result<f64>;
 
-/// Two machines and the interface `near` on a switch.
+/// Two virtual machines and the interface `near`, which are connected by a switch.
 struct MachinePair {
     machines: [Machine; 2],
     _switch: Running,
@@ -194,8 +194,8 @@ fn output_of(child: Child) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Average rate of perftest's report, whose columns are size, iterations, peak, average, messages. An average of 0 is
-/// an error: perftest could not calibrate its clock.
+/// Average rate in perftest's report, whose columns are size, iterations, peak, average, messages.
+/// An average of 0 is an error: perftest could not calibrate its clock.
 fn rate(report: &str) -> Result<f64> {
     let figures = report.lines().rfind(|line| line.starts_with(" 65536 "));
     let average = figures.and_then(|line| line.split_whitespace().nth(3));
@@ -204,7 +204,7 @@ fn rate(report: &str) -> Result<f64> {
     Ok(average)
 }
 
-/// Creates `near`, an interface like a host's, and the other end of its cable, `far`.
+/// Creates a virtual Ethernet cable: `near`, an interface like a host's, and the cable's other end, `far`.
 fn lay_cable(links: &Netlink) -> Result<()> {
     ip("link add near mtu 4200 type veth peer name far mtu 4200")?;
     for end in ["near", "far"] {

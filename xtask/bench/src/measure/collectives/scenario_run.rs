@@ -1,4 +1,4 @@
-//! Runs `weir run` with a scenario.
+//! Runs `weir run` with a scenario, and reads its report.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::super::files;
 
-/// Runs a scenario, which may fail, in a folder of its own, and returns the report. Without a report, the error is the
-/// program's error output.
+/// Runs a scenario, which may fail, in a folder of its own, and returns its report. If there is no
+/// report, the error is the error output of `weir run`.
 pub fn report(weir: &Path, scenario: &str) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     files::write(folder.path().join("s.yaml"), scenario)?;

@@ -1,17 +1,17 @@
-//! `all_gather`, `all_to_all`: lower bound of the links over the time of four ranks at 200 Mbit/s each, MTU 4,096.
+//! `all_gather`, `all_to_all`: the links' least time as a share of the time of four ranks, 200 Mbit/s each, MTU 4,096.
 
 use anyhow::{Context, Result};
 
 use super::super::row::{Goal, Row};
 use super::figures::read;
 
-/// Payload share of a link at MTU 4,096.
+/// Payload share of a link's rate at MTU 4,096.
 pub const FRAMING: f64 = 4096.0 / 4154.0;
 
-/// The cost model's choice for ranks at one switch.
+/// Algorithm that the cost model chooses for ranks at one switch.
 const CHOSEN: &str = "direct";
 
-/// The row's value is that of the default algorithm; the note adds the other algorithm and another program.
+/// Row whose value is that of the default algorithm; the note adds the other algorithm and another program.
 pub fn row(name: &'static str, text: &str) -> Result<Row> {
     let figures = read(text)?;
     let chosen = figures.iter().find(|figure| figure.name == CHOSEN);

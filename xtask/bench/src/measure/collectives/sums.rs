@@ -1,5 +1,5 @@
-//! `sums`: an all-reduce of 64 MB that the switch sums, with 4 ranks at links of 200 Mbit/s, over RoCEv2 and over UDP;
-//! also with 1 % of updates and sums lost.
+//! `sums`: time of an all-reduce of 64 MB that the switch sums, with 4 ranks at links of 200
+//! Mbit/s, over RoCEv2 and over UDP; also with 1 % of updates and sums lost.
 //!
 //! Ranks are `weir agent all-reduce` processes, each in a namespace of its own, and verify their sums.
 
@@ -21,12 +21,12 @@ use super::super::veth;
 pub const NAMES: &[&str] = &["sums", "sums_udp", "sums_loss_1", "sums_udp_loss_1"];
 
 const RATE_BPS: u64 = 200_000_000;
-/// Frame over values of a packet with 1,024 bytes of values. As in the shaper, a frame has Ethernet's header, but no
-/// preamble, gap or FCS.
+/// Bytes of a frame over bytes of its values, for a packet with 1,024 bytes of values. As in the
+/// shaper, a frame has Ethernet's header, but no preamble, gap or FCS.
 const ROCE_FRAMING: f64 = (1024 + 78) as f64 / 1024.0;
 const UDP_FRAMING: f64 = 1090.0 / 1024.0;
 const LOSS: f64 = 0.01;
-/// The first operation starts with empty queues and windows, and does not count.
+/// Number of operations. The first operation starts with empty queues and windows, and does not count.
 const OPERATIONS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -61,7 +61,7 @@ const SETTINGS: [AllReduceSetting; 4] = [
     },
 ];
 
-/// Measures in the namespace; returns the reports of all ranks.
+/// Measures in the network namespace; returns the reports of all ranks.
 pub fn measure(role: &str) -> Result<Value> {
     let weir = &WEIR.path()?;
     let setting = SETTINGS.into_iter().find(|setting| setting.name == role);
@@ -87,9 +87,9 @@ pub fn measure(role: &str) -> Result<Value> {
     Ok(json!({ "ranks": report, "machine": before.usage_since()? }))
 }
 
-/// Result of a setting.
+/// Result of one of the [`SETTINGS`].
 struct SumTimes {
-    /// Time of each operation after the first until the slowest rank has its sums.
+    /// For each operation after the first, the time in seconds until the slowest rank has its sums.
     seconds: Vec<f64>,
     digest: String,
     again: u64,
@@ -147,7 +147,7 @@ impl SumTimes {
         })
     }
 
-    /// Best time: other processes on the machine only add to it.
+    /// Time of the fastest operation in seconds: other processes on the machine only add to the time.
     fn best(&self) -> f64 {
         self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -165,7 +165,7 @@ impl SumTimes {
     }
 }
 
-/// Measures all rows; the sums of all settings must have the same bits.
+/// Measures all rows; an error if the sums of two settings differ in any bit.
 pub fn run() -> Result<Vec<Row>> {
     let [roce, udp, roce_lossy, udp_lossy] = SETTINGS.each_ref().map(SumTimes::measure);
     let (roce, udp) = (roce?, udp?);

@@ -1,5 +1,5 @@
-//! `write_cpu`: processor time of both ends for a gigabyte of WRITEs of 1 MiB over veth, beside rings that only copy,
-//! and the kernel's TCP.
+//! `write_cpu`: processor time of sender and receiver for a gigabyte of WRITEs of 1 MiB over veth,
+//! beside rings that only copy, and the kernel's TCP.
 
 use anyhow::{Context, Result};
 

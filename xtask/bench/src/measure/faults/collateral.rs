@@ -20,20 +20,20 @@ use crate::measure::row::{Goal, Row};
 use crate::measure::veth::{self, Running};
 
 pub const NAME: &str = "faults/collateral_under_load";
-/// Role of this program in the namespace.
+/// Role in which this program measures in the network namespace.
 pub const ROLE: &str = "collateral";
-/// Number of times that each action is repeated.
+/// Number of times that each action on the faults is repeated.
 const ROUNDS: usize = 20;
-/// Time between two packets.
+/// Time between two sent packets.
 const GAP: Duration = Duration::from_micros(50);
-/// Time between two actions.
+/// Time between two actions on the faults.
 const REST: Duration = Duration::from_millis(30);
 const LEASE: Duration = Duration::from_millis(200);
-/// UDP ports: of the faults' flow, and of no flow.
+/// UDP port of the faults' flow; the next constant is a port of no flow.
 const NAMED: u16 = 7;
 const SPARED: u16 = 99;
 
-/// Drops by number, with steps all the time.
+/// First scenario: drops packets of the flow by number, and has timeline steps all the time.
 const FIRST: &str = "weir: 1
 name: first
 topology: {star: {hosts: [a, s], switch: sw}}
@@ -43,7 +43,7 @@ faults:
   - {id: lost, flows: f, effect: drop, select: {every: 3}, during: on}
 lease: 200ms
 ";
-/// Needs the program of `FIRST`, with other entries.
+/// Scenario with the P4 program of [`FIRST`], but other table entries.
 const ENTRIES: &str = "weir: 1
 name: entries
 topology: {star: {hosts: [a, s], switch: sw}}
@@ -53,7 +53,7 @@ faults:
   - {id: lost, flows: f, effect: drop, select: {every: 4}, during: on}
 lease: 200ms
 ";
-/// Another program.
+/// Scenario with another P4 program than [`FIRST`].
 const PROGRAM: &str = "weir: 1
 name: program
 topology: {star: {hosts: [a, s], switch: sw}}
@@ -67,7 +67,7 @@ faults:
 lease: 200ms
 ";
 
-/// Measures in a namespace of its own.
+/// Measures the row in a network namespace of its own.
 pub fn run() -> Result<Row> {
     let [wrong, sent, hit, quiet, worst] = veth::numbers_in_namespace("faults", ROLE)?;
     Ok(Row {
@@ -84,7 +84,7 @@ pub fn run() -> Result<Row> {
     })
 }
 
-/// A numbered frame to a UDP port.
+/// Frame to a UDP port with a number in its payload.
 fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
     let host = |name| topology.host(name).context("a host");
     let (a, s) = (host("a")?, host("s")?);
@@ -101,7 +101,7 @@ fn frame(topology: &Topology, port: u16, number: u32) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Sending time of each frame, and number and time of each arrival. Frames of even numbers belong to no flow.
+/// Sending time of each frame, and number and arrival time of each received frame. Frames with even numbers belong to no flow.
 #[derive(Default)]
 struct Traffic {
     sent: Vec<Instant>,
@@ -109,7 +109,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Sends and receives until `ends` is set, and a little longer.
+    /// Sends and receives frames until `ends` is set, and receives a little longer.
     fn flow(
         topology: &Topology,
         mut from: Box<dyn PortIo>,
@@ -166,14 +166,14 @@ impl Traffic {
     }
 }
 
-/// A `weir control` process.
+/// Process `weir control`, which configures the switch.
 struct Controller {
     child: Running,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Controller {
-    /// Loads a scenario into a switch without arming its faults.
+    /// Starts `weir control`, which loads a scenario into the switch at `at` without arming its faults.
     fn load(folder: &std::path::Path, file: &str, at: &str) -> Result<Controller> {
         let mut command = Command::new(WEIR.path()?);
         command
@@ -219,7 +219,7 @@ impl Controller {
     }
 }
 
-/// Measures in the namespace; returns all figures in one line.
+/// Measures in the network namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     let netlink = Netlink::open()?;
     netlink.set_up("lo", true)?;

@@ -1,9 +1,9 @@
-//! Random delays: those that the engine decides in virtual time, compared with the scenario's distribution, and those
-//! that captures show.
+//! Rows of random delays: the delays that the fault engine decides in virtual time, compared with
+//! the scenario's distribution, and the delays in captures.
 //!
-//! The distributions are computed here from their formulas, and not from the quantiles that a switch looks up, so a
-//! wrong table is found. A delay is one of 1,024 values, each the middle of its 1,024th of the distribution. The
-//! comparison with the continuous distribution adds half a step, 0.0005.
+//! The distributions are computed here from their formulas, and not from the quantiles that a switch
+//! looks up, so a wrong table is found. A delay is one of 1,024 values, each the middle of its 1,024th
+//! of the distribution. The comparison with the continuous distribution adds half a step, 0.0005.
 
 use anyhow::{Context, Result};
 use scenario::plan::TargetModel;
@@ -15,14 +15,14 @@ use crate::measure::driver::Group;
 use crate::measure::qq;
 use crate::measure::row::{Goal, Row};
 
-/// Number of packets whose delays are decided.
+/// Number of packets for which the fault engine's model decides delays.
 const DECIDED: usize = 100_000;
 /// Critical value of Kolmogorov's D times the square root of the sample size: 1 % of correct samples exceed it.
 const ONE_PERCENT: f64 = 1.628;
-/// Distance between the middle of a step and its ends.
+/// Distance between the middle of a step of the distribution and the step's ends.
 const HALF_A_STEP: f64 = 0.5 / 1024.0;
 
-/// Row, YAML, and distribution function of a delay in nanoseconds.
+/// Row name, YAML of the delay, and distribution function: the probability of at most this delay in nanoseconds.
 type DelayDistribution = (&'static str, &'static str, fn(f64) -> f64);
 
 const DISTRIBUTIONS: [DelayDistribution; 5] = [
@@ -56,20 +56,20 @@ const DISTRIBUTIONS: [DelayDistribution; 5] = [
     ),
 ];
 
-/// Row of the delays in captures.
+/// Name of the row for the delays in captures.
 pub const MEASURED: &str = "faults/jitter_measured";
-/// Delay of [`MEASURED`]; the next constants are its mean and standard deviation.
+/// YAML of the delay in row [`MEASURED`]; the next constants are its mean and standard deviation.
 pub const MEASURED_DELAY: &str = "{latency: 20ms, jitter: 5ms, distribution: normal}";
 const MEAN_NS: f64 = 20e6;
 const DEVIATION_NS: f64 = 5e6;
 
-/// A row for each distribution.
+/// A row of decided delays for each distribution.
 pub fn decided_rows<C>() -> Vec<Group<C>> {
     let group = |shape: DelayDistribution| Group::one(shape.0, move |_| distance_from(shape));
     DISTRIBUTIONS.map(group).into()
 }
 
-/// Distance between a distribution and the delays of 10⁵ packets.
+/// Row with the distance between a distribution and the decided delays of 10⁵ packets.
 fn distance_from((name, delay, distribution): DelayDistribution) -> Result<Row> {
     // The id gives each row random numbers of its own; with equal ones all rows would have the same distance.
     let id = name.trim_start_matches("faults/");
@@ -153,7 +153,7 @@ pub fn measured_row(text: &str, events: &[Value], report: &Value) -> Result<(Row
     Ok((row, svg))
 }
 
-/// Delays of a scenario's first packets of 72 bytes to port 5201, as the engine's model decides.
+/// Delays in nanoseconds that the fault engine's model decides for a scenario's first packets of 72 bytes to port 5201.
 fn decided_delays(text: &str, packets: usize) -> Result<Vec<u64>> {
     let failed = |error: scenario::Diagnostics| anyhow::anyhow!("{error}");
     let scenario = load("jitter.yaml", text).map_err(failed)?;
@@ -200,7 +200,7 @@ fn distance(sample: &mut [u64], distribution: impl Fn(f64) -> f64) -> f64 {
     worst
 }
 
-/// The standard normal distribution, by Simpson's rule.
+/// Distribution function of the standard normal distribution, by Simpson's rule.
 fn normal(z: f64) -> f64 {
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     let steps = 200;
@@ -213,13 +213,13 @@ fn normal(z: f64) -> f64 {
     0.5 + width / 3.0 * (ends + inner.sum::<f64>())
 }
 
-/// netem's table: Pareto's distribution of shape 3, minus its mean of 1.5, times 4/3.
+/// Distribution function of netem's table: a Pareto distribution of shape 3, minus its mean of 1.5, times 4/3.
 fn pareto(jitters: f64) -> f64 {
     1.0 - (1.5 + 0.75 * jitters).max(1.0).powi(-3)
 }
 
-/// A quarter of a normal and three quarters of a Pareto deviate, both from one draw. The sum increases with the draw,
-/// so bisection inverts it.
+/// Distribution function of a quarter of a normal plus three quarters of a Pareto deviate, both
+/// from one draw. The sum increases with the draw, so bisection inverts it.
 fn paretonormal(jitters: f64) -> f64 {
     let of = |z: f64| {
         let tail = (1.0 - normal(z)).max(1e-15);
@@ -232,7 +232,7 @@ fn inverse_normal(p: f64) -> f64 {
     bisect(-8.0, 8.0, |z| normal(z) < p)
 }
 
-/// Bisects for the value at which `is_below` becomes false.
+/// Bisects between `low` and `high` for the value at which `is_below` becomes false.
 fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..50 {
         let middle = (low + high) / 2.0;

@@ -1,4 +1,4 @@
-//! Cost of judging frames, and its memory in a long run, with frames generated here in virtual time.
+//! Measures the judge's time per frame and its memory in a long run, with frames that are generated here in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,23 +13,23 @@ use crate::measure::clock::{median_ns, thread_cpu_ns};
 use crate::measure::files::memory_kib;
 use crate::measure::row::{Goal, Row};
 
-/// Row of the cost of a frame.
+/// Name of the row with the judge's time per frame.
 pub const COST: &str = "faults/judge";
-/// Rows of a long run.
+/// Names of the rows of a long run in virtual time.
 pub const LONG: [&str; 2] = ["faults/virtual_memory", "faults/virtual_wrong"];
 
-/// Row of switches with a single error in a long run.
+/// Name of the row that judges faulty switches, each with a single error in a long run.
 pub const MUTANTS: &str = "faults/virtual_mutants";
 
-/// Number of frames a second.
+/// Number of frames a second, in virtual time.
 const RATE_PPS: u64 = 100_000;
-/// Bytes of a frame, and bytes that the recorder keeps.
+/// Bytes of a frame, and bytes of it that the recorder keeps.
 const BYTES: usize = 1_500;
 const KEPT: usize = 128;
-/// Time of a frame in the switch, without the delays of faults.
+/// Time in nanoseconds that a frame spends in the switch, without the delays of faults.
 const STAY_NS: u64 = 20_000;
 const STEP_NS: u64 = 50_000_000;
-/// Interval at which the recorder reads the rings.
+/// Interval in nanoseconds at which the recorder reads the rings.
 const GATHERING_NS: u64 = 2_000_000;
 const START_NS: u64 = 1_000_000_000;
 
@@ -47,10 +47,10 @@ faults:
   - {id: marked, flows: third, effect: {set: {ip.ttl: 9}}, select: {every: 100}}
 ";
 
-/// A leaving frame: time, order, port and bytes.
+/// Frame that will leave the switch: time in nanoseconds, order among equal times, port and bytes.
 type Leaving = (u64, u64, u32, Vec<u8>);
 
-/// Generates frames, and applies a model of the switch to them.
+/// Generates frames, and applies a model of the switch to the frames.
 struct Frames {
     engine: Engine,
     state: State,
@@ -61,7 +61,7 @@ struct Frames {
     mutant: Option<Mutant>,
 }
 
-/// Kinds of a switch's single error.
+/// Kind of a faulty switch's single error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Error {
     /// A fault spares a frame that it must hit.
@@ -72,13 +72,13 @@ enum Error {
     Skips,
     Loses,
     Repeats,
-    /// A bit changes behind the kept bytes.
+    /// A bit of the frame changes behind the bytes that the recorder keeps.
     Changes,
-    /// A frame leaves by its input port.
+    /// A frame leaves the switch by its input port.
     Turns,
 }
 
-/// An error on the first frame of a flow from number `from` on that a fault must hit (`of_hit`) or spare.
+/// Faulty switch: an error on a flow's first frame, from number `from` on, that a fault must hit (`of_hit`) or spare.
 #[derive(Debug, Clone, Copy)]
 struct Mutant {
     error: Error,
@@ -130,7 +130,7 @@ impl Frames {
         })
     }
 
-    /// Frames that pass before `end_ns`, in order. If `is_over`, no new frames enter.
+    /// Frames that enter or leave the switch before `end_ns`, in order. If `is_over`, no new frames enter.
     fn until(&mut self, end_ns: u64, is_over: bool) -> Vec<PassedFrame> {
         let mut made = Vec::new();
         loop {
@@ -205,7 +205,7 @@ struct FrameExit {
 }
 
 impl FrameExit {
-    /// Applies an error. `input` is the frame's input port and bytes.
+    /// Applies an error to a frame of the flow. `input` is the frame's input port and bytes.
     fn apply(&mut self, error: Error, flow: u64, input: (u32, &[u8])) {
         match error {
             Error::Spares => {
@@ -228,18 +228,18 @@ impl FrameExit {
     }
 }
 
-/// A planned scenario with its judge, from the first step on.
+/// A planned scenario with its judge, which judges from the scenario's first step on.
 struct JudgedRun<'a> {
     judge: Judge<'a>,
     ports: Vec<(String, u32)>,
     digest: Digest,
-    /// Frames of the current step, and their kept bytes.
+    /// Frames recorded in the current step, and the bytes that the recorder keeps of them.
     records: Vec<Record>,
     kept: Vec<u8>,
     cost_ns: u64,
 }
 
-/// A frame from a recorder; its kept bytes begin at `start`.
+/// Frame from a recorder; its kept bytes begin at byte `start` of all kept bytes.
 struct Record {
     port: usize,
     at_ns: u64,
@@ -324,7 +324,7 @@ fn planned() -> Result<(Scenario, Plan)> {
     Ok((scenario, plan))
 }
 
-/// Cost of recorder and judge for a frame that enters and leaves.
+/// Row with the time of recorder and judge for a frame that enters and leaves the switch.
 pub fn cost() -> Result<Row> {
     const FRAMES: u64 = 500_000;
     let (scenario, plan) = planned()?;
@@ -350,7 +350,7 @@ pub fn cost() -> Result<Row> {
     })
 }
 
-/// Lower bound: two copies of the kept bytes, two digests, two lookups in a table.
+/// Lower bound of that time in nanoseconds: two copies of the kept bytes, two digests, two lookups in a table.
 fn floor_ns(digest: Digest) -> f64 {
     const COUNT: u64 = 20_000;
     let frame = vec![0x5a_u8; BYTES];
@@ -369,7 +369,7 @@ fn floor_ns(digest: Digest) -> f64 {
     })
 }
 
-/// Every kind of error for each flow, on frames that a fault must hit and on others, where it changes the behavior.
+/// Faulty switches: every kind of error for each flow, on frames that a fault must hit and on others, if it changes behavior.
 fn errors() -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for flow in 0..3 {
@@ -407,7 +407,7 @@ fn errors() -> Vec<Mutant> {
     mutants
 }
 
-/// Number of switches with a single error, late in a long run, that were judged correct.
+/// Row with the number of faulty switches, each with a single error late in a long run, that were judged correct.
 pub fn mutants() -> Result<Row> {
     let (scenario, plan) = planned()?;
     let (mut count, mut missed) = (0, Vec::new());
@@ -450,7 +450,7 @@ pub fn mutants() -> Result<Row> {
     })
 }
 
-/// Number of frames judged wrong.
+/// Number of frames that the proof judges wrong.
 fn wrong(proof: &Proof) -> u64 {
     let observations = proof.observations.iter();
     let faults = observations.map(|seen| seen.missed + seen.collateral + seen.slow);

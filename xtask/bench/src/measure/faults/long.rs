@@ -1,4 +1,4 @@
-//! Cost of the proof in runs with high rates, long durations or many hosts.
+//! Rows of the cost of the proof in runs with high rates, long durations or many hosts.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::runs::{CompletedRun, ScenarioRunner};
 use crate::measure::row::{Goal, Row};
 
-/// Rows of ten seconds at 1 Gbit/s.
+/// Names of the rows for ten seconds of TCP at 1 Gbit/s.
 pub const IPERF: [&str; 3] = [
     "faults/long_iperf_memory",
     "faults/long_iperf_verdict",
     "faults/long_iperf_rate",
 ];
-/// Row of ten minutes at 1 Gbit/s.
+/// Name of the row for ten minutes of TCP at 1 Gbit/s.
 pub const TEN_MINUTES: &str = "faults/ten_minutes_memory";
-/// Rows of many hosts that ping one.
+/// Names of the rows for 64 and 512 hosts that ping one host.
 pub const WIDE: [&str; 4] = [
     "faults/wide_64_memory",
     "faults/wide_64_beside",
@@ -25,10 +25,10 @@ pub const WIDE: [&str; 4] = [
 ];
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Duration of the pings.
+/// Duration of the pings in a run.
 const PINGS: Duration = Duration::from_secs(3);
 
-/// TCP over one link of 1 Gbit/s, with `fault`.
+/// Scenario of TCP over one link of 1 Gbit/s, with the fault `fault`.
 fn iperf(seconds: u64, fault: &str) -> String {
     let time = seconds + 60;
     format!(
@@ -53,14 +53,14 @@ fn strain(ran: &CompletedRun, what: &str) -> f64 {
     ran.report["machine_strain"][what].as_f64().unwrap_or(0.0)
 }
 
-/// Returns the fault's report; an error if the fault is not proved.
+/// Returns the report of the run's fault; an error if the fault is not proved.
 fn ensure_proved(ran: &CompletedRun) -> Result<&Value> {
     let fault = &ran.report["faults"][0];
     ensure!(fault["proved"] == true, "not proved: {}", fault["reason"]);
     Ok(fault)
 }
 
-/// Measures ten seconds.
+/// Rows of ten seconds of TCP.
 pub fn ten_seconds(bench: &ScenarioRunner) -> Result<Vec<Row>> {
     let spared = bench.run("long_iperf_spared", &iperf(10, ""))?;
     let ran = bench.run("long_iperf", &iperf(10, LOSS))?;
@@ -90,7 +90,7 @@ pub fn ten_seconds(bench: &ScenarioRunner) -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures ten minutes, and compares them with ten seconds.
+/// Row of ten minutes of TCP, compared with ten seconds.
 pub fn ten_minutes(bench: &ScenarioRunner) -> Result<Row> {
     let short = bench.run("ten_seconds", &iperf(10, LOSS))?;
     let long = bench.run("ten_minutes", &iperf(600, LOSS))?;
@@ -112,7 +112,7 @@ pub fn ten_minutes(bench: &ScenarioRunner) -> Result<Row> {
     })
 }
 
-/// Hosts with 100 Mbit/s that ping one host, with a fault on all of them.
+/// Scenario of hosts with 100 Mbit/s that ping one host, with a fault on all pings.
 fn pings(hosts: usize) -> String {
     let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
     // A workload has at most 64 commands.
@@ -134,7 +134,7 @@ fn pings(hosts: usize) -> String {
     )
 }
 
-/// Measures 64 and 512 hosts.
+/// Rows of 64 and of 512 hosts that ping one host.
 pub fn wide(bench: &ScenarioRunner) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (names, hosts, memory_mib, beside_s) in [

@@ -1,7 +1,7 @@
-//! `cargo xtask bench faults`: accuracy of faults in real runs, by their own proofs.
+//! `cargo xtask bench faults`: measures the accuracy of faults in real runs, by the runs' proofs.
 //!
-//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's datagrams, each with a
-//! number in it, so that all packets differ.
+//! Runs scenarios with `weir`, and reads their folders (docs/runs.md). Packets are iperf3's
+//! datagrams, each with a number in it, so that all packets differ.
 
 mod collateral;
 mod jitter;
@@ -22,15 +22,15 @@ use super::row::{Goal, Row};
 pub use collateral::{ROLE, measure as measure_role};
 use runs::{CompletedRun, ScenarioRunner};
 
-/// Median error of netem's delays: MoonEm, CoNEXT 2025.
+/// Median error of netem's delays in microseconds: MoonEm, CoNEXT 2025.
 const NETEM_MEDIAN_US: f64 = 71.0;
 /// Width of the central 99 % of a normal distribution, in standard deviations.
 const NINETY_NINE: f64 = 2.576;
-/// Bytes of a datagram, and datagrams a second.
+/// Bytes of a datagram; the next constant is the number of datagrams a second.
 const BYTES: u32 = 64;
 const RATE_PPS: u32 = 25_000;
 
-/// Row, effect and selection of each effect that is decided for single packets.
+/// Row name, effect and selection of each fault effect that is decided for single packets.
 const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/drop", "drop", "{every: 5}"),
     ("faults/observe", "observe", "{every: 2}"),
@@ -67,7 +67,7 @@ const EFFECTS: [(&str, &str, &str); 12] = [
     ("faults/composed", "{delay: 500us}", "{probability: 0.1}"),
 ];
 
-/// Row of the effect that only TCP has.
+/// Name of the row of the effect `reset`, which only TCP has.
 const RESET: &str = "faults/reset";
 /// Number of packets without SYN that a client of a short connection sends.
 const SEGMENTS: u32 = 4;
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<bool> {
     driver::measure(args, groups(), || ScenarioRunner::new(args))
 }
 
-/// Groups in the order of the printed table.
+/// All groups of rows, in the order of the printed table.
 fn groups() -> Vec<Group<ScenarioRunner>> {
     let effects = EFFECTS.map(|(name, effect, select)| {
         Group::one(name, move |bench: &ScenarioRunner| {
@@ -140,7 +140,7 @@ impl ScenarioRunner {
         wrong(name, &ran)
     }
 
-    /// Resets connections from Apache's load generator to nginx; the generator continues after each reset.
+    /// Row of resets of connections from Apache's load generator to nginx; the load generator continues after each reset.
     fn resets(&self) -> Result<Row> {
         let requests = self.args.packets / SEGMENTS;
         let nginx = concat!(
@@ -160,7 +160,7 @@ impl ScenarioRunner {
         wrong(RESET, &ran)
     }
 
-    /// Distance of a fault's frequency from its probability, in standard deviations.
+    /// Row with the distance of a fault's frequency from its probability, in standard deviations.
     fn probability(&self) -> Result<Row> {
         let p = 0.01;
         let faults = format!(
@@ -184,7 +184,7 @@ impl ScenarioRunner {
         })
     }
 
-    /// Draws from the decision function alone, since at this probability a run has too few packets.
+    /// Row of draws from the decision function alone: at this small probability a run has too few packets.
     fn small_probability(&self) -> Result<Row> {
         const DECISIONS: u32 = 100_000_000;
         let p = 1e-6;
@@ -205,7 +205,7 @@ impl ScenarioRunner {
         })
     }
 
-    /// Lateness of delayed packets on a nearly idle machine.
+    /// Rows of the lateness of delayed packets on a nearly idle machine.
     fn delay_error(&self) -> Result<Vec<Row>> {
         let faults =
             "faults:\n  - {id: x, flows: stream, effect: {delay: 5ms}, select: {every: 2}}";
@@ -248,7 +248,7 @@ impl ScenarioRunner {
         ])
     }
 
-    /// Random delays in captures.
+    /// Row of random delays in captures.
     fn jitter(&self) -> Result<Row> {
         let faults = format!(
             "faults:\n  - {{id: x, flows: stream, effect: {{delay: {}}}}}",
@@ -261,7 +261,7 @@ impl ScenarioRunner {
         Ok(row)
     }
 
-    /// Time from a due step to the switch's confirmation; the next packet sees the step.
+    /// Row of the time from a due timeline step to the switch's confirmation; the next packet sees the step.
     fn event_to_effect(&self) -> Result<Row> {
         let faults = "timeline: [{name: on, at: 50ms, for: 10ms, every: 20ms, times: 400}]\n\
                       faults:\n  - {id: x, flows: stream, effect: drop, during: on}";
@@ -305,7 +305,7 @@ impl ScenarioRunner {
         })
     }
 
-    /// Number of runs that differ from the first: judged again from their folders, and run again with its ordinals.
+    /// Row with the number of runs that differ from a first run: judged again from the folder, or run again with its ordinals.
     fn replay(&self) -> Result<Row> {
         let faults = "captures: all\nfaults:\n  - {id: x, flows: stream, effect: drop, select: {probability: 0.1}}\n  \
                       - {id: y, flows: stream, effect: {set: {ip.ttl: 9}}, select: {gilbert_elliott: {to_bad: 0.02, to_good: 0.3}}}";
@@ -347,7 +347,7 @@ impl ScenarioRunner {
     }
 }
 
-/// Number of frames that a run's faults missed or hit wrongly.
+/// Row with the number of frames that a run's faults missed or hit wrongly.
 fn wrong(name: &'static str, ran: &CompletedRun) -> Result<Row> {
     let all = ran.report["faults"].as_array().context("faults")?;
     let sum = |field: &str| {
@@ -382,7 +382,7 @@ fn events(folder: &Path) -> Result<Vec<Value>> {
     lines.collect()
 }
 
-/// The smallest of the sorted values that is at least as large as this share of them.
+/// The smallest of the sorted values that is at least as large as this share of the values; `None` without values.
 fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let index = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(index.saturating_sub(1)).copied()

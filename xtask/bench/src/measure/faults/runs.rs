@@ -1,4 +1,4 @@
-//! Runs of scenarios by `weir run`.
+//! Runs scenarios by `weir run`, and keeps their folders.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,12 +19,12 @@ pub struct ScenarioRunner {
 
 pub struct CompletedRun {
     pub folder: PathBuf,
-    /// Output of `weir run --json`.
+    /// JSON that `weir run --json` printed.
     pub report: Value,
 }
 
 impl ScenarioRunner {
-    /// Builds `weir`.
+    /// Builds the program `weir`, by which scenarios are run.
     pub fn new(args: &Args) -> Result<ScenarioRunner> {
         Ok(ScenarioRunner {
             weir: WEIR.build(args.prebuilt)?,
@@ -33,7 +33,7 @@ impl ScenarioRunner {
         })
     }
 
-    /// Runs a scenario. Its folder lives as long as `self`.
+    /// Runs a scenario by `weir run`. The run's folder lives as long as `self`.
     pub fn run(&self, name: &str, text: &str) -> Result<CompletedRun> {
         let name = name.replace('/', "-");
         let file = self.folder.path().join(format!("{name}.yaml"));

@@ -1,4 +1,4 @@
-//! GOAT with workers in and out of step, beside ATP, ESA and Geryon.
+//! Rows of GOAT, a planner of sums in switches, with workers in and out of step, beside ATP, ESA and Geryon.
 
 use std::fmt::Write;
 
@@ -11,9 +11,9 @@ use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["goat_over_atp", "goat_over_atp_in_step"];
 
-/// Rounds of each setting.
+/// Number of simulated rounds of each setting.
 const ROUNDS: u32 = 40;
-/// Standard deviation of the row's computing times, as a share of their mean.
+/// Standard deviation of the workers' computing times in the row, as a share of their mean.
 const OUT_OF_STEP: f64 = 0.1;
 
 pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {

@@ -1,4 +1,4 @@
-//! The process that measures a point, and accessors of its JSON.
+//! Starts the process that measures a point of the planning benchmark, and reads the JSON that it prints.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ impl Child {
         Ok(Child(path))
     }
 
-    /// Runs a process with these arguments, and parses the JSON that it prints.
+    /// Runs the measuring process with these arguments, and parses the JSON that it prints.
     pub fn run(&self, arguments: &[&str]) -> Result<Value> {
         let report = self.run_within(arguments, Duration::MAX)?;
         report.with_context(|| format!("{} does not end", arguments.join(" ")))
@@ -53,45 +53,45 @@ impl Child {
     }
 }
 
-/// The number at `path`.
+/// The number at the JSON pointer `path` in a value.
 pub fn number(value: &Value, path: &str) -> Result<f64> {
     let found = value.pointer(path).and_then(Value::as_f64);
     found.with_context(|| format!("{path} is not a number in {value}"))
 }
 
-/// The text at `path`.
+/// The text at the JSON pointer `path` in a value.
 pub fn text<'v>(value: &'v Value, path: &str) -> Result<&'v str> {
     let found = value.pointer(path).and_then(Value::as_str);
     found.with_context(|| format!("{path} is not a text in {value}"))
 }
 
-/// The list at `path`.
+/// The list at the JSON pointer `path` in a value.
 pub fn list<'v>(value: &'v Value, path: &str) -> Result<&'v [Value]> {
     let found = value.pointer(path).and_then(Value::as_array);
     let found = found.with_context(|| format!("{path} is not a list in {value}"))?;
     Ok(found)
 }
 
-/// The Boolean at `path`.
+/// The Boolean at the JSON pointer `path` in a value.
 pub fn holds(value: &Value, path: &str) -> Result<bool> {
     let found = value.pointer(path).and_then(Value::as_bool);
     found.with_context(|| format!("{path} is not true or false in {value}"))
 }
 
-/// Mean of a number in each value.
+/// Mean of the number that `of` reads from each value.
 pub fn mean(values: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
     ensure!(!values.is_empty(), "no values: they have no mean");
     let sum: Result<f64> = values.iter().map(of).sum();
     Ok(sum? / values.len() as f64)
 }
 
-/// Maximum of a number in each value.
+/// Maximum of the number that `of` reads from each value.
 pub fn most(values: &[Value], of: impl Fn(&Value) -> Result<f64>) -> Result<f64> {
     let all: Result<Vec<f64>> = values.iter().map(of).collect();
     Ok(all?.into_iter().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Number of values with true at `path`.
+/// Number of values that have true at the JSON pointer `path`.
 pub fn count(values: &[Value], path: &str) -> Result<usize> {
     let all: Result<Vec<bool>> = values.iter().map(|value| holds(value, path)).collect();
     Ok(all?.into_iter().filter(|holds| *holds).count())

@@ -1,4 +1,4 @@
-//! The examples of the papers: expected and computed figures.
+//! Rows of the examples in the planners' papers: figures that the papers print, and computed figures.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Time and memory of planners on networks of 100 to 10,000 hosts.
+//! Rows of the planners' time and memory on networks of 100 to 10,000 hosts.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::plots::{Axis, Curve, drawing, drawing_with};
 
 pub const NAMES: &[&str] = &["growth_s", "growth_gb"];
 
-/// Ports of a fat tree's switches: 128, 432, 1,024, 2,000, 4,394 and 11,664 hosts.
+/// Numbers of ports of a fat tree's switches; the trees have 128, 432, 1,024, 2,000, 4,394 and 11,664 hosts.
 const PORTS: &[u32] = &[8, 12, 16, 20, 26, 36];
-/// Leaves of 40 hosts: 120 to 10,000.
+/// Numbers of leaf switches with 40 hosts each: 120 to 10,000 hosts.
 const LEAVES: &[u32] = &[3, 10, 25, 50, 110, 250];
-/// Networks for which the row waits for a proof of GRID's gap.
+/// Ports of the fat trees for which the row waits for a proof of GRID's gap; `PROVED_LEAVES` for the other networks.
 const PROVED_PORTS: &[u32] = &[8, 12, 16, 20];
 const PROVED_LEAVES: &[u32] = &[3, 10, 25, 50, 110];
-/// Time limit of a proof.
+/// Time limit for the proof of one gap.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Line {
@@ -92,7 +92,7 @@ const LINES: [Line; 8] = [
     },
 ];
 
-/// Measurement of one network.
+/// Time and memory of a planner on one network.
 struct GrowthPoint {
     hosts: f64,
     seconds: f64,

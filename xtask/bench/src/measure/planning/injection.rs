@@ -1,4 +1,4 @@
-//! Planning of injection points for 100 tenants.
+//! Row of the time to plan injection points for the faults of 100 tenants.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["injection_s", "injection_share", "injection_gap"];
 
-/// Maximum number of seeds.
+/// Maximum number of seeds, each of which draws other tenants.
 const SEEDS: u32 = 30;
 
 pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {

@@ -1,4 +1,4 @@
-//! GRID on the networks of its paper: gaps, and ratios to other planners.
+//! Rows of GRID on the networks of its paper: gaps to the optimum, and ratios of its rate to other planners' rates.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub const NAMES: &[&str] = &[
     "grid_over_halving",
 ];
 
-/// Row, planner that GRID is compared with, and the ratio in GRID's paper (16.9 Gbit/s over theirs).
+/// Row name, planner that GRID is compared with, and the ratio in GRID's paper (16.9 Gbit/s over that planner's rate).
 const OTHERS: [(&str, &str, Option<f64>); 7] = [
     ("grid_over_atp", "atp", Some(16.9 / 12.0)),
     ("grid_over_esa", "esa", None),
@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str, Option<f64>); 7] = [
     ("grid_over_halving", "halving-doubling", None),
 ];
 
-/// Names of the networks in the measuring process.
+/// Names of the networks, as arguments of the measuring process.
 const NETWORKS: [&str; 8] = [
     "fat-tree-racks-100",
     "fat-tree-racks-400",
@@ -47,7 +47,7 @@ const NETWORKS: [&str; 8] = [
     "leaf-spine-20%-400",
 ];
 
-/// Networks whose ratios are drawn.
+/// Networks whose ratios are drawn: (network, label, color).
 const DRAWN: [(&str, &str, RGBColor); 4] = [
     (
         "fat-tree-racks-100",
@@ -83,7 +83,7 @@ pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Both kinds of GRID: name in a table, and name in the measuring process's output.
+/// Both kinds of GRID: (name in a table, name in the measuring process's output).
 const BY: [(&str, &str); 2] = [("grid-push", "push"), ("grid", "round")];
 
 fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
@@ -148,8 +148,8 @@ fn gaps(networks: &[Value]) -> Result<Vec<Row>> {
     ])
 }
 
-/// Ratio of GRID's rate to another planner's: of the workers' rate, or of a round's rate if the other includes the
-/// return of sums.
+/// Ratio of GRID's rate to another planner's: of the workers' rate, or of a round's rate if the
+/// other planner includes the return of sums.
 fn ratio(seed: &Value, other: &str) -> Result<f64> {
     let of = match other {
         "ring" | "halving-doubling" => "round_bps",
@@ -208,7 +208,7 @@ fn margins(networks: &[Value]) -> Result<Vec<Row>> {
     Ok(rows.collect())
 }
 
-/// GRID and the other planners, all with the return of sums.
+/// Table of the rates of GRID and of the other planners, all with the return of sums.
 fn rounds(networks: &[Value]) -> Result<String> {
     let others = [
         "push",
@@ -238,7 +238,7 @@ fn rounds(networks: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// R-GRIA, the paper's rounding: how far it exceeds capacities, and its rate after the repair.
+/// Table of R-GRIA, the rounding in GRID's paper: how far it exceeds capacities, and its rate after the repair.
 fn rounding(networks: &[Value]) -> Result<String> {
     let mut table = String::from(
         "\n| R-GRIA: network, server's link | relaxed λ, Gbit/s | exceeded: mean, most | repaired, sent | repaired, in a round |\n\
@@ -262,7 +262,7 @@ fn rounding(networks: &[Value]) -> Result<String> {
     Ok(table)
 }
 
-/// For each ratio to ATP, the share of seeds whose ratio is no greater.
+/// Drawing: for each ratio of GRID's rate to ATP's, the share of seeds whose ratio is no greater.
 fn margins_drawing(networks: &[Value]) -> Result<String> {
     let mut curves = Vec::new();
     for (network, name, color) in DRAWN {

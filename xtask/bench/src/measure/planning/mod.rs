@@ -1,8 +1,8 @@
-//! `cargo xtask bench planning`: quality and cost of the planners. docs/planning.md keeps the figures.
+//! `cargo xtask bench planning`: measures quality and cost of the planners. docs/planning.md keeps the figures.
 //!
-//! This program starts itself for each [point], so that a point's peak memory is its own. The child prints JSON; this
-//! module turns it into rows, tables and drawings. Times are processor times, which other programs on the machine
-//! change little; all other figures are the same on every machine.
+//! This program starts itself for each [point], so that a point's peak memory is its own. The child
+//! prints JSON; this module turns it into rows, tables and drawings. Times are processor times, which
+//! other programs on the machine change little; all other figures are the same on every machine.
 
 mod asynchrony;
 mod child;

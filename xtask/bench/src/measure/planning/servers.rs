@@ -1,4 +1,4 @@
-//! InArt with four servers beside an equal split, ATP and LBMM.
+//! Rows of InArt's rate with four parameter servers, beside an equal split, ATP and LBMM.
 
 use std::fmt::Write;
 
@@ -10,14 +10,14 @@ use crate::measure::row::{Goal, Row};
 
 pub const NAMES: &[&str] = &["inart_over_split", "inart_over_atp", "inart_over_lbmm"];
 
-/// Row, planner that InArt is compared with, and the ratio in InArt's paper (26.2 Gbit/s over theirs).
+/// Row name, planner that InArt is compared with, and the ratio in InArt's paper (26.2 Gbit/s over that planner's rate).
 const OTHERS: [(&str, &str, f64); 3] = [
     ("inart_over_split", "equal-split", 26.2 / 23.1),
     ("inart_over_atp", "atp", 26.2 / 19.25),
     ("inart_over_lbmm", "lbmm", 26.2 / 15.4),
 ];
 
-/// Maximum number of seeds: a plan with free shares takes half a second.
+/// Maximum number of seeds: planning one seed with free shares takes half a second.
 const SEEDS: u32 = 20;
 
 pub fn run(bench: &PlanningBench) -> Result<Vec<Row>> {

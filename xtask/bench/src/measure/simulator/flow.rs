@@ -1,5 +1,5 @@
-//! Completion time of a setting by the flow model, in which links are shared fairly, without frames, queues, delays and
-//! losses ([`crate::fluid`]).
+//! Computes the completion time of a setting by the flow model, in which links are shared fairly,
+//! without frames, queues, delays and losses ([`crate::fluid`]).
 
 use anyhow::{Context, Result, bail};
 use planner::gradient::{Goal, Job, Member, Part, Plan, Resource, Server};
@@ -12,7 +12,7 @@ use scenario::model::workload::Workload;
 use super::settings::{Setting, Work};
 use crate::fluid::{Pull, Round, Simulation, Transfer, Use};
 
-/// Bytes of a frame with 256 values from the Ethernet header on, and of a frame without values.
+/// Bytes of a frame with 256 values, from the Ethernet header on; the next constant is for a frame without values.
 const FRAME: u64 = 14 + 20 + 8 + 24 + 1024;
 const SHORT: u64 = 14 + 20 + 8 + 24;
 
@@ -51,7 +51,7 @@ pub fn seconds(setting: &Setting, scenario: &Scenario, compute_s: f64) -> Result
     Ok(rounds as f64 * (took_s + compute_s))
 }
 
-/// Every link of a tree of ranks and switches, in both directions: all links of these networks except the server's.
+/// Every link of a tree of ranks and switches, in both directions: all links of the setting's network except the server's.
 fn both_ways(network: &Network, scenario: &Scenario) -> Result<Vec<Use>> {
     let ranks = &scenario.jobs.first().context("a job")?.ranks;
     let links = scenario.topology.links.iter().zip(network.links());
@@ -88,7 +88,7 @@ fn plan(setting: &Setting, scenario: &Scenario, network: &Network) -> Result<(Jo
     Ok((job, plan))
 }
 
-/// Plan in which one switch sums all workers.
+/// Plan in which the switch `at` sums the gradients of all workers.
 fn summed(network: &Network, job: &Job, at: NodeId) -> Result<Plan> {
     let routing = Routing::new(network, Costs::hops(network));
     let way = |from: NodeId, to: NodeId| routing.path(from, to);

@@ -1,5 +1,5 @@
-//! `cargo xtask bench simulator`: times of trainings and all-reduces by `weir simulate` and by the flow model, beside
-//! those in a testbed. docs/planning.md keeps the figures.
+//! `cargo xtask bench simulator`: compares times of trainings and all-reduces by `weir simulate`
+//! and by the flow model with those in a testbed. docs/planning.md keeps the figures.
 //!
 //! Each of the [settings](settings::SETTINGS) is a scenario. `weir run` runs it three times, and the median counts;
 //! `weir simulate` reads the same file. The times of gradients and evaluations on a [processor](processors) are
@@ -27,22 +27,22 @@ use super::{Args, qq};
 use processors::Processors;
 use settings::{SETTINGS, Setting, Work};
 
-/// Number of runs of each setting.
+/// Number of runs of each setting in a testbed; the median counts.
 const RUNS: usize = 3;
-/// Number of seeds with which a setting with losses is simulated; the median counts. The lost frames decide how often a
-/// worker waits for a timeout, and a run's random decisions are those of its switches.
+/// Number of seeds with which a setting with losses is simulated; the median counts. Lost frames decide
+/// how often a worker waits for a timeout, and the switches decide at random which frames are lost.
 const SEEDS: u64 = 9;
-/// Maximum relative error of the simulator.
+/// Maximum relative error of the simulator that meets the goal.
 const MOST_OFF: f64 = 0.10;
-/// Results of a setting.
+/// Measured and modeled times of a setting.
 struct Comparison {
     setting: &'static Setting,
-    /// Time of each run, in seconds, ascending.
+    /// Time of each run in a testbed, in seconds, ascending.
     measured: Vec<f64>,
     simulated: f64,
-    /// Time by the flow model.
+    /// Time in seconds by the flow model.
     flow: f64,
-    /// Bytes on the server's link of a training, in both directions: measured, and simulated.
+    /// Bytes on the server's link in both directions: (measured, simulated); `None` for a setting that is no training.
     bytes: Option<(f64, f64)>,
 }
 
@@ -60,7 +60,7 @@ impl Comparison {
     }
 }
 
-/// Measures the selected rows: one for each setting, and the largest error of the simulator.
+/// Measures the selected rows: a row for each setting, and the simulator's largest error.
 pub fn run(args: &Args) -> Result<bool> {
     if let Some((values, operations)) = rank::asked() {
         rank::run(values, operations)?;
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<bool> {
     })
 }
 
-/// The last two rows.
+/// The last two rows: the largest relative errors of the simulator and of the flow model.
 fn rows(compared: &[Comparison]) -> Vec<Row> {
     let worst = |off: fn(&Comparison) -> f64| {
         let offs = compared.iter().map(|one| (off(one), one.setting.name));
@@ -129,7 +129,7 @@ fn rows(compared: &[Comparison]) -> Vec<Row> {
     ]
 }
 
-/// Table for docs/planning.md.
+/// Formats the table for docs/planning.md.
 fn table(compared: &[Comparison]) -> String {
     let mut text = String::from(
         "| setting | measured, s (range) | simulated, s | off | by flows, s | off | server's link, bytes off |\n\
@@ -160,13 +160,13 @@ struct SimulatorBench {
     itself: PathBuf,
     folder: tempfile::TempDir,
     processors: Processors,
-    /// Settings measured so far.
+    /// Comparisons of the settings measured so far.
     compared: RefCell<Vec<Comparison>>,
     args: Args,
 }
 
 impl SimulatorBench {
-    /// The simulator's error in one setting.
+    /// Row with the simulator's relative error in one setting.
     fn row(&self, setting: &'static Setting) -> Result<Row> {
         let compared = self.compare(setting)?;
         let row = Row {
@@ -184,7 +184,7 @@ impl SimulatorBench {
         Ok(row)
     }
 
-    /// The simulator's largest error among the measured settings.
+    /// Rows with the largest errors among the measured settings.
     fn summary(&self) -> Result<Vec<Row>> {
         let compared = self.compared.borrow();
         ensure!(
@@ -240,7 +240,7 @@ impl SimulatorBench {
         })
     }
 
-    /// Simulated time, as the median over seeds if the setting has losses.
+    /// Simulated time in seconds (with losses, the median over seeds), and simulated bytes on the server's link.
     fn simulated(&self, setting: &Setting, file: &Path, text: &str) -> Result<(f64, Option<f64>)> {
         if setting.loss == 0.0 {
             return self.simulate(setting, file);
@@ -256,7 +256,7 @@ impl SimulatorBench {
         Ok(all[all.len() / 2])
     }
 
-    /// Time of the slowest worker, and bytes on the server's link.
+    /// Time of the slowest worker in a testbed in seconds, and bytes on the server's link.
     fn run(&self, setting: &Setting, file: &Path) -> Result<(f64, Option<f64>)> {
         let mut command = undisturbed(&self.weir);
         command.args(["run", "--json", "--report"]);
@@ -325,8 +325,8 @@ fn undisturbed(program: &Path) -> Command {
     command
 }
 
-/// Output of a command. A run has figures even if its expectations fail or its faults cannot be proved, as on an
-/// overloaded machine.
+/// Parses the JSON that a command prints. A run prints figures even if its expectations fail or its
+/// faults cannot be proved, as on an overloaded machine.
 fn json(command: &mut Command) -> Result<Value> {
     let output = command.output().context("cannot run weir")?;
     if !matches!(output.status.code(), Some(0 | 1)) {

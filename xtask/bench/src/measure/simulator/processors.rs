@@ -1,7 +1,7 @@
-//! Processor time of gradients and evaluations, measured as in a run: after a sleep.
+//! Measures the processor time of gradients and evaluations as in a run: after a sleep.
 //!
-//! A worker computes its gradient after a round's last answer wakes it. Its processor has idled or done other work by
-//! then, so a gradient takes about twice as long as in a loop without pauses.
+//! A worker computes its gradient after a round's last answer wakes it. Its processor has idled or
+//! done other work by then, so a gradient takes about twice as long as in a loop without pauses.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,19 +14,19 @@ use host_agent::train::{Batches, Digits, Recipe, accuracy, gradient, initial_par
 use super::undisturbed;
 use crate::measure::support::median;
 
-/// Environment variable that makes a process measure as the worker of this number.
+/// Environment variable with a worker's number; it makes this program measure as that worker.
 const ASKED: &str = "WEIR_BENCH_GRADIENT";
-/// Number of gradients; the median counts.
+/// Number of gradients that a process measures; the median counts.
 const ROUNDS: usize = 40;
 /// Sleep between two gradients: about the time of a round in the settings.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Processors, and their time for computing.
+/// Processors of this machine, and their time for computing.
 #[derive(Debug, Clone, Copy)]
 pub struct Processors {
-    /// Time of one worker's gradient.
+    /// Time of one worker's gradient, in seconds.
     pub gradient_s: f64,
-    /// Time of the server's evaluation of its weights.
+    /// Time of the server's evaluation of its weights, in seconds.
     pub evaluate_s: f64,
     pub count: usize,
 }
@@ -62,18 +62,18 @@ impl Processors {
         })
     }
 
-    /// Time in which `members` workers compute their gradients at the same time.
+    /// Time in seconds in which `members` workers compute their gradients at the same time.
     pub fn compute_s(&self, members: usize) -> f64 {
         self.gradient_s * (members as f64 / self.count as f64).max(1.0)
     }
 }
 
-/// The worker number, if this process is to measure.
+/// The worker's number if this process is to measure as a worker, by the environment variable; otherwise `None`.
 pub fn asked() -> Option<u16> {
     std::env::var(ASKED).ok()?.parse().ok()
 }
 
-/// Prints the median times of gradients and of evaluations, in seconds.
+/// Measures as a worker, and prints the median times of gradients and of evaluations, in seconds.
 pub fn run(worker: u16) -> Result<()> {
     let recipe = Recipe::default();
     let digits = Digits::load()?;

@@ -1,4 +1,4 @@
-//! A rank of an all-reduce, as the command of a scenario.
+//! A rank of an all-reduce: this program, started as a command of a scenario.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use host_agent::collective::{Config, Member};
 use host_agent::frames::{Endpoint, InterfaceFrames, Io};
 use nix::time::{ClockId, clock_gettime};
 
-/// Environment variable with the number of values and of sums.
+/// Environment variable with the number of values and of sums; it makes this program a rank.
 pub const ASKED: &str = "WEIR_BENCH_SUMS";
 const INTERFACE: &str = "eth0";
 const PATIENCE: Duration = Duration::from_secs(280);
 
-/// Number of values and of sums, if this process is a rank.
+/// Number of values and of sums, if this process is a rank by the environment variable; otherwise `None`.
 pub fn asked() -> Option<(usize, u64)> {
     let asked = std::env::var(ASKED).ok()?;
     let (values, operations) = asked.split_once(' ')?;
     Some((values.parse().ok()?, operations.parse().ok()?))
 }
 
-/// Sums, and prints the start and end by the machine's clock.
+/// Sums `values` values `operations` times, and prints start and end by the machine's clock.
 pub fn run(values: usize, operations: u64) -> Result<()> {
     let setup = setup(values)?;
     let (frames, _) = InterfaceFrames::open(INTERFACE, host_agent::frames::UDP_PORT, Io::Rings)

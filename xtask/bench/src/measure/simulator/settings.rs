@@ -1,30 +1,30 @@
-//! Settings, chosen before any was run and never for its result.
+//! Settings in which the simulator is compared with testbeds: chosen before any was run, and never for its result.
 
 use std::fmt::Write;
 
-/// A network, and the party that sums in it.
+/// Setting to measure and to simulate: a network, and the party that sums in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub name: &'static str,
     pub shape: Shape,
     /// Number of workers or ranks.
     pub members: usize,
-    /// Rate of hosts' links; in a grid, of all links but the server's, which has three times as much.
+    /// Rate of hosts' links; in [`Shape::Grid`], of all links but the server's, whose rate is three times as high.
     pub rate_mbps: u32,
-    /// One-way latency of each link.
+    /// One-way latency of each link, in microseconds.
     pub latency_us: u32,
     pub window: u32,
     pub work: Work,
-    /// Share of updates that switches drop unless they sum.
+    /// Share of updates (0 to 1) that switches drop, except switches that sum.
     pub loss: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// One switch.
+    /// All hosts at one switch.
     Star,
-    /// Leaves below one spine, with `hosts_per_leaf` workers on each, and another leaf for the server. Links to the
-    /// spine have twice a host's rate.
+    /// Leaf switches below one spine, with `hosts_per_leaf` workers on each, and another leaf for
+    /// the server. Links to the spine have twice a host's rate.
     LeafSpine { hosts_per_leaf: usize },
     /// The network of GRID's example: eight workers at three switches that are linked to each other.
     Grid,
@@ -37,9 +37,9 @@ pub enum Work {
     Direct(u32),
     /// A training of this many rounds; this switch sums.
     Summed(u32, &'static str),
-    /// A training of this many rounds; three switches each sum a part, by a plan.
+    /// A training of this many rounds; three switches each sum a part of the gradient, by a plan.
     Planned(u32),
-    /// This number of values, summed this many times.
+    /// An all-reduce without a server: this number of values, summed this many times.
     AllReduce(usize, u64),
 }
 
@@ -77,7 +77,7 @@ const fn leaves(hosts_per_leaf: usize) -> Shape {
 
 use Work::{AllReduce, Direct, Planned, Summed};
 
-/// A training's model has 50,110 parameters.
+/// All settings. The model of a training has 50,110 parameters.
 pub const SETTINGS: [Setting; 20] = [
     star("summed_2", 2, 5, 0, 64, Summed(20, "sw")),
     star("summed_4", 4, 20, 1_000, 64, Summed(40, "sw")),
@@ -117,7 +117,7 @@ pub const SETTINGS: [Setting; 20] = [
 ];
 
 impl Setting {
-    /// Name of a training's server.
+    /// Host name of a training's server.
     pub const SERVER: &str = "ps";
 
     pub fn workers(&self) -> Vec<String> {
@@ -126,7 +126,7 @@ impl Setting {
             .collect()
     }
 
-    /// The scenario for `weir run` and `weir simulate`. `rank` is the command of an all-reduce's ranks.
+    /// The setting's scenario for `weir run` and `weir simulate`. `rank` is the command that runs an all-reduce's ranks.
     pub fn scenario(&self, rank: &str) -> String {
         let mut text = format!("weir: 1\nname: {}\nseed: 16\n", self.name.replace('_', "-"));
         self.write_topology(&mut text);
@@ -204,12 +204,12 @@ impl Setting {
         }
     }
 
-    /// Number of leaves with workers.
+    /// Number of leaf switches with workers.
     fn leaves(&self, hosts_per_leaf: usize) -> usize {
         self.members.div_ceil(hosts_per_leaf)
     }
 
-    /// Switch of a worker.
+    /// Name of the switch of a worker.
     fn switch_of(&self, number: usize) -> String {
         match self.shape {
             Shape::Star => "sw".to_owned(),
@@ -224,7 +224,7 @@ impl Setting {
         }
     }
 
-    /// A fault on the updates of each switch's workers at that switch: no fault can be proved at a switch that sums.
+    /// Writes a fault on updates for each switch with workers, at that switch: no fault can be proved at a switch that sums.
     fn write_losses(&self, text: &mut String) {
         let (workers, server, loss) = (self.workers(), Setting::SERVER, self.loss);
         let mut switches: Vec<String> = (0..self.members).map(|n| self.switch_of(n)).collect();

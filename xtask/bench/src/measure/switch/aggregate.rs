@@ -1,4 +1,4 @@
-//! `aggregate_cpu`: p4src's aggregation of 256 and of 2,048 values, with the load of workers with full windows.
+//! `aggregate_cpu`: CPU time of p4src's aggregation of 256 and of 2,048 values, with the load of workers with full windows.
 
 use crate::measure::clock::median_ns;
 use crate::measure::row::{Goal, Row};
@@ -18,17 +18,17 @@ pub const NAMES: &[&str] = &[
 ];
 
 const WORKERS: u32 = 8;
-/// Bytes of a frame before its values.
+/// Number of bytes of a frame before its values.
 const HEADERS: usize = 14 + 20 + 8 + 24;
 const JOB: u16 = 7;
 const SERVER_MAC: u64 = 0x0200_0000_00aa;
 
-/// Size of the sums. All sizes have the same bytes of frames and of cells.
+/// Size of the sums: values per frame, and number of slots. All sizes have equally many bytes in frames and in register cells.
 #[derive(Debug, Clone, Copy)]
 struct SumSize {
     values: FrameValues,
     slots: u32,
-    /// Number of chunks of a round, which all workers send.
+    /// Number of chunks in a round; all workers send all chunks of a round.
     round: u32,
 }
 
@@ -49,18 +49,18 @@ impl SumSize {
     }
 }
 
-/// Order in which a round's packets arrive.
+/// Order in which the packets of a round arrive at the switch.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// The packets of all workers for a chunk, then those for the next: eight successive packets use one cell.
+    /// All workers' packets for a chunk arrive, then those for the next chunk: eight successive packets use one cell.
     ByChunk,
-    /// All packets of a worker, then those of the next, as bursts arrive: a cell is used again after all other cells of
-    /// the round.
+    /// All packets of a worker arrive, then those of the next worker, as bursts do: a register cell
+    /// is used again after all other cells of the round.
     ByWorker,
 }
 
 impl Order {
-    /// Worker and chunk of a round's n-th packet.
+    /// Worker and chunk number of the n-th packet of a round.
     fn packet(self, n: u32, round: u32) -> (u32, u32) {
         match self {
             Order::ByChunk => (n % WORKERS, n / WORKERS),
@@ -69,8 +69,8 @@ impl Order {
     }
 }
 
-/// The window is all slots, so rounds cover the memory of both versions. A round starts after the previous one is
-/// summed; a worker with a window would overlap them, but touches the same amount of memory.
+/// Measures all rows. The window is all slots, so rounds cover the memory of both versions. A round starts after the
+/// previous round is summed; a worker with a window would overlap rounds, but touches the same amount of memory.
 pub fn run() -> Result<Vec<Row>> {
     Ok(vec![
         row(NAMES[0], SMALL, Order::ByChunk, Goal::AtMost(1.0))?,
@@ -134,7 +134,7 @@ fn row(name: &'static str, size: SumSize, order: Order, goal: Goal) -> Result<Ro
     })
 }
 
-/// Lower bound: byte-swaps and adds each frame's values into a row of its slot.
+/// Lower bound in nanoseconds per frame: byte-swaps and adds each frame's values into the sums of its slot.
 fn floor_ns(frames: &[(u32, Vec<u8>)], size: SumSize, order: Order) -> f64 {
     let (cells, chunks) = (2 * size.slots as usize, size.round);
     let mut rows = vec![0u32; cells * size.values()];
@@ -209,14 +209,14 @@ fn program(SumSize { values, slots, .. }: SumSize) -> Result<Switch> {
     Ok(switch)
 }
 
-/// Writes the chunk number, and the slot and version that follow from it.
+/// Writes the chunk number into a frame, and the slot and version that follow from it.
 fn place(frame: &mut [u8], slots: u32, chunk: u32) {
     frame[43] = if chunk / slots % 2 == 1 { 0x80 } else { 0 };
     frame[46..50].copy_from_slice(&chunk.to_be_bytes());
     frame[50..52].copy_from_slice(&((chunk % slots) as u16).to_be_bytes());
 }
 
-/// An UPDATE of chunk 0 (docs/protocol.md).
+/// UPDATE frame of a worker for chunk 0 (docs/protocol.md), with random values.
 fn update(worker: u32, size: SumSize, numbers: &mut Numbers) -> Vec<u8> {
     let values = size.values.count();
     let payload = 24 + 4 * values;

@@ -1,4 +1,4 @@
-//! `filters_cpu`: a thousand overlapping packet filters in one ternary table.
+//! `filters_cpu`: CPU time of a thousand overlapping packet filters in one ternary table.
 
 use crate::measure::clock::median_ns;
 use crate::measure::row::{Goal, Row};
@@ -13,7 +13,7 @@ pub const NAMES: &[&str] = &["filters_cpu"];
 const FILTERS: usize = 1000;
 const FRAMES: usize = 4096;
 
-/// The counters of the filters are verified against a plain scan.
+/// Measures the row, and verifies the filters' counters against a plain scan of the filters.
 pub fn run() -> Result<Vec<Row>> {
     let mut numbers = Numbers(3);
     let mut switch = program()?;
@@ -68,10 +68,10 @@ pub fn run() -> Result<Vec<Row>> {
     }])
 }
 
-/// The table of p4/filters.p4.
+/// Name of the table in p4/filters.p4.
 pub const TABLE: &str = "FilterIngress.filters";
 
-/// p4/filters.p4 without entries.
+/// Switch with the program p4/filters.p4, without table entries.
 pub fn program() -> Result<Switch> {
     switch(include_str!("../p4/filters.p4"))
 }
@@ -113,25 +113,25 @@ const FIELDS: [&str; 8] = [
     "std.ingress_port",
 ];
 
-/// A filter. Priorities differ, so one matching filter wins for each packet.
+/// Packet filter. Priorities differ, so a single filter wins for each packet.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    /// Values of [`FIELDS`].
+    /// Values that the filter requires of the [`FIELDS`], in the bits of `mask`.
     pub value: [u32; 8],
-    /// Masks of [`FIELDS`].
+    /// Masks of the [`FIELDS`]: bits that the filter compares.
     pub mask: [u32; 8],
-    /// The greatest priority wins.
+    /// Priority: of several matching filters, the filter with the greatest priority wins.
     pub priority: i32,
 }
 
-/// Values of [`FIELDS`] in a packet.
+/// Packet: values of the [`FIELDS`].
 pub struct Packet([u32; 8]);
 
 fn prefix(len: u32) -> u32 {
     u32::MAX.checked_shl(32 - len).unwrap_or(0)
 }
 
-/// Nested networks: a /8, one of its four /16, and so on, so that filters overlap.
+/// Random IPv4 address in nested networks: a /8, one of four /16 in it, and so on, so that filters overlap.
 fn address(numbers: &mut Numbers) -> u32 {
     let of = |n: u64, i: u64| (n >> (i * 8)) as u32;
     let n = numbers.next();
@@ -155,7 +155,7 @@ impl Filter {
         Filter::with_mask(numbers, n, mask)
     }
 
-    /// A random filter with this mask.
+    /// A random filter that compares the bits of this mask; `n` determines its priority.
     pub fn with_mask(numbers: &mut Numbers, n: usize, mask: [u32; 8]) -> Filter {
         let packet = Packet::seeded(numbers);
         let mut value = packet.0;
@@ -171,7 +171,7 @@ impl Filter {
         }
     }
 
-    /// Entry for the table.
+    /// Table entry for the filter.
     pub fn entry(&self) -> TableEntry {
         let fields = FIELDS.iter().zip(self.value.iter().zip(self.mask));
         let key: Vec<(&str, Match)> = fields
@@ -193,7 +193,7 @@ impl Filter {
         fields.fold(0, |different, (p, (v, m))| different | (p ^ v) & m) == 0
     }
 
-    /// A matching packet, random in its other bits.
+    /// A packet that the filter matches, random in the bits that the filter does not compare.
     pub fn packet(&self, numbers: &mut Numbers) -> Packet {
         let mut packet = Packet::seeded(numbers);
         for (p, (v, m)) in packet.0.iter_mut().zip(self.value.iter().zip(self.mask)) {
@@ -208,7 +208,7 @@ impl Filter {
 }
 
 impl Packet {
-    /// A random packet.
+    /// A random packet for the filters.
     pub fn seeded(numbers: &mut Numbers) -> Packet {
         let (src, dst) = (address(numbers), address(numbers));
         let mut below = |n: u64| numbers.below(n) as u32;
@@ -230,7 +230,7 @@ impl Packet {
         ])
     }
 
-    /// Input port, and frame of 60 bytes: 64 with the FCS.
+    /// Input port, and frame of 60 bytes: 64 bytes with the FCS.
     pub fn frame(&self) -> (u32, Vec<u8>) {
         let [src, dst, sport, dport, protocol, flags, dscp, port] = self.0;
         let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];

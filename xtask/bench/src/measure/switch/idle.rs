@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub const NAMES: &[&str] = &["idle_memory", "idle_start"];
 
-/// Role of the measuring process.
+/// Role in which this program measures in the network namespace.
 pub const ROLE: &str = "idle";
 const ROUNDS: usize = 7;
 
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
     ])
 }
 
-/// Measures in the namespace; returns all figures in one line.
+/// Measures in the network namespace; returns all figures in one line.
 pub fn measure() -> Result<String> {
     lay_cables()?;
     let weir = WEIR.path()?;

@@ -1,4 +1,4 @@
-//! `load`: time from P4 text to a switch that forwards.
+//! `load`: time from P4 text to a switch that forwards packets.
 
 use crate::measure::clock::thread_cpu_ns;
 use crate::measure::row::{Goal, Row};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub const NAMES: &[&str] = &["load", "load_2048", "load_redis"];
 
-/// Filters of p4src's largest program: PSA, both fault engines, flows by address, port, and Redis command and key.
+/// Filters of flows in p4src's largest program: PSA, both fault engines, flows by address, port, and Redis command and key.
 const FILTERS: [&str; 4] = [
     "ip.src == 10.0.0.0/8 && tcp.dport == 6379",
     "redis.command == \"GET\"",
@@ -56,7 +56,7 @@ fn largest(name: &'static str, values: FrameValues, goal: Goal) -> Result<Row> {
     })
 }
 
-/// The shipped scenario of a real Redis: from its plan to a switch with all entries.
+/// Row of the shipped scenario with a real Redis: time from the scenario's plan to a switch with all table entries.
 fn redis() -> Result<Row> {
     const TEXT: &str = include_str!("../../../../../testbeds/scenarios/redis-get-loss.yaml");
     let scenario = scenario::load("redis-get-loss.yaml", TEXT).map_err(|e| anyhow!("{e}"))?;

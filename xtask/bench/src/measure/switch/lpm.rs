@@ -1,4 +1,4 @@
-//! `lpm_memory`, and the cost of a lookup in a prefix table and an exact table, small and large.
+//! `lpm_memory`: memory of a prefix table; other rows: time of a lookup in a prefix table and an exact table, small and large.
 
 use crate::measure::clock::{median_ns, thread_cpu_ns};
 use crate::measure::files::memory_kib;
@@ -20,7 +20,7 @@ pub const NAMES: &[&str] = &[
 const ENTRIES: usize = 1_000_000;
 const FRAMES: usize = 4096;
 
-/// A lookup is the difference between a packet through the program with entries and the same packet without them.
+/// Measures all rows. A lookup's time is that of a packet through the program with entries, less that without entries.
 pub fn run() -> Result<Vec<Row>> {
     let million = format!("{ENTRIES} entries");
     let mut rows = Vec::new();
@@ -106,7 +106,7 @@ fn host(address: u32, _: u32) -> TableEntry {
     )
 }
 
-/// Fills a table with seeded prefixes, and looks up addresses that they cover.
+/// Fills a table with pseudo-random prefixes, and measures lookups of addresses that the prefixes cover.
 fn measure(
     entries: usize,
     lens: std::ops::RangeInclusive<u32>,

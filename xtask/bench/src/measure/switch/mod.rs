@@ -1,5 +1,5 @@
-//! `cargo xtask bench switch`: cost of the embedded switch, in memory and between interfaces. docs/performance.md keeps the
-//! figures.
+//! `cargo xtask bench switch`: measures the cost of the embedded switch, in memory and between
+//! interfaces. docs/performance.md keeps the figures.
 
 mod aggregate;
 mod filters;
@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> Result<bool> {
     measure(args, groups, || Ok(args.clone()))
 }
 
-/// Measures a role in this process, in a namespace.
+/// Measures in this process, in a role in a network namespace; returns the figures as text.
 pub fn run_role(role: &str) -> Result<String> {
     match role {
         idle::ROLE => idle::measure(),

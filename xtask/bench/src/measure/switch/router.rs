@@ -1,4 +1,4 @@
-//! `router_cpu`: an IPv4 router of three tables, frames of 64 bytes, memory to memory.
+//! `router_cpu`: CPU time of an IPv4 router of three tables, frames of 64 bytes, memory to memory.
 
 use crate::measure::clock::median_ns;
 use crate::measure::row::{Goal, Row};
@@ -36,10 +36,10 @@ pub fn run() -> Result<Vec<Row>> {
     }])
 }
 
-/// A router with entries, and frames for it.
+/// An IPv4 router with table entries, and frames for it.
 pub struct Routing {
     pub switch: Switch,
-    /// Frames that the router forwards, with their input ports.
+    /// Frames that the router forwards: (input port, bytes).
     pub frames: Vec<(u32, Vec<u8>)>,
     prefixes: usize,
 }

@@ -1,4 +1,4 @@
-//! `ternary`: a lookup among 100,000 entries with 64 masks.
+//! `ternary`: time of a lookup among 100,000 table entries with 64 different masks.
 
 use super::filters::{Filter, Packet, check, program};
 use crate::measure::clock::{median_ns, thread_cpu_ns};
@@ -13,7 +13,7 @@ const ENTRIES: usize = 100_000;
 const MASKS: usize = 64;
 const FRAMES: usize = 4096;
 
-/// The lookup is the difference between a packet through the program with entries and the same packet without them.
+/// Measures the row. A lookup's time is that of a packet through the program with entries, less that without entries.
 pub fn run() -> Result<Vec<Row>> {
     let mut numbers = Numbers(4);
     let mut masks = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! `writes`, `writes_bmv2`: exact entries over P4Runtime, from one client over loopback; the same to BMv2's
-//! simple_switch_grpc.
+//! `writes`, `writes_bmv2`: rate of writing exact table entries over P4Runtime, from one client
+//! over loopback, to our switch and to BMv2's simple_switch_grpc.
 
 use crate::measure::Args;
 use crate::measure::bmv2::Rival;
@@ -24,15 +24,15 @@ pub const NAMES: &[&str] = &["writes", "writes_bmv2"];
 
 const PROGRAM: &str = include_str!("../p4/exact.p4");
 const DEVICE: u64 = 1;
-/// Number of updates in one request.
+/// Number of updates in one write request.
 const BATCH: usize = 1000;
 const BATCHES: usize = 100;
-/// The best pass counts: other programs on the machine only slow it down.
+/// Number of passes. The best pass counts: other programs on the machine only slow a pass down.
 const PASSES: usize = 5;
-/// BMv2 gets fewer batches and passes.
+/// Number of batches to BMv2, which gets fewer batches and passes than our switch.
 const BMV2_BATCHES: usize = 20;
 const BMV2_PASSES: usize = 2;
-/// Time limit until BMv2 listens.
+/// Time limit until BMv2 listens for P4Runtime.
 const BMV2_START: Duration = Duration::from_secs(20);
 
 pub fn run(args: &Args) -> Result<Vec<Row>> {
@@ -123,7 +123,7 @@ async fn connect(address: SocketAddr) -> Result<P4RuntimeClient<Channel>> {
     Ok(P4RuntimeClient::new(channel.connect().await?))
 }
 
-/// Shortest time in which simple_switch_grpc handles these requests.
+/// Shortest time in which BMv2's simple_switch_grpc handles these requests.
 async fn bmv2(
     rival: &Rival,
     p4info: p4rt::config::P4Info,
@@ -186,14 +186,14 @@ async fn become_primary(client: &mut P4RuntimeClient<Channel>) -> Result<impl Si
     Ok((requests, responses))
 }
 
-/// Times of a pass.
+/// Times of one pass over all requests.
 #[derive(Clone, Copy)]
 struct PassTimes {
     /// Time from the first request to the last response.
     wall: Duration,
-    /// CPU time of the client's thread.
+    /// CPU time of the client's thread, in nanoseconds.
     client_ns: u64,
-    /// CPU time of all other threads.
+    /// CPU time of all other threads of this process, in nanoseconds.
     switch_ns: u64,
 }
 
@@ -204,7 +204,7 @@ impl PassTimes {
         switch_ns: u64::MAX,
     };
 
-    /// The minimum of each time: different things disturb them.
+    /// The minimum of each time of two passes: different things disturb the times.
     fn least(self, other: PassTimes) -> PassTimes {
         PassTimes {
             wall: self.wall.min(other.wall),
@@ -289,7 +289,7 @@ fn election_id() -> Option<v1::Uint128> {
     Some(v1::Uint128 { high: 0, low: 1 })
 }
 
-/// Lower bound of the switch: decodes the requests, and inserts keys and actions into a map.
+/// Lower bound of the switch's time: decodes the requests, and inserts keys and actions into a map.
 fn floor(requests: &[v1::WriteRequest]) -> Result<Duration> {
     let encoded: Vec<Vec<u8>> = requests.iter().map(|r| r.encode_to_vec()).collect();
     let mut best = Duration::MAX;

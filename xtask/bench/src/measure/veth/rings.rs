@@ -11,14 +11,14 @@ const BLOCK: usize = 128 << 10;
 const RECEIVE_BLOCKS: usize = 32;
 const SLOT: usize = 2048;
 const SEND_SLOTS: usize = 512;
-/// Number of frames between two system calls.
+/// Number of frames that are sent with one system call.
 const BATCH: usize = 64;
-/// Offset of a frame in its slot: the size of `struct tpacket3_hdr`, aligned to 16 bytes.
+/// Offset of a frame in its slot of a transmit ring: the size of `struct tpacket3_hdr`, aligned to 16 bytes.
 const SEND_OFFSET: usize = size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
 
 struct Ring {
     socket: OwnedFd,
-    /// Mapped until the process ends.
+    /// Start of the ring's memory, which stays mapped until the process ends.
     memory: *mut u8,
 }
 
@@ -101,7 +101,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> Result<()> {
     Ok(())
 }
 
-/// Sends frames, with one system call for each batch.
+/// Sends frames through a transmit ring, with one system call for each batch.
 pub struct Sender {
     ring: Ring,
     next: usize,
@@ -118,7 +118,7 @@ impl Sender {
         })
     }
 
-    /// Queues a frame of at most 1,500 bytes.
+    /// Queues a frame of at most 1,500 bytes for the next [`Sender::flush`].
     pub fn send(&mut self, frame: &[u8]) {
         assert!(frame.len() <= SLOT - SEND_OFFSET);
         // SAFETY: `next` is less than the number of slots, so the slot lies within the ring. It is written only while
@@ -142,7 +142,7 @@ impl Sender {
         }
     }
 
-    /// Hands the queued frames to the kernel.
+    /// Hands the queued frames to the kernel, which sends them.
     pub fn flush(&mut self) {
         if self.queued > 0 {
             // SAFETY: packet(7) requires null with length 0.
@@ -159,7 +159,7 @@ impl Sender {
     }
 }
 
-/// Forwards forever.
+/// Forwards all frames that arrive at the interface `from` to the interface `to`, forever.
 pub fn forward(from: &str, to: &str) -> Result<()> {
     let mut sender = Sender::open(to)?;
     let ring = Ring::open(from, libc::PACKET_RX_RING, RECEIVE_BLOCKS)?;

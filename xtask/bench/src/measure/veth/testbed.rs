@@ -1,4 +1,4 @@
-//! A network namespace with two cables, and the programs at their ends.
+//! Network namespace with two virtual Ethernet cables, and the programs that run at their ends.
 
 use super::super::bmv2::Rival;
 use super::super::files::{read, write};
@@ -10,16 +10,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Environment variable with the role of the process in the namespace.
+/// Environment variable with the role of this program in the network namespace.
 const ROLE: &str = "WEIR_BENCH_ROLE";
-/// Role of the plain forwarder.
+/// Role of the plain forwarder, which only copies frames between rings.
 pub const FORWARDER: &str = "forwarder";
-/// Destination that the switch's program forwards to port 2.
+/// Destination MAC address that the switch's program forwards to port 2.
 const FRAME_DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Runs this program in a private user and network namespace, as `role` of `subject`, with this environment variable;
-/// returns its output. If the namespace cannot be created or the measurement fails, the error has the last line that
-/// the process wrote to stderr.
+/// Runs this program in a private user and network namespace, as `role` of `subject`, with this
+/// environment variable if any; returns the process's output. If the namespace cannot be created or
+/// the measurement fails, the error has the last line that the process wrote to stderr.
 pub fn in_namespace(
     subject: &str,
     role: &str,
@@ -50,7 +50,7 @@ pub fn in_namespace(
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Runs a role as [`in_namespace`] does; returns the numbers that it prints.
+/// Runs a role in a namespace as [`in_namespace`] does; returns the `N` numbers that it prints.
 pub fn numbers_in_namespace<const N: usize>(subject: &str, role: &str) -> Result<[f64; N]> {
     let text = in_namespace(subject, role, None)?;
     let numbers: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
@@ -58,12 +58,12 @@ pub fn numbers_in_namespace<const N: usize>(subject: &str, role: &str) -> Result
     numbers.with_context(|| format!("the measurement printed {text:?}"))
 }
 
-/// Role of this process in the namespace.
+/// Role of this process, if it runs in the network namespace; otherwise `None`.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// Creates the cables s1–h1 and s2–h2.
+/// Creates two virtual Ethernet cables, with the interfaces s1 and h1, s2 and h2.
 pub fn lay_cables() -> Result<()> {
     for (switch, host) in [("s1", "h1"), ("s2", "h2")] {
         ip(&format!("link add {switch} type veth peer name {host}"))?;
@@ -76,7 +76,7 @@ pub fn lay_cables() -> Result<()> {
     Ok(())
 }
 
-/// Runs `ip` with arguments that contain no spaces.
+/// Runs the command `ip` with these arguments, separated by spaces.
 pub fn ip(arguments: &str) -> Result<()> {
     let mut ip = Command::new("ip");
     let status = ip.args(arguments.split(' ')).status();
@@ -107,7 +107,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a switch between s1 and s2, on processor `cpu` if given.
+/// Starts a switch between the interfaces s1 and s2, on processor `cpu` if given.
 pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
     write(&program, include_str!("../p4/l2.p4"))?;
@@ -119,14 +119,14 @@ pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
     Ok(Running(command.spawn().context("cannot run weir")?))
 }
 
-/// Starts the plain forwarder between s1 and s2.
+/// Starts the plain forwarder between the interfaces s1 and s2, on processor `cpu`.
 pub fn forwarder(cpu: usize) -> Result<Running> {
     let mut command = on_cpu(&std::env::current_exe()?, Some(cpu));
     command.args(["bench", "switch"]).env(ROLE, FORWARDER);
     Ok(Running(command.spawn()?))
 }
 
-/// Starts BMv2 between s1 and s2.
+/// Starts BMv2 between the interfaces s1 and s2, on processor `cpu`.
 pub fn rival(rival: &Rival, cpu: usize) -> Result<Running> {
     let command = rival.command(&[(1, "s1"), (2, "s2")])?;
     let mut pinned = on_cpu(rival.program(), Some(cpu));
@@ -151,7 +151,7 @@ fn on_cpu(program: &Path, cpu: Option<usize>) -> Command {
     }
 }
 
-/// The kernel's thread for deferred softirqs on this processor.
+/// Process id of the kernel's thread for deferred softirqs on this processor.
 pub fn ksoftirqd(cpu: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{cpu}\n");
     std::fs::read_dir("/proc")
@@ -163,7 +163,7 @@ pub fn ksoftirqd(cpu: usize) -> Option<u32> {
         })
 }
 
-/// A frame of 60 bytes: 64 with its FCS.
+/// A frame of 60 bytes: 64 bytes with its FCS.
 pub fn frame() -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..6].copy_from_slice(&FRAME_DESTINATION);
@@ -171,7 +171,7 @@ pub fn frame() -> Vec<u8> {
     frame
 }
 
-/// Time until a frame from h1 arrives at h2; one is sent every 200 µs.
+/// Time since `since` when a frame from h1 arrives at h2; a frame is sent every 200 µs.
 pub fn until_forwarded(since: Instant) -> Result<Duration> {
     let mut sender = Sender::open("h1")?;
     let (before, frame) = (received("h2")?, frame());
@@ -186,7 +186,7 @@ pub fn until_forwarded(since: Instant) -> Result<Duration> {
     bail!("no frame is forwarded")
 }
 
-/// Waits until no more frames arrive at h2.
+/// Waits until no more frames arrive at the interface h2.
 pub fn wait_until_quiet() -> Result<()> {
     let mut before = None;
     loop {

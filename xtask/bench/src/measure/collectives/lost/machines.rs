@@ -1,5 +1,5 @@
-//! Two virtual machines with the kernel's rxe, and between them `weir between` with the scenario, restarted for each
-//! packet.
+//! Loses packets between two virtual machines with the kernel's rxe: `weir between` is restarted
+//! with a scenario for each lost packet.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -21,22 +21,22 @@ use super::super::super::veth::{self, Running};
 use super::super::super::{Args, files};
 use super::{LostPacket, PACKETS};
 
-/// Role of this program in the namespace.
+/// Role in which this program measures in the network namespace.
 pub const ROLE: &str = "lost_rxe";
 pub const NAMES: &[&str] = &["lost_write_rxe", "lost_read_rxe"];
 /// Time limit for `weir between` to forward packets.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program of perftest, and the opcodes of its data packets.
+/// A program of perftest, and the RoCEv2 opcodes of its data packets.
 struct Perftest {
     name: &'static str,
     program: &'static str,
     opcodes: &'static str,
-    /// Sender of the data: the server at the other end if the client reads.
+    /// Host that sends the data: the client at `b`, or the server at `a` if the client reads.
     from: &'static str,
 }
 
-/// The client is in the machine at `b`.
+/// Measured programs. The client is in the machine at `b`.
 const SUBJECTS: [Perftest; 2] = [
     Perftest {
         name: NAMES[0],
@@ -53,8 +53,8 @@ const SUBJECTS: [Perftest; 2] = [
 ];
 
 impl Perftest {
-    /// Five messages of [`PACKETS`] packets, one after the other, so that packets follow the last one of the first
-    /// message.
+    /// Command line for five messages of [`PACKETS`] packets, one after the other, so that packets
+    /// follow the last packet of the first message.
     fn command(&self) -> String {
         let size = PACKETS * 1024;
         format!("{} -s {size} -n 5 -t 1 -m 1024", self.program)
@@ -76,7 +76,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
     }
 }
 
-/// Measures the rows in a namespace of its own.
+/// Measures the rows in a network namespace of their own.
 pub fn rows(args: &Args) -> Result<Vec<Row>> {
     WEIR.build(args.prebuilt)?;
     if let Err(error) = machines::image() {
@@ -112,7 +112,7 @@ pub fn rows(args: &Args) -> Result<Vec<Row>> {
         .collect()
 }
 
-/// Measures in the namespace; returns a line with a report for each subject and packet.
+/// Measures in the network namespace; returns a line with a report for each subject and lost packet.
 pub fn measure() -> Result<String> {
     // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;

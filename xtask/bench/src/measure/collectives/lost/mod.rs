@@ -1,5 +1,5 @@
-//! `lost_write`, `lost_read`: recovery of each of the 100 packets of a message, lost once in a run of `weir run`; the
-//! run's report has the times. `lost_write_rxe`, `lost_read_rxe`: the same between the rxes of two machines.
+//! `lost_write`, `lost_read`: recovery of each of the 100 packets of a message, lost once in a run of `weir run`,
+//! whose report has the times. `lost_write_rxe`, `lost_read_rxe`: recovery between the rxes of two machines.
 
 pub mod machines;
 
@@ -15,7 +15,7 @@ use crate::plots::{Axis, Curve, drawing};
 
 /// Number of packets of the message, 1,024 bytes each.
 const PACKETS: u32 = 100;
-/// Timeout T = 4.096 µs · 2^14, perftest's default code.
+/// Retransmission timeout T = 4.096 µs · 2^14, with perftest's default timeout code of 14; in microseconds.
 const TIMEOUT_US: f64 = 4.096 * 16_384.0;
 
 /// An RDMA operation, and the direction of its data.
@@ -60,7 +60,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
         )
     }
 
-    /// Loses each packet once.
+    /// Runs the operation once for each packet of the message, and loses this packet once.
     pub fn measure(&self, args: &Args) -> Result<Row> {
         let weir = WEIR.build(args.prebuilt)?;
         let lose = |k| {
@@ -72,7 +72,7 @@ expect: [fault.lost.fired == 1, fault.lost.recovered == 1]
     }
 }
 
-/// Row of all packets of an operation.
+/// Row with the recovery of all packets of an operation.
 fn row(name: &'static str, lost: &[LostPacket], args: &Args) -> Result<Row> {
     args.draw(&format!("{name}.svg"), || draw(lost))?;
     let recovered = lost.iter().filter(|of| of.is_as_specified()).count();
@@ -109,7 +109,7 @@ fn row(name: &'static str, lost: &[LostPacket], args: &Args) -> Result<Row> {
     })
 }
 
-/// Recovery of a lost packet, with times in microseconds.
+/// Recovery of one lost packet; times are in microseconds.
 struct LostPacket {
     k: u32,
     generation_us: Option<f64>,
@@ -118,7 +118,7 @@ struct LostPacket {
 }
 
 impl LostPacket {
-    /// Reads a run's report. A run fails without the retransmission, and has a report nevertheless.
+    /// Reads the recovery of packet `k` from a run's report. A run that fails has a report too.
     fn read(report: &Value, k: u32) -> Result<LostPacket> {
         let recovery = &report["recoveries"][0];
         ensure!(recovery["relative_psn"] == k, "packet {k}: {report:#}");
@@ -131,7 +131,7 @@ impl LostPacket {
         })
     }
 
-    /// Whether the packet was recovered as specified: the last one by timeout, since no later packet causes a NAK.
+    /// Whether the packet was recovered as specified: the last packet by timeout, since no later packet causes a NAK.
     fn is_as_specified(&self) -> bool {
         let in_time = |us: f64| (TIMEOUT_US..=4.0 * TIMEOUT_US).contains(&us);
         match self.k == PACKETS - 1 {
@@ -141,7 +141,7 @@ impl LostPacket {
     }
 }
 
-/// Draws the times over the number of the lost packet.
+/// Draws the recovery times over the number of the lost packet.
 fn draw(lost: &[LostPacket]) -> Result<String> {
     let curve = |name, color, of: fn(&LostPacket) -> Option<f64>| Curve {
         name,

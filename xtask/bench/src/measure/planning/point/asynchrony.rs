@@ -1,14 +1,14 @@
-//! GOAT, ATP, ESA and Geryon with workers out of step: the bytes that the server receives in a round, and the time.
+//! Simulates GOAT, ATP, ESA and Geryon with workers out of step: the bytes that the server receives in a round, and the time.
 //!
-//! The set-up follows from the measurements of GOAT's paper (IWQoS 2023). With 16 workers Geryon's server receives 704
-//! MB, so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. The images per second of GOAT and Geryon
-//! give 1.23 s of computing and 1,477 images in a round of all workers. With these values, ATP's 1.64 s and ESA's 1.34
-//! s give 515 and 575 images per second; the paper prints 512 and 585. Ours has four leaves of four workers and two
-//! spines; all switches together hold one gradient.
+//! The set-up follows from the measurements of GOAT's paper (IWQoS 2023). With 16 workers Geryon's server
+//! receives 704 MB, so a gradient has 44 MB; that takes 1.95 s, so links have 2.89 Gbit/s. The images per
+//! second of GOAT and Geryon give 1.23 s of computing and 1,477 images in a round of all workers. With these
+//! values, ATP's 1.64 s and ESA's 1.34 s give 515 and 575 images per second; the paper prints 512 and 585. Our
+//! network has four leaves of four workers and two spines; all switches together hold one gradient.
 //!
-//! A worker finishes computing after a normally distributed time, and then sends its gradient in fragments at its
-//! link's rate. The server receives one fragment after another. The model leaves out other links, delays, and a
-//! protocol's handling of loss and order, since it compares only how much the switches sum.
+//! A worker finishes computing after a normally distributed time, and then sends its gradient in fragments
+//! at its link's rate. The server receives one fragment after another. The model leaves out other links,
+//! delays, and a protocol's handling of loss and order, since it compares only how much the switches sum.
 
 use anyhow::{Context, Result};
 use planner::Network;
@@ -26,16 +26,16 @@ const GRADIENT_BYTES: u64 = 44_000_000;
 const LINK_BPS: u64 = 2_890_000_000;
 const COMPUTE_S: f64 = 1.23;
 const IMAGES: f64 = 1_477.0;
-/// Number of fragments of a gradient.
+/// Number of fragments into which a gradient is divided.
 const FRAGMENTS: usize = 48;
 /// Number of fragments that each of the six switches holds at a time.
 const SLOTS: usize = FRAGMENTS / 4;
 /// Standard deviations of computing times, in thousandths of the mean.
 const OUT_OF_STEP: [u32; 6] = [0, 10, 20, 50, 100, 200];
-/// Numbers of workers that GOAT waits for.
+/// Numbers of workers, the fastest, that GOAT waits for in a round.
 const FASTEST: [usize; 3] = [16, 14, 12];
 
-/// Means over `rounds` rounds; a round's number is its seed.
+/// Means of all figures over `rounds` rounds; a round's number is its seed.
 pub fn run(rounds: u32) -> Result<Value> {
     let (network, job) = network()?;
     let fragment = GRADIENT_BYTES / FRAGMENTS as u64;
@@ -65,7 +65,7 @@ pub fn run(rounds: u32) -> Result<Value> {
 struct RoundResult {
     passed: Passed,
     end_s: f64,
-    /// Number of workers that the round waited for.
+    /// Number of workers whose gradients the round waited for.
     workers: usize,
 }
 
@@ -120,14 +120,14 @@ fn schemes(
     Ok(results)
 }
 
-/// Fragments in the order in which workers send them.
+/// Fragments of a round in the order in which workers send them.
 struct FragmentSchedule {
     order: Vec<Send>,
-    /// End of each fragment's transmission, in seconds from the start of the round.
+    /// For each fragment, the end of its transmission, in seconds from the start of the round.
     at_s: Vec<f64>,
-    /// End of each worker's computing, in seconds from the start of the round.
+    /// For each worker, the end of its computing, in seconds from the start of the round.
     ready_s: Vec<f64>,
-    /// By worker.
+    /// For each worker, whether the round waits for its gradient.
     waits_for: Vec<bool>,
 }
 
@@ -173,7 +173,7 @@ impl FragmentSchedule {
         FragmentSchedule::new(self.ready_s.clone(), waits_for)
     }
 
-    /// Time at which the server has received all fragments, one after another.
+    /// Time in seconds at which the server has received all fragments, one after another.
     fn end_s(&self, passed: &Passed) -> f64 {
         let last_s = self.at_s.last().copied().unwrap_or(0.0);
         let comes = passed.brought_by.iter();
@@ -182,12 +182,12 @@ impl FragmentSchedule {
     }
 }
 
-/// Time of a fragment on a link.
+/// Time in seconds of a fragment on a link.
 fn fragment_s() -> f64 {
     GRADIENT_BYTES as f64 * 8.0 / FRAGMENTS as f64 / LINK_BPS as f64
 }
 
-/// Figures of each scheme, in the order in which they are added.
+/// Mean figures of each aggregation scheme, in the order in which schemes are added.
 #[derive(Default)]
 struct Means(Vec<(String, [f64; 4])>);
 
@@ -230,7 +230,7 @@ impl Means {
     }
 }
 
-/// Four leaves with four workers each; the server is on the last one.
+/// Network of four leaves with four workers each and a job of all workers; the server is on the last leaf.
 fn network() -> Result<(Network, Job)> {
     let holds = Switch {
         programmable: true,

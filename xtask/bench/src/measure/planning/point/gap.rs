@@ -1,4 +1,4 @@
-//! GRID on the networks of its paper: gaps to the optimum, and rates beside other planners'.
+//! Measures GRID on the networks of its paper: gaps to the optimum, and rates beside other planners' rates.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::fluid::{Pull, Round, Schedule, Simulation, halving_doubling, ring};
 const GBIT: u64 = 1_000_000_000;
 const GRADIENT_BYTES: u64 = 100_000_000;
 const WORKERS: usize = 64;
-/// Relative tolerance of a load over its capacity: sums of fractions are rounded.
+/// Relative tolerance by which a load may exceed its capacity: sums of fractions are rounded.
 const ROUNDING: f64 = 1e-9;
 
 struct GridNetwork {
     name: &'static str,
     shape: Shape,
-    /// Switches that sum.
+    /// Which switches of the network sum.
     programmable: Programmable,
     /// Rate of the server's link, in Gbit/s.
     server: u64,
@@ -69,8 +69,8 @@ impl GridNetwork {
     }
 }
 
-/// Measures one network over `seeds` seeds. `push` is the GRID of its paper, which plans only what workers send;
-/// `round` includes the return of sums.
+/// Measures the network of this name over `seeds` seeds. `push` is the GRID of its paper, which
+/// plans only what workers send; `round` includes the return of sums.
 pub fn run(name: &str, seeds: u32) -> Result<Value> {
     let found = NETWORKS.iter().find(|network| network.name == name);
     let instance = found
@@ -97,7 +97,7 @@ pub fn run(name: &str, seeds: u32) -> Result<Value> {
     Ok(json!({"network": name, "workers": WORKERS, "seeds": by_seed}))
 }
 
-/// Plans and proves; returns the plan and its figures.
+/// Plans a job and proves the plan's gap to the optimum; returns the plan and its figures as JSON.
 fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
     let (plan, took) = timed(|| by.plan(network, job))?;
     let mut plan = plan?;
@@ -115,13 +115,13 @@ fn planned(network: &Network, job: &Job, by: Method) -> Result<(Plan, Value)> {
     Ok((plan, figures))
 }
 
-/// Whether a plan's load exceeds a capacity.
+/// Whether a plan's load exceeds the capacity of a link or switch.
 fn over_capacity(network: &Network, job: &Job, plan: &Plan) -> bool {
     let binding = Loads::from_plan(network, job, plan).binding(network, job);
     binding.is_some_and(|binding| plan.rate_bps > binding.rate_bps * (1.0 + ROUNDING))
 }
 
-/// Plans of the other planners, by name.
+/// (Planner's name, its plan) for each planner that GRID is compared with.
 type Others = [(&'static str, Plan); 7];
 
 fn others(network: &Network, job: &Job, rgria: Plan) -> Result<Others> {
@@ -138,7 +138,7 @@ fn others(network: &Network, job: &Job, rgria: Plan) -> Result<Others> {
     ])
 }
 
-/// Rate of each worker, in bits a second, by planner.
+/// Rate at which each worker sends, in bits a second, by planner.
 fn sent(
     network: &Network,
     job: &Job,
@@ -176,7 +176,7 @@ fn answered(
     Ok(rates)
 }
 
-/// Rate of a round. Sums return while gradients are pushed, and may share links with them.
+/// Rate of a simulated round in bits a second. Sums return while gradients are pushed, and may share links with them.
 fn simulated(network: &Network, job: &Job, plan: &Plan, pull: Pull) -> Result<f64> {
     let mut simulation = Simulation::new();
     let round = Round {
@@ -198,8 +198,8 @@ fn collective(network: &Network, job: &Job, schedule: &Schedule) -> Result<f64> 
     Ok(GRADIENT_BYTES as f64 * 8.0 / simulation.run()?.end_s)
 }
 
-/// Time of planning on GRID's fat tree, for each of its four settings and both kinds of GRID, over `seeds` seeds; the
-/// best of three times each.
+/// Time of planning on GRID's fat tree, for each of its four settings and both kinds of GRID, over
+/// `seeds` seeds; each plan is timed three times, and the best time counts.
 pub fn fat_tree(seeds: u32) -> Result<Value> {
     let mut found = Vec::new();
     let fat_trees = NETWORKS.iter();

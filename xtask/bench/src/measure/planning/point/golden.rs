@@ -1,4 +1,4 @@
-//! The examples of the papers: printed and computed figures.
+//! Computes the examples in the planners' papers, beside the figures that the papers print.
 
 use anyhow::{Result, bail};
 use planner::Network;
@@ -9,16 +9,16 @@ use planner::gradient::{Job, Plan, goat, grid, inart};
 use planner::routing::{Costs, Routing};
 use serde_json::{Value, json};
 
-/// Each example has a single best plan or several equal ones, so any seed will do.
+/// Seed of all examples. An example has a single best plan or several equal plans, so any seed will do.
 const SEED: u64 = 7;
 
-/// A figure of a paper.
+/// Figure in a paper, and the figure computed by our planner.
 struct PaperFigure {
     of: &'static str,
     what: &'static str,
-    /// The figure as the paper prints it.
+    /// The figure as the paper prints it, as text.
     printed: &'static str,
-    /// Exact value of the printed figure.
+    /// Exact value of the figure that the paper prints rounded.
     expected: f64,
     found: f64,
 }
@@ -83,7 +83,7 @@ fn rates<const N: usize>(
     found.into_iter().map(figure).collect()
 }
 
-/// The workers send one after another, as far out of step as possible.
+/// Figures of GOAT's example: the workers send one after another, as far out of step as possible.
 fn goat_figures() -> Result<Vec<PaperFigure>> {
     let (network, job) = examples::goat(false)?;
     let sends: Vec<Send> = (0..4)
@@ -116,7 +116,7 @@ fn at_first_come(network: &Network, job: &Job, sends: &[Send]) -> Result<Passed>
     Ok(first_come(network, job, &routing, 1, sends)?)
 }
 
-/// The plan of the only job.
+/// The plan of the only job; an error if there are several plans.
 fn only(plans: Vec<Plan>) -> Result<Plan> {
     let Ok([plan]) = <[Plan; 1]>::try_from(plans) else {
         bail!("one job has one plan");

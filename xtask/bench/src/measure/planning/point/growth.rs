@@ -1,5 +1,5 @@
-//! Time and memory over the size of a network: all hosts except the servers are workers of one job, or tenants fill the
-//! switches.
+//! Measures a planner's time and memory on a network: all hosts except the servers are workers of
+//! one job, or tenants fill the switches.
 
 use anyhow::{Result, bail};
 use planner::Method;
@@ -13,7 +13,7 @@ use super::measure::{ElapsedTimes, timed};
 use crate::measure::files::memory_kib;
 
 const GBIT: u64 = 1_000_000_000;
-/// Seed of throughputs and servers.
+/// Seed that draws the switches' throughputs and the servers.
 const SEED: u64 = 1;
 
 /// Runs a planner on a network. `size` is the number of ports of a switch in a fat tree, or the number of leaves.
@@ -82,7 +82,7 @@ fn gradient(planner: &str, shape: &str, size: u32) -> Result<Value> {
     }))
 }
 
-/// Faults on a fat tree: five tenants for four switches, with ten flows each.
+/// Plans the injection points of faults on a fat tree: five tenants for every four switches, with ten flows each.
 fn injection(ports: u32) -> Result<Value> {
     let ports = ports as usize;
     let switches = ports * ports * 5 / 4;

@@ -1,10 +1,10 @@
-//! Time of work in this process.
+//! Measures the time of work in this process: elapsed time and processor time.
 
 use std::time::Instant;
 
 use anyhow::Result;
 
-/// Duration of some work.
+/// Duration of some work, as elapsed time and as processor time.
 #[derive(Debug, Clone, Copy)]
 pub struct ElapsedTimes {
     /// Elapsed time in seconds.
@@ -14,13 +14,13 @@ pub struct ElapsedTimes {
 }
 
 impl ElapsedTimes {
-    /// Greater than any duration, as the start value of a minimum.
+    /// Times greater than any duration, as the start value of a minimum.
     pub const NEVER: ElapsedTimes = ElapsedTimes {
         wall_s: f64::INFINITY,
         cpu_s: f64::INFINITY,
     };
 
-    /// The minimum of each time.
+    /// The smaller elapsed time and the smaller processor time of both values.
     pub fn min(self, other: ElapsedTimes) -> ElapsedTimes {
         ElapsedTimes {
             wall_s: self.wall_s.min(other.wall_s),
@@ -33,7 +33,7 @@ impl ElapsedTimes {
     }
 }
 
-/// Runs `work`; returns its result and duration.
+/// Runs `work`; returns its result, and its duration.
 pub fn timed<T>(work: impl FnOnce() -> T) -> Result<(T, ElapsedTimes)> {
     let (start, cpu) = (Instant::now(), on_processor_s()?);
     let done = work();
@@ -44,7 +44,7 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> Result<(T, ElapsedTimes)> {
     Ok((done, took))
 }
 
-/// Processor time of this thread, in seconds.
+/// Processor time of this thread so far, in seconds.
 fn on_processor_s() -> Result<f64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID)?;
     Ok(std::time::Duration::from(now).as_secs_f64())

@@ -1,4 +1,4 @@
-//! Arrival and departure of a job with 1,000 workers.
+//! Measures InArt's planning when a job with 1,000 workers arrives at a network, and when the job departs.
 
 use anyhow::{Context, Result, ensure};
 use planner::evaluation::{Instance, Shape};
@@ -12,7 +12,7 @@ const GBIT: u64 = 1_000_000_000;
 const SEED: u64 = 1;
 const SERVERS: usize = 4;
 
-/// Repeats `times` times; the best times count, since other programs use the machine too.
+/// Plans arrival and departure `times` times; the best times count, since other programs use the machine too.
 pub fn run(times: u32) -> Result<Value> {
     // 1,040 hosts on 26 leaves.
     let instance = Instance {

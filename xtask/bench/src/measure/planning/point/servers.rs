@@ -1,4 +1,4 @@
-//! InArt on the fat tree of its paper: several servers, beside an equal split, ATP and LBMM.
+//! Plans with InArt on the fat tree of its paper: several servers, beside an equal split, ATP and LBMM.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::measure::timed;
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Switches that sum, and rate of the servers' links in Gbit/s: the paper gives neither.
+/// Settings: name, switches that sum, and rate of the servers' links in Gbit/s. InArt's paper gives neither of the latter two.
 const SETTINGS: [(&str, Programmable, u64); 4] = [
     ("racks, 100", Programmable::TopsOfRacks, 100),
     ("racks, 400", Programmable::TopsOfRacks, 400),
