@@ -51,8 +51,7 @@ pub struct Topology {
     /// Position of `routing` in the file; an empty span if the file does not have it.
     #[serde(skip)]
     pub routing_span: Span,
-    /// Whether the topology is a wire: one switch between two existing sides, whose addresses are unknown. A packet from
-    /// one port leaves by the other.
+    /// Whether the topology is a wire: one switch with two ports between two existing sides, whose addresses are unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
     /// The two sides of a wire, if the file describes them; empty if the command line does.

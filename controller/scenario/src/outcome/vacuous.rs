@@ -7,7 +7,7 @@ use crate::model::traffic::no_packets;
 use crate::model::{Fault, Scenario};
 use crate::units::show_duration;
 
-/// The reason why a fault hit none of the `met` packets that it examined. `armed` says whether an epoch was in force.
+/// The reason why a fault hit none of the `met` packets that it examined. `armed` says if the epoch with a number was in force.
 #[must_use]
 pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
     if fault.selection == Selection::Never {

@@ -14,8 +14,7 @@ pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Refuses marking ports if the target cannot mark, or if a flow passes them: captures at both ends of a flow are compared byte
-/// for byte.
+/// Refuses marking ports if the target cannot mark, or if a flow passes them: captures at a flow's two ends must be equal.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let mut told = Refusals::default();
     if !target.marks_queues {

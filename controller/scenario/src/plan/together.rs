@@ -221,8 +221,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Reports switches that one scenario restarts while the other injects faults there: the faults' numbers and counts are
-    /// lost.
+    /// Reports switches that one scenario restarts while the other injects faults there: the faults' counts would be lost.
     fn restarts(&self, sink: &mut Sink<'_>) {
         let (earlier, later) = (self.earlier, self.later);
         for (restarting, injecting) in [(earlier, later), (later, earlier)] {

@@ -49,7 +49,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault],
     cycle(sink, triggers, faults);
 }
 
-/// Refuses a trigger per key if its events and waiting faults can never share a key, as senders or receivers differ.
+/// Refuses a trigger per key (such as connection) if the packets that it counts and those of its faults never share a key.
 fn keys_meet(
     sink: &mut Sink<'_>,
     (number, trigger): (usize, &Trigger),

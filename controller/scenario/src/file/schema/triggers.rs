@@ -9,7 +9,7 @@ use crate::file::yaml::{Kind, Node};
 use crate::model::Keys;
 use crate::model::protocols::Protocols;
 
-/// Maximum number of stages of a trigger: a packet's events are a bitmap of 16 bits, one of which is the reset.
+/// Maximum number of stages of a trigger. The switch has a bitmap of 16 bits for them, in which one bit stands for the reset.
 const MAX_STAGES: usize = 15;
 /// Maximum number of triggers in a scenario.
 const MAX_TRIGGERS: usize = 16;

@@ -56,8 +56,8 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     jobs
 }
 
-/// Assigns queue pairs of switches, by index, to jobs over RoCEv2. They always suffice: a host is a rank of one job, and a
-/// topology has fewer hosts than a switch has queue pairs ([`CONTACTS`]).
+/// Gives each job over RoCEv2 a range of the queue pairs that a switch stores. There are always enough: a host is a rank of one
+/// job, and a topology has fewer hosts than a switch has queue pairs ([`CONTACTS`]).
 fn contacts(jobs: &mut [Job]) {
     let mut next = 0;
     for job in jobs.iter_mut().filter(|job| job.is_rdma()) {
@@ -67,7 +67,7 @@ fn contacts(jobs: &mut [Job]) {
     debug_assert!(next <= CONTACTS);
 }
 
-/// Refuses a summing switch that is not on the path of every worker's gradients to the server.
+/// Refuses a summing switch that some worker's gradients do not pass on their way to the server.
 fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span: Span) {
     let Some(on) = &training.aggregate_on else {
         return;
