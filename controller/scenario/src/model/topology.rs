@@ -369,8 +369,8 @@ impl Topology {
         (at == top).then_some(way)
     }
 
-    /// Rate of the slowest link on a path between two hosts, in bits per second; of parallel links that packets may take, the
-    /// fastest counts. `None` if the path does not exist.
+    /// Rate of the slowest link on a path between two hosts, in bits per second; `None` if the path does not exist. If packets
+    /// may take several parallel links between two switches, only the fastest of these counts.
     #[must_use]
     pub fn path_rate_bps(&self, path: &Path) -> Option<u64> {
         let nodes: Vec<&str> = path.nodes().collect();
