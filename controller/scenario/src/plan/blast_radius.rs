@@ -107,7 +107,7 @@ pub(super) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
     faults.filter_map(reach).chain(disrupted).collect()
 }
 
-/// The reach of a disruption: of a command, the command's host; of a switch, every flow that may cross the switch.
+/// The reach of a fault on a program or switch: the host that runs the program, or every flow that may cross the switch.
 fn disruption_reach(scenario: &Scenario, disruption: &Disruption) -> Reach {
     let mut reach = Reach {
         fault: disruption.id.clone(),

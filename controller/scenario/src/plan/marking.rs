@@ -64,7 +64,7 @@ pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injection
 
 const HINT: &str = "write `ecn` only for links of switches without faults, and only where no flow leaves the switch through that link";
 
-/// Position of the last reported marking threshold, so that links which inherit one setting are reported once.
+/// Position of the marking threshold that was reported last: links that inherit the same threshold are reported only once.
 #[derive(Default)]
 struct Refusals(Option<crate::diagnostic::Span>);
 

@@ -101,8 +101,8 @@ fn restarted(scenario: &Scenario) -> BTreeSet<String> {
     switches.collect()
 }
 
-/// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, faults
-/// of one scenario that may hit a protected flow of another, and switches whose capacity all of them together exceed.
+/// Finds conflicts between scenarios that run together: faults of two scenarios that may hit the same packet on a switch at the
+/// same time, faults that may hit another scenario's protected flow, and switches that are too small for all scenarios.
 /// Switches with the same name are shared; times count from one common start.
 #[must_use]
 pub fn check_together(scenarios: &[(&Scenario, &Plan)], target: &TargetModel) -> Diagnostics {
@@ -201,7 +201,7 @@ impl Meeting {
         })
     }
 
-    /// Indexes of one scenario's flows that share packets with a flow of the other; `of_later`: `flow` is of the later one.
+    /// Indexes of one scenario's flows that share packets with `flow` of the other one, which is the later one if `of_later`.
     fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
         let border = self.border;
         let number = if of_later { border + flow } else { flow };

@@ -11,7 +11,7 @@ pub const KEY_EPOCH: &str = "meta.epoch";
 pub const PICK: &str = "pick";
 /// The action of the `select` table for all other packets, in a unit in front of a sum.
 pub const PASS: &str = "pass";
-/// The parser's value set of ingress ports whose packets a unit in front of a sum examines.
+/// The parser's set of ingress ports (a P4 value set) whose packets a unit in front of a sum examines.
 pub const ARMED: &str = "IngressParserImpl.armed";
 /// The action of the unit's `outcome` table that makes the unit fire.
 pub const FIRES: &str = "fires";
@@ -34,11 +34,11 @@ pub const LOT_VALUE: &str = "value";
 
 /// Names of the parameters of the action [`PICK`]; docs/fault-engine.md explains them.
 pub mod param {
-    /// Index of the unit's state cell for this flow.
+    /// Index of the unit's register cell for this flow.
     pub const CELL: &str = "cell";
-    /// For units that count packets: the index of a packet after which the count restarts.
+    /// For units that count packets: index (ordinal less one) of the packet after which the count restarts.
     pub const LAST: &str = "last";
-    /// For units that draw words: the decision key of fault and flow.
+    /// For units that draw random words: the decision key of fault and flow, from which the words are computed.
     pub const KEY: &str = "key";
     /// For units that hold packets: the time for which a packet is held, in nanoseconds.
     pub const DELAY_NS: &str = "delay_ns";
@@ -68,7 +68,7 @@ pub mod key {
     pub const DATA: &str = "data";
     /// Key field: whether the Gilbert-Elliott channel is in its bad state.
     pub const BAD: &str = "bad";
-    /// Key field of the decision function's tables: a byte of the word to be hashed.
+    /// Key field of the decision function's tables: a byte of the number to be hashed.
     pub const BYTE: &str = "byte";
 }
 
@@ -84,13 +84,13 @@ pub mod channel {
     pub const STAY: &str = "stay";
 }
 
-/// Names of a table of the decision function and of its action, relative to the unit; `table` counts from 0.
+/// Names of the decision function's table number `table`, from 0, and of the table's action; without the unit's prefix.
 #[must_use]
 pub fn words(table: usize) -> (String, String) {
     (format!("t{table}"), format!("words{table}"))
 }
 
-/// Prefix of objects in the fault engine that do not belong to a unit.
+/// Prefix of the names of objects that the fault units of a pipeline share.
 #[must_use]
 pub fn engine(direction: Direction) -> String {
     format!("{}.faults.", control(direction))
