@@ -38,7 +38,7 @@ pub struct Row {
     pub derived: u16,
 }
 
-/// The hash tables of the decision function for one seed. All units of all switches use the same tables.
+/// The hash tables of the decision function for one seed. All fault units of all switches use the same tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draws {
     /// The rows, each packed into one number so that one XOR combines two rows: u, v, w, 16 unused bits, derived bytes.

@@ -87,7 +87,7 @@ pub struct Job {
     pub name: String,
     /// The job's number in aggregation headers, counted from 1 in declared order.
     pub number: u16,
-    /// Names of the ranks' hosts, in rank order.
+    /// Names of the hosts of the ranks (the job's participants), in rank order.
     pub ranks: Vec<String>,
     /// The switches that sum the job's values, the root of the tree first.
     pub tree: Vec<Summing>,

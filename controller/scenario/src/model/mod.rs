@@ -314,9 +314,9 @@ pub struct Fault {
     pub keys: Option<Keys>,
     /// The injection point that the file names; `None`: the plan chooses a switch, and the fault acts in ingress.
     pub place: Option<InjectionPoint>,
-    /// Index of the trigger that enables the fault: the fault acts only while it is on. `None`: the fault waits for no trigger.
+    /// Index of the trigger for which the fault waits: the fault acts only while the trigger is on. `None`: it waits for none.
     pub when: Option<usize>,
-    /// Numbers of the epochs in which the fault acts, in ascending, disjoint ranges.
+    /// Numbers of the epochs (intervals of the timeline) in which the fault acts, in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// The fault's part of the key from which the random words for packets are computed ([`decision`]).
     pub key: u64,

@@ -18,7 +18,7 @@ use crate::model::topology::Topology;
 /// Name of the field with a packet's ingress port at a switch.
 pub(crate) const PORT: &str = "switch.port";
 
-/// Maximum number of conjunctions of a filter; a filter with more of them counts as one that every packet may match.
+/// Maximum number of conjunctions (alternatives) of a filter. A filter with more counts as one that every packet may match.
 const MAX_CONJUNCTIONS: usize = 4096;
 
 /// Whether any packet may match the filter.

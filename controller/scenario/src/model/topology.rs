@@ -25,7 +25,7 @@ pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
 pub const BURST_BYTES: u32 = 256 << 10;
 /// Queue size of a link in a testbed, in bytes: large enough for the windows of all ranks of a job.
 pub const QUEUE_BYTES: u32 = 4 << 20;
-/// Maximum marking threshold of a switch port, in waiting frames: the embedded switch counts no more waiting frames than that.
+/// Maximum number of waiting frames from which a switch port marks frames (ECN): the embedded switch does not count further.
 pub const MOST_MARK_AT: u32 = 127;
 /// Default MTU of a link, in bytes.
 pub const DEFAULT_MTU: u32 = 1500;
@@ -394,7 +394,8 @@ impl Topology {
             .chain(self.hosts.iter().map(|host| host.name.as_str()))
     }
 
-    /// By index of the node, its distance to a host in hops; `None` if the host is unreachable. Hosts do not forward.
+    /// For each node, by index: its distance to a host in hops; `None` if the host is unreachable. Hosts do not forward
+    /// packets.
     fn distances(&self, host: &str) -> Vec<Option<usize>> {
         let nodes: Vec<&str> = self.nodes().collect();
         let mut distance = vec![None; nodes.len()];

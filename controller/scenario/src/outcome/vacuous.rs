@@ -70,7 +70,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
 }
 
-/// The reason why a fault of these epochs did not act, if none of the epochs was in force.
+/// The reason why a fault did not act, if none of its epochs (intervals of the timeline) was in force.
 #[must_use]
 pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     if let Some(condition) = awaited(scenario, epochs) {

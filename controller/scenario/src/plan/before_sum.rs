@@ -18,7 +18,7 @@ use crate::plan::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 /// A fault in front of the sum. It is armed in its epochs: the parser's value set [`fault::ARMED`] then has the listed ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BeforeSum {
-    /// Numbers of the epochs in which the fault is armed.
+    /// Numbers of the epochs (intervals of the timeline) in which the fault is armed.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// Numbers of all ports of the switch.
     pub ports: Vec<u32>,
@@ -27,7 +27,7 @@ pub struct BeforeSum {
     pub early: Early,
 }
 
-/// The switch's only fault, if its unit can be placed in front of the sum; `None` if not.
+/// The switch's only fault, if its fault unit can be placed in front of the sum; otherwise `None`.
 pub(super) fn for_switch(
     scenario: &Scenario,
     switch: &str,

@@ -32,7 +32,7 @@ pub struct Resources {
     pub recirculation_bps: u64,
 }
 
-/// Counts the resources that the plan's units, classes, table entries and multicast groups use on a switch.
+/// Counts the resources of a switch that the plan uses: fault units, sets of flows, table entries, multicast groups.
 pub(super) fn measure(
     scenario: &Scenario,
     placement: &Placement,

@@ -174,7 +174,7 @@ fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     entries
 }
 
-/// Which of the three random words u, v and w a unit draws for each packet.
+/// Which of the three random words u, v and w a fault unit draws for each packet.
 #[derive(Clone, Copy)]
 struct DrawnWords {
     u: bool,
@@ -189,7 +189,8 @@ struct UnitWriter<'a> {
 }
 
 impl UnitWriter<'_> {
-    /// Table entries of the unit's tables `channel` and `outcome`, which decide whether the unit fires.
+    /// Table entries of the unit's tables `channel` and `outcome`, which decide whether the unit applies its effect to a
+    /// packet.
     fn outcomes(&self, selection: &Selection) -> Vec<TableEntry> {
         let fires = |key: Vec<FieldMatch>| self.entry("outcome", key, fault::FIRES, &[]);
         let mut entries = Vec::new();
@@ -248,7 +249,7 @@ impl UnitWriter<'_> {
         prioritized(entries)
     }
 
-    /// Table entries of the unit's table `lots`: for each draw, the effect's value.
+    /// Table entries of the unit's table `lots`: for each random draw, the effect's value, such as a delay.
     fn lots(&self, lots: Vec<u128>) -> impl Iterator<Item = TableEntry> {
         let lots = (0_u128..).zip(lots);
         lots.map(|(number, value)| {
@@ -261,7 +262,7 @@ impl UnitWriter<'_> {
         })
     }
 
-    /// Table entries of the unit's tables `t0` to `t5`, the decision function; their rows follow from the seed.
+    /// Table entries of the unit's tables `t0` to `t5`, by which it draws random words. Their contents follow from the seed.
     fn words(&self, draws: &Draws, drawn: DrawnWords) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {

@@ -138,7 +138,7 @@ pub struct Injection {
     pub switch: String,
     /// Pipeline in which the fault acts: ingress or egress.
     pub direction: Direction,
-    /// Number of the fault's unit in this pipeline, from 0 in declared order.
+    /// Number of the fault's unit (its part of the P4 program) in this pipeline, from 0 in declared order.
     pub unit: usize,
     /// Index of the flow's register cell in the fault unit, and of its counter of hits.
     pub cell: usize,

@@ -43,7 +43,7 @@ pub mod classify {
 pub mod timeline {
     use super::{Direction, control};
 
-    /// Parameter of the action [`set_epoch`]: the epoch.
+    /// Parameter of the action [`set_epoch`]: number of the epoch (interval of the timeline).
     pub const EPOCH: &str = "epoch";
 
     /// Name of the table whose default action sets the epoch in force.

@@ -13,7 +13,7 @@ pub(super) struct Point {
     pub fault: usize,
     /// Index of the flow in the scenario.
     pub flow: usize,
-    /// Position of the flow in the fault's list of flows, which is the index of its state cell.
+    /// Position of the flow in the fault's list of flows, which is also the index of its register cell.
     pub cell: usize,
     pub switch: String,
     pub direction: Direction,

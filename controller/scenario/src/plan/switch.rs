@@ -107,7 +107,7 @@ impl SwitchPlan {
         }
     }
 
-    /// The tables and their default actions that put an epoch in force; empty if the switch has no fault.
+    /// The tables and their default actions that put an epoch (interval of the timeline) in force; empty if there is no fault.
     #[must_use]
     pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
         let directions = self.faulting().into_iter();

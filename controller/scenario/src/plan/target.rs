@@ -44,7 +44,8 @@ pub struct TargetModel {
     /// Whether the program checks, before a sum, who may send for a job and at which rate. Tofino has no stage left for it, and
     /// weir does not set the meters of `psa_switch` over Thrift.
     pub guards_jobs: bool,
-    /// Whether a register of the switch can hold a deadline and be compared with it. Tofino's ALU cannot, because clocks wrap.
+    /// Whether the switch can keep a deadline in a register and compare times with it. Tofino's ALU cannot, because clocks
+    /// wrap.
     pub compares_deadlines: bool,
     /// Whether the switch can update checksums over fields that a fault changed.
     pub mends_checksums: bool,

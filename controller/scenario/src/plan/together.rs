@@ -177,7 +177,8 @@ fn enumerate<'a>(files: impl Iterator<Item = &'a str>) -> String {
 
 /// Which flows of two scenarios can have packets in common.
 struct Meeting {
-    /// Sets of flows that a packet can belong to. The later scenario's flows are numbered after those of the earlier one.
+    /// Each set of flows to which one packet can belong. The later scenario's flows are numbered after those of the earlier
+    /// one.
     classes: Classes,
     /// Number of flows of the earlier scenario, and thus the index of the later scenario's first flow.
     border: usize,
@@ -282,7 +283,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// A switch where two faults act, and a flow of each such that both flows share a packet; `None` if there is none.
+    /// A switch where both faults may hit one packet, and a flow (by index) of each that can have this packet; `None` without
+    /// one.
     fn meet<'p>(&self, first: &Points<'p>, second: &Points<'_>) -> Option<(&'p str, usize, usize)> {
         first.iter().find_map(|(a, switches)| {
             let met = self.met.meeting(*a, false);
@@ -341,7 +343,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The injection points of one fault: by index of the flow, the names of the switches.
+/// The injection points of one fault: for each flow, by index, the names of the switches where the fault acts on it.
 type Points<'p> = BTreeMap<usize, BTreeSet<&'p str>>;
 
 /// For each fault of the scenario, its injection points in the plan.

@@ -1,9 +1,9 @@
 //! A model of one switch's fault engine, equivalent to the generated P4: which frames it must hit, and the fate of each.
 //!
-//! Decisions depend only on seed, fault, flow and ordinal, so the sequence of frames that reached a switch determines
-//! which of them must be hit. [`Engine`] holds what stays constant during a run, [`State`] the contents of the units'
-//! cells; [`Engine::pass`] takes one frame through both pipelines. Units are independent: each examines and counts every
-//! frame of its flows, whatever the other units do; the frame's fate is composed from their results.
+//! A decision depends only on seed, fault, flow and ordinal, so the sequence of frames that reached a switch determines which
+//! of them must be hit. [`Engine`] holds what stays constant during a run, [`State`] the contents of the fault units' register
+//! cells; [`Engine::pass`] takes one frame through both pipelines. The fault units are independent: each examines and counts
+//! every frame of its flows, whatever the others do. The frame's fate is composed from their results.
 
 mod exits;
 mod frame;
@@ -59,7 +59,7 @@ pub struct Engine {
     triggers: Vec<SwitchTrigger>,
     /// Whether no egress unit examines frames, and all frames to the same destination take one path.
     is_plain: bool,
-    /// Number of injections in the plan, on all switches.
+    /// Number of injections (pairs of fault and flow at a switch) in the plan, on all switches.
     injections: usize,
     start: State,
 }
@@ -447,7 +447,7 @@ impl Engine {
         units.any(|unit| unit.effect.pace().is_some())
     }
 
-    /// Whether the effect of any unit delays packets.
+    /// Whether the effect of any fault unit delays packets.
     #[must_use]
     #[inline]
     pub fn is_timed(&self) -> bool {
@@ -455,7 +455,7 @@ impl Engine {
         units.any(|unit| unit.effect.is_timed())
     }
 
-    /// Whether the effect of any unit changes bytes of packets.
+    /// Whether the effect of any fault unit changes bytes of packets.
     #[must_use]
     #[inline]
     pub fn rewrites(&self) -> bool {

@@ -6,7 +6,7 @@ use super::progress::Followed;
 use super::slots::Slots;
 use crate::model::selection::Cell;
 
-/// The contents of all state cells of a switch: of fault units, of triggers, and of keys.
+/// The contents of all register cells of a switch: those of fault units and triggers, for flows and for keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// For each fault and flow: the number of packets so far, and the state of a Gilbert-Elliott channel.
@@ -29,7 +29,7 @@ impl Hash for State {
 }
 
 impl State {
-    /// Adds the state cell of a fault and flow, and returns its index.
+    /// Adds the register cell for a fault and flow, and returns its index.
     pub(super) fn add_cell(&mut self) -> usize {
         self.cells.push(Cell::default());
         self.due_ns.push(0);

@@ -175,7 +175,7 @@ impl SwitchTrigger {
         self.meets_flows(&frame.ingress) || self.is_begun(frame)
     }
 
-    /// The cell of the frame's key; `None` if all packets share one progress of the trigger.
+    /// The cell of the frame's key; `None` if the trigger has no keys, so that all packets share one progress.
     fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<CellPlace> {
         let keys = self.keys.as_ref()?;
         let hash = frame.trigger_keys.get(number)?;

@@ -54,7 +54,7 @@ pub struct Verdict {
     pub keyless: Vec<usize>,
     /// The injections whose fault unit confused the packet's key (such as its connection) with another key.
     pub conflated: Vec<usize>,
-    /// The injections that fired on the packet.
+    /// The injections (fault and flow) that fired on the packet.
     pub hits: Vec<usize>,
     /// For injections that select by sequence number: the injection, and the packet's position in its RDMA connection.
     pub places: Vec<(usize, PsnPosition)>,

@@ -41,7 +41,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Refuses a step that waits for hits of faults which act in no earlier step, or for a trigger that counts such hits.
+/// Refuses a step that waits for a fault's hits, or for a trigger that counts them, if the fault acts in no earlier step.
 fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     let waiting = scenario.epochs.iter().filter(|epoch| epoch.on.is_some());
     for (epoch, condition) in waiting.zip(&scenario.awaited) {

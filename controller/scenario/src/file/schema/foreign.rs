@@ -20,7 +20,7 @@ pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     Some(filled(write, values))
 }
 
-/// Replaces the examples `<…>` in a hint by the user's values, in order. A hint with a remaining example says that it is one.
+/// Replaces the examples `<…>` in a hint by the user's values, in order. If an example remains, the hint calls it an example.
 fn filled(write: &str, values: &[String]) -> String {
     let mut text = String::new();
     let mut asked = None;

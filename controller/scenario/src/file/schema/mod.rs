@@ -105,7 +105,7 @@ impl Raw {
     }
 }
 
-/// Names that the file declares, including those of refused items, so that uses of a refused item's name are not reported.
+/// Names that the file declares. They include the names of refused items, so that uses of these are not reported as well.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     pub flows: Vec<String>,

@@ -1,4 +1,4 @@
-//! Reads the section `timeline`: steps, once or repeated. It unrolls repetitions, so that all other code sees only epochs.
+//! Reads the section `timeline`: steps, once or repeated. It lists each repetition, so that other code sees intervals (epochs).
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::schema::reader::{self, Fields};

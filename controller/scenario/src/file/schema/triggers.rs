@@ -15,7 +15,7 @@ const MAX_STAGES: usize = 15;
 const MAX_TRIGGERS: usize = 16;
 /// Maximum number of events that a stage counts.
 const MAX_COUNT: u64 = 100_000_000;
-/// Maximum duration in a trigger, in nanoseconds: switch clocks of 48 bits compare times up to half their range.
+/// Maximum duration in a trigger, in nanoseconds. Switch clocks have 48 bits, and compare times up to half their range.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 pub(super) static TRIGGER: Object = Object {

@@ -6,11 +6,11 @@ pub const JOBS: &str = "SwitchIngress.aggregate.jobs";
 pub const AGGREGATE_JOB: &str = "SwitchIngress.aggregate.aggregate_job";
 /// Parameter of [`AGGREGATE_JOB`]: bitmap of the workers, with a bit for each worker that must contribute to a chunk.
 pub const ALL_WORKERS: &str = "all_workers_";
-/// Parameter of [`AGGREGATE_JOB`]: index of the job's first slot.
+/// Parameter of [`AGGREGATE_JOB`]: index of the job's first aggregation slot.
 pub const BASE: &str = "base_";
-/// Parameter of [`AGGREGATE_JOB`]: the job's number of slots, a power of two.
+/// Parameter of [`AGGREGATE_JOB`]: the job's number of aggregation slots, a power of two.
 pub const WINDOW: &str = "window_";
-/// Parameter of [`AGGREGATE_JOB`]: the job's number of slots less one, as a mask.
+/// Parameter of [`AGGREGATE_JOB`]: the job's number of aggregation slots less one, as a mask.
 pub const SLOT_MASK: &str = "slot_mask_";
 /// The action of [`JOBS`] at a switch below the root: parameters of [`AGGREGATE_JOB`], [`UP_PORT`] and [`UP_WORKER`].
 pub const AGGREGATE_PART: &str = "SwitchIngress.aggregate.aggregate_part";
@@ -50,7 +50,7 @@ pub const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
 pub const OUTCOMES: &str = "SwitchIngress.aggregate.outcomes.cells";
 /// Index in [`OUTCOMES`]: frames that name a rank which is not behind their ingress port.
 pub const OUTCOME_FOREIGN: usize = 5;
-/// Index in [`OUTCOMES`]: frames whose slot, version or number of values does not fit their chunk.
+/// Index in [`OUTCOMES`]: frames whose slot, slot version or number of values does not fit their chunk.
 pub const OUTCOME_MALFORMED: usize = 6;
 
 /// Name of the register with the value at index `value` of each slot. The name has two parts: `value` / 32, and the rest.

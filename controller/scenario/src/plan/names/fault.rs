@@ -4,16 +4,16 @@ use super::{Direction, control};
 
 /// Key of the unit's `select` table: the number of the set of flows that a packet belongs to.
 pub const KEY_CLASS: &str = "meta.class";
-/// Key of the unit's `select` table: the epoch in force.
+/// Key of the unit's `select` table: the number of the epoch (interval of the timeline) in force.
 pub const KEY_EPOCH: &str = "meta.epoch";
 
-/// The action of the `select` table for packets that the unit examines.
+/// The action of a fault unit's `select` table for packets that the unit examines.
 pub const PICK: &str = "pick";
-/// The action of the `select` table for all other packets, in a unit in front of a sum.
+/// The action of a fault unit's `select` table for all other packets; only in a unit in front of a sum.
 pub const PASS: &str = "pass";
 /// The parser's set of ingress ports (a P4 value set) whose packets a unit in front of a sum examines.
 pub const ARMED: &str = "IngressParserImpl.armed";
-/// The action of the unit's `outcome` table that makes the unit fire.
+/// The action of a fault unit's `outcome` table that makes the unit apply its effect to the packet.
 pub const FIRES: &str = "fires";
 
 /// The unit's table of RDMA connections that endpoints announced to the switch.
@@ -114,19 +114,19 @@ pub fn part(direction: Direction, number: usize, name: &str) -> String {
     format!("{}.{name}", unit(direction, number))
 }
 
-/// Name of the counter of a unit's hits; its index is the flow's state cell.
+/// Name of the counter of a fault unit's hits; its index is that of the flow's register cell.
 #[must_use]
 pub fn fired(direction: Direction, number: usize) -> String {
     part(direction, number, "fired")
 }
 
-/// Name of the counter of packets whose key, such as a connection, had no state cell; its index is the flow's state cell.
+/// Name of the counter of packets whose key (such as a connection) had no cell; its index is that of the flow's cell.
 #[must_use]
 pub fn keyless(direction: Direction, number: usize) -> String {
     part(direction, number, "keyless")
 }
 
-/// Name of the register with the number of packets that each state cell has counted; only in units that count or draw.
+/// Name of the register in which each cell has the number of packets counted so far; only in units that count or draw.
 #[must_use]
 pub fn ordinals(direction: Direction, number: usize) -> String {
     part(direction, number, "ordinals")

@@ -8,7 +8,7 @@ pub const KEY_ADDRESS: &str = "hdr.ethernet.dst";
 pub const SUMS: &str = "SwitchIngress.roce.sums";
 /// Parameter of [`SUMS`] and [`SPEAKS`]: the job's number.
 pub const JOB: &str = "job_";
-/// Parameter of [`SUMS`]: the job's number of slots.
+/// Parameter of [`SUMS`]: the job's number of aggregation slots.
 pub const WINDOW: &str = "window_";
 /// The table that maps a queue pair number and an ingress port to a worker.
 pub const SENDERS: &str = "SwitchIngress.roce.senders";

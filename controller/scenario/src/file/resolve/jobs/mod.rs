@@ -1,4 +1,4 @@
-//! Resolves jobs whose values switches sum: their ranks, their slots, and the tree of switches through which values travel.
+//! Resolves jobs whose values switches sum: their ranks (hosts), their aggregation slots, and the tree of summing switches.
 
 mod frames;
 mod tree;
@@ -13,7 +13,7 @@ use crate::model::workload::{Training, Workload};
 use frames::frame_values;
 use tree::{summing_switches, tree};
 
-/// Resolves the jobs of a file: looks up their hosts and switches, and checks that their slots fit into each switch.
+/// Resolves the jobs of a file: looks up their hosts and switches, and checks that each switch has enough aggregation slots.
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut base = 0;
