@@ -92,13 +92,13 @@ impl Row {
     }
 }
 
-/// The fault's contribution to the decision key, from the seed and the fault's name.
+/// The fault's part of the decision key. It follows from the seed and the fault's name.
 #[must_use]
 pub fn fault_key(seed: u64, fault_id: &str) -> u64 {
     mix(seed ^ mix(fnv1a(fault_id)))
 }
 
-/// The flow's contribution to the decision key, from the flow's name; it does not depend on the seed.
+/// The flow's part of the decision key. It follows from the flow's name, and does not depend on the seed.
 #[must_use]
 pub fn flow_key(name: &str) -> u64 {
     mix(fnv1a(name))

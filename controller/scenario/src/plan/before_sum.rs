@@ -58,7 +58,7 @@ pub(super) fn for_switch(
     })
 }
 
-/// Refuses faults on a chip that sums, if the chip has no capacity for the faults beside the sum.
+/// Refuses faults on a chip that sums, if the sum leaves the chip no capacity for faults.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

@@ -71,7 +71,8 @@ pub(super) fn measure(
     }
 }
 
-/// Bits of all packets held in a switch if every delayed flow runs at the rate of its path and every packet is selected.
+/// Maximum size, in bits, of all packets held in a switch: all delayed flows run at their path's rate, all packets are
+/// selected.
 pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str) -> u64 {
     let held = placement
         .points
@@ -81,7 +82,7 @@ pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str
     held.fold(0, u64::saturating_add)
 }
 
-/// Bits of all packets that one fault holds of one flow, if the flow runs at the rate of its path and every packet is selected.
+/// Maximum size, in bits, of all packets that a fault holds of one flow: it runs at its path's rate, all packets are selected.
 pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     let ns = scenario.faults[fault].effect.longest_stay_ns();
     if ns == 0 {

@@ -54,7 +54,7 @@ impl Placement {
 /// One decision of the planner: which switches inject a fault on flows with the same paths.
 pub(super) struct Choice<'s> {
     pub fault: usize,
-    /// The flows of the decision: index of the flow in the scenario, index of its register cell.
+    /// For each flow of the decision: index of the flow in the scenario, index of its register cell.
     pub flows: Vec<(usize, usize)>,
     pub paths: &'s [Path],
     pub direction: Direction,

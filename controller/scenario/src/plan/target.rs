@@ -35,7 +35,7 @@ pub struct TargetModel {
     pub time_bits: u32,
     /// Maximum number of values in the aggregation frames that the switch sums in one pass.
     pub frame_values: FrameValues,
-    /// Maximum number of children (ranks and switches) for which the switch sums: the bits of its bitmap.
+    /// Maximum number of children (ranks and lower switches) of a switch that sums: the number of bits in its bitmap.
     pub sum_children: usize,
     /// Whether the switch can complete a sum before all ranks have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,

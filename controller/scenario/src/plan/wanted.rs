@@ -66,7 +66,7 @@ impl<'s> Wanted<'s> {
         })
     }
 
-    /// The placement that results from these switches for each placement decision.
+    /// The placement in which each placement decision gets the switches at its index in `at`.
     pub fn placed(&self, at: &[Vec<String>], fullest: Option<Fullest>) -> Placement {
         let mut points = Vec::new();
         for (choice, switches) in self.choices.iter().zip(at) {

@@ -38,7 +38,7 @@ pub struct Classified {
     /// For each trigger of the switch: whether a slightly later frame from another port may have changed it first, because the
     /// switch may have processed that frame before this one. Empty if no trigger is concerned.
     pub may_turn: Arc<[bool]>,
-    /// Whether captures show that the frame left the switch; `None`: unknown. It decides where the switch's own clock matters.
+    /// Whether captures show that the frame left the switch; `None`: unknown. Used where the switch's own clock decides.
     pub seen_to_leave: Option<bool>,
     /// Time in nanoseconds when the first copy left the switch, if known. By then the switch had processed the frame.
     pub left_ns: Option<u64>,

@@ -401,13 +401,13 @@ impl Engine {
         }
     }
 
-    /// For each ingress unit, in declared order of faults: its action on the packet with this verdict.
+    /// For each fault unit in ingress, in declared order: what it did to the packet with this verdict.
     #[inline]
     pub fn ingress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.ingress, verdict)
     }
 
-    /// For each egress unit, in declared order of faults: its action on the packet with this verdict.
+    /// For each fault unit in egress, in declared order: what it did to the packet with this verdict.
     #[inline]
     pub fn egress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.egress, verdict)

@@ -41,7 +41,7 @@ impl State {
         self.followed = vec![Followed::default(); count];
     }
 
-    /// Adds an empty table of cells for the keys of one unit, and returns its index.
+    /// Adds an empty table of cells for the keys of one fault unit, and returns the table's index.
     pub(super) fn add_slots(&mut self) -> usize {
         self.slots.push(Slots::default());
         self.slots.len() - 1

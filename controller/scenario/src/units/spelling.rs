@@ -180,7 +180,7 @@ fn size(number: &str, unit: &str) -> Option<Meaning> {
 }
 
 impl Meaning {
-    /// The most likely quantity in weir's units, and a question for the user if several are possible; `None` if it has none.
+    /// The most likely meaning in weir's units, with a question for the user if there are several; `None` if there is none.
     pub fn quantity(self) -> Option<(String, Option<String>)> {
         let asked = self.to_string();
         Some(match self {

@@ -173,7 +173,7 @@ fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], fault
     }
 }
 
-/// Refuses settings of a fault with a trigger that a fault unit cannot combine with a trigger.
+/// Refuses a fault that waits for a trigger, if a fault unit cannot combine the fault's other settings with a trigger.
 fn fits(sink: &mut Sink<'_>, fault: &Fault) {
     if fault.when.is_some() && is_in_egress(fault) {
         let message = format!(

@@ -149,7 +149,7 @@ fn expand(
     flows
 }
 
-/// Indexes of the flows for each name that faults may use: a declared name stands for all its flows, `name.host` for one.
+/// For each name of flows that faults may use: indexes of the flows. A declared name means all its flows, `name.host` one.
 pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, flow) in flows.iter().enumerate() {

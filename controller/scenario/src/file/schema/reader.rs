@@ -32,7 +32,7 @@ impl<'n> Fields<'n> {
         self.declared(name)?.1
     }
 
-    /// The declaration of a key, and the node at the key if the mapping has it.
+    /// The declaration of a key in the schema, and the key's node if the mapping has the key.
     fn declared(&self, name: &str) -> Option<(&'static Key, Option<&'n Node>)> {
         let key = self.object.keys.iter().find(|key| key.name == name);
         // A key must be in the schema before it can be read.

@@ -118,7 +118,7 @@ pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -
 }
 
 impl Key {
-    /// The declared key with a default number, which must be in the key's range.
+    /// This key with a default number, which must be in the key's range.
     pub const fn or(self, number: u64) -> Key {
         match self.shape.first() {
             Shape::Integer(low, high) | Shape::Quantity(_, low, high) => {
@@ -139,7 +139,7 @@ impl Key {
         self.with_default(Literal::Flag(flag))
     }
 
-    /// The declared key with a default name, text or alternative.
+    /// This key with a default name, text or alternative.
     pub const fn or_word(self, word: &'static str) -> Key {
         let shape = self.shape.first();
         assert!(matches!(
@@ -149,7 +149,7 @@ impl Key {
         self.with_default(Literal::Word(word))
     }
 
-    /// The declared key with the first of its words as the default.
+    /// This key with the first of its words as the default.
     pub const fn or_first(self) -> Key {
         match self.shape.first() {
             Shape::Word([first, ..]) => self.with_default(Literal::Word(first)),
@@ -157,7 +157,7 @@ impl Key {
         }
     }
 
-    /// The declared key with a hint for numbers outside its range.
+    /// This key with a hint for numbers outside its range.
     pub const fn beyond(mut self, hint: &'static str) -> Key {
         self.beyond = hint;
         self

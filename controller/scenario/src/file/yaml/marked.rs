@@ -58,7 +58,7 @@ enum Items {
     Map {
         entries: Vec<Entry>,
         key: Option<(String, Span)>,
-        /// By key of the mapping: start of the key in the file, as a byte offset.
+        /// For each key of the mapping: where the key starts in the file, as a byte offset.
         keys: HashMap<String, usize>,
     },
 }

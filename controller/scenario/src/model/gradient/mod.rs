@@ -118,7 +118,7 @@ impl Gradients {
         numbers.max().unwrap_or(JOB) + 1
     }
 
-    /// The part and the member of the worker on a host; `None` if no worker runs there.
+    /// The worker on a host, with the part of the plan to which the worker belongs; `None` if no worker runs there.
     #[must_use]
     pub fn part_of(&self, host: &str) -> Option<(&Part, &Member)> {
         self.parts.iter().find_map(|part| {

@@ -42,13 +42,13 @@ pub enum Selection {
 /// The parameters of the Gilbert-Elliott model of bursty loss: a channel with a good and a bad state. All are limits of draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GilbertElliott {
-    /// Greatest draw with which the channel goes from good to bad.
+    /// Greatest random draw with which the channel goes from its good to its bad state.
     pub to_bad: u32,
-    /// Greatest draw with which the channel goes from bad to good.
+    /// Greatest random draw with which the channel goes from its bad to its good state.
     pub to_good: u32,
-    /// Greatest draw with which a packet is selected in the bad state.
+    /// Greatest random draw with which a packet is selected while the channel is in its bad state.
     pub loss_bad: u32,
-    /// Greatest draw with which a packet is selected in the good state; `None`: no packet is.
+    /// Greatest random draw with which a packet is selected while the channel is in its good state; `None`: no packet is.
     pub loss_good: Option<u32>,
 }
 

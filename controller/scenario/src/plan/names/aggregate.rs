@@ -48,7 +48,7 @@ pub const FLAGS: &str = "SwitchIngress.aggregate.flags.flags";
 pub const SCALES: &str = "SwitchIngress.aggregate.scale.scales";
 /// Counter of aggregation frames by what the switch did with them (`outcome_t` in p4src/common/aggregate_types.p4).
 pub const OUTCOMES: &str = "SwitchIngress.aggregate.outcomes.cells";
-/// Index in [`OUTCOMES`]: frames that name a rank which is not behind their ingress port.
+/// Index in [`OUTCOMES`]: frames whose ingress port does not lead to the rank that they name.
 pub const OUTCOME_FOREIGN: usize = 5;
 /// Index in [`OUTCOMES`]: frames whose slot, slot version or number of values does not fit their chunk.
 pub const OUTCOME_MALFORMED: usize = 6;
