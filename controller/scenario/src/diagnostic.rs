@@ -94,7 +94,7 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// Further positions that the diagnostic refers to.
     pub related: Vec<Related>,
-    /// The line to show, if the diagnostic is about another file that the checked file names; otherwise `None`.
+    /// The line to show if the error is in another file, which the checked file names; `None` if it is in the checked file.
     #[serde(skip)]
     elsewhere: Option<Excerpt>,
 }
@@ -246,7 +246,7 @@ pub struct Sink<'a> {
     source: Source<'a>,
     found: Vec<Diagnostic>,
     errors: usize,
-    /// The last diagnostic that is not shown because the file has more than [`MOST`] of them.
+    /// The last diagnostic that is hidden because the file has more than [`MOST`] of them; `None` if all are shown.
     beyond: Option<Diagnostic>,
 }
 

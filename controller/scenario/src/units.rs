@@ -83,7 +83,7 @@ impl Dimension {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// The units that a user may have meant by a number without a unit; sizes default to bytes in all other tools.
+    /// The units that a user most likely means by a number without a unit. For sizes only bytes, as in all other tools.
     fn bare_units(self) -> &'static [&'static str] {
         match self {
             Self::Duration => &["s", "ms"],
@@ -186,8 +186,8 @@ impl UnitError {
     }
 }
 
-/// The quantity, in weir's units, that a text of another tool most likely means, and a question for the user if the text is
-/// ambiguous; `None` if the text is not a quantity.
+/// Converts a quantity in another tool's notation to weir's notation. The second text is a question for the user if the
+/// quantity is ambiguous. `None` if the text is no quantity.
 pub(crate) fn mended(text: &str, dimension: Dimension) -> Option<(String, Option<String>)> {
     let meaning = match parse(text, dimension) {
         Ok(_) => return Some((text.trim().to_owned(), None)),

@@ -1,4 +1,4 @@
-//! Compiles the filters of flows, in parser-gen's language: errors get positions in the YAML file, hosts' addresses are added.
+//! Compiles flows' filters, in parser-gen's language: adds tests of hosts' addresses; errors get positions in the YAML file.
 
 use parser_gen::{Filter, Library};
 
@@ -36,13 +36,13 @@ pub(crate) fn hint_for_field(
     })
 }
 
-/// The test that excludes sums from a rank's flow: a switch sends a sum with the address of the rank whose update completed it.
+/// Test that excludes sums from a worker's flow: a switch sends a sum with the address of the worker who completed the sum.
 const NO_SUM: &str = "!(agg.kind == 2)";
 /// The field with the kind of an aggregation frame. If a flow's filter tests this field, [`NO_SUM`] is not added.
 const KIND: &str = "agg.kind";
 
-/// Checks a user's filter and adds tests of the senders' and receivers' addresses. `is_rank` says whether the sender's values
-/// are summed by a switch.
+/// Checks a user's filter, and adds tests of the sender's and receiver's addresses. `is_rank` says whether the sender is a
+/// worker whose values a switch sums.
 pub(crate) fn compile(
     sink: &mut Sink<'_>,
     library: &Library,

@@ -137,7 +137,7 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: Raw) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// All paths between hosts, if there are several between two hosts. A refused network gets no further diagnostics.
+/// All paths between hosts; `None` if every two hosts have only one path. Does nothing if errors were already reported.
 fn ways(sink: &mut Sink<'_>, topology: &Topology) -> Option<Ways> {
     if sink.has_errors() {
         return None;

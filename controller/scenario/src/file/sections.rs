@@ -5,8 +5,8 @@ use crate::file::yaml::{self, Kind};
 use crate::model::Scenario;
 
 impl Scenario {
-    /// Position of a key in the file, given the path of keys that leads to it. If the file lacks the key, position of the last
-    /// key of the path that it has; `None` if it lacks even the first.
+    /// Position of a key in the file. `keys` is the path of keys from the top of the file to this key. If the file has only the
+    /// first keys of the path, the last of these is returned; `None` if it has none of them.
     #[must_use]
     pub fn span_of(&self, keys: &[&str]) -> Option<Span> {
         let root = yaml::parse(&mut self.sink())?;

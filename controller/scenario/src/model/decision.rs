@@ -1,13 +1,14 @@
-//! The fault engine's decision function. It computes the same bits here, in PSA, in v1model and in TNA.
+//! The fault engine's decision function: it computes a packet's random words from the packet's number in its flow. It gives the
+//! same bits here, in PSA, in v1model and in TNA.
 //!
-//! A decision is a function of (seed, fault, flow, ordinal) and of nothing else, so a run can be replayed whatever the
-//! interleaving of flows. It is mixed tabulation (Dahlgaard, Knudsen, Rotenberg, Thorup: Hashing for Statistics over
-//! k-Partitions, 2015) with two derived characters: docs/fault-engine.md gives the formulas, docs/decisions/0010 why simple
-//! tabulation is not enough.
+//! A decision depends only on (seed, fault, flow, ordinal), so a run can be replayed however the packets of its flows
+//! interleave. The function is mixed tabulation (Dahlgaard, Knudsen, Rotenberg, Thorup: Hashing for Statistics over
+//! k-Partitions, 2015) with two derived characters: docs/fault-engine.md gives the formulas, docs/decisions/0010 says why
+//! simple tabulation is not enough.
 
-/// Number of hash tables whose index is a byte of the word to be hashed, the least significant byte first.
+/// Number of hash tables that are indexed by a byte of the hashed number: one table per byte, for the lowest byte first.
 pub const INPUT_TABLES: usize = 4;
-/// Number of hash tables whose index is a derived byte, which the input tables compute.
+/// Number of hash tables that are indexed by a derived byte, which the first tables compute.
 pub const DERIVED_TABLES: usize = 2;
 /// Number of all hash tables of the decision function.
 pub const TABLES: usize = INPUT_TABLES + DERIVED_TABLES;
@@ -17,12 +18,12 @@ pub const ROWS: usize = 256;
 /// Increment of the random number generator SplitMix64, which fills the hash tables.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The three independent, uniform random words that decide about one packet of a (fault, flow) pair.
+/// The three independent, uniform random words that decide what a fault does to one packet of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Words {
-    /// Decides whether a random selection selects the packet, or how a channel changes its state.
+    /// Decides whether a random selection selects the packet; in a Gilbert-Elliott channel, whether the channel changes state.
     pub u: u32,
-    /// Decides whether a channel in its current state selects the packet.
+    /// Only for a Gilbert-Elliott channel (a model of bursty loss): decides whether the channel's state selects the packet.
     pub v: u32,
     /// Determines the effect: which bits change, or for how long the packet is held.
     pub w: u32,
@@ -31,13 +32,13 @@ pub struct Words {
 /// A row of one of the decision function's hash tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Row {
-    /// The row's contribution to the three words, which are combined by XOR.
+    /// The row's part of the three words. The words of a packet are the XOR of the rows that it looks up.
     pub words: Words,
-    /// The row's contribution to the two derived bytes; unused in the tables that these bytes index.
+    /// The row's part of the two derived bytes, which are the indexes of the last two tables. Unused in these two tables.
     pub derived: u16,
 }
 
-/// The hash tables of the decision function for one seed. All units of all switches use the same tables.
+/// The hash tables of the decision function for one seed. All fault units of all switches use the same tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draws {
     /// The rows, each packed into one number so that one XOR combines two rows: u, v, w, 16 unused bits, derived bytes.
@@ -65,7 +66,7 @@ impl Draws {
         Row::from_bits(self.tables[table][usize::from(byte)])
     }
 
-    /// The random words drawn for a packet in the (fault, flow) pair with this key; `index` is the packet's ordinal less one.
+    /// The random words of one packet. `key` is the decision key of fault and flow, `index` the packet's ordinal less one.
     #[must_use]
     #[inline]
     pub fn words(&self, key: u32, index: u32) -> Words {
@@ -91,25 +92,25 @@ impl Row {
     }
 }
 
-/// The fault's contribution to the decision key, from the seed and the fault's name.
+/// The fault's part of the decision key. It follows from the seed and the fault's name.
 #[must_use]
 pub fn fault_key(seed: u64, fault_id: &str) -> u64 {
     mix(seed ^ mix(fnv1a(fault_id)))
 }
 
-/// The flow's contribution to the decision key, from the flow's name; it does not depend on the seed.
+/// The flow's part of the decision key. It follows from the flow's name, and does not depend on the seed.
 #[must_use]
 pub fn flow_key(name: &str) -> u64 {
     mix(fnv1a(name))
 }
 
-/// The decision key of a (fault, flow) pair: with a packet's ordinal, it determines the packet's random words.
+/// The decision key of a fault on a flow. Together with a packet's ordinal, it determines the packet's random words.
 #[must_use]
 pub fn key(fault_key: u64, flow_key: u64) -> u32 {
     (mix(fault_key ^ flow_key) >> 32) as u32
 }
 
-/// The greatest draw with which a selection of this probability fires; `None` if the probability rounds to zero (p < 2⁻³³).
+/// The greatest random draw with which a selection of this probability fires; `None` if the probability rounds to 0 (< 2⁻³³).
 #[must_use]
 pub fn limit(probability: f64) -> Option<u32> {
     // f64 carries 53 bits, so the product is exact and the cast loses nothing that matters.
@@ -123,8 +124,8 @@ pub fn probability(limit: u32) -> f64 {
     (f64::from(limit) + 1.0) / 4_294_967_296.0
 }
 
-/// The nearest limit for a switch that draws only the upper `bits` of a word; `None` if no draw is at most this limit. A word
-/// is at most the limit exactly if its upper bits are at most the limit's upper bits.
+/// The nearest limit for a switch whose random draws have only `bits` bits; `None` if no draw would be at most this limit. A
+/// 32-bit draw is at most the returned limit exactly if its upper `bits` bits are at most those of the limit.
 #[must_use]
 pub fn coarse(limit: u32, bits: u32) -> Option<u32> {
     let step = 1_u64 << (32 - bits.clamp(1, 32));

@@ -25,7 +25,8 @@ pub struct Disruption {
     pub id: String,
     /// The action of the controller, and the command or switch on which it acts.
     pub does: Does,
-    /// Epochs in which the disruption is in force, in ascending, disjoint ranges. The controller acts once for each range.
+    /// Epochs (intervals of the timeline) in which the controller disrupts, in ascending, disjoint ranges. It acts once per
+    /// range.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// Position of the fault's declaration in the file.
     pub span: Span,

@@ -141,9 +141,9 @@ impl Expectation {
                 || is_zero(&self.left) && is_metric(&self.right))
     }
 
-    /// Whether the expectation holds, if this is the same for every run; `None` if it depends on the run.
+    /// Whether the expectation holds, if the answer is the same for every run; `None` if it depends on the run.
     ///
-    /// `None` also if the expectation names a metric that a run may lack, or a metric whose naming has an effect of its own.
+    /// Also `None` for a metric that a run may lack, or whose naming has an effect: naming a command's failures permits them.
     pub(crate) fn foregone(&self) -> Option<bool> {
         let is_plain = self.metrics().all(|(metric, _)| metric.is_a_given_count());
         let (left, right) = (self.left.bounds()?, self.right.bounds()?);

@@ -6,18 +6,18 @@ use crate::diagnostic::{Span, Spanned};
 
 /// Number of the job that a scenario's training has in aggregation headers.
 pub const JOB: u16 = 1;
-/// Number of slots of a switch, shared by all its jobs; a slot is a pair of cells (`NUM_SLOTS` in p4src).
+/// Number of aggregation slots of a switch, shared by its jobs. A slot has two cells of each register (`NUM_SLOTS` in p4src).
 pub const SLOTS: u32 = 1024;
 /// Maximum number of ranks of a job on a tree of summing switches.
 pub const MAX_RANKS: usize = 1024;
-/// Maximum number of children (ranks and lower switches) of a summing switch: the bits in a slot's bitmap of contributors.
+/// Maximum number of children (ranks and lower switches) of a summing switch: a slot's bitmap has a bit for each of them.
 pub const MAX_CHILDREN: usize = 64;
 /// Maximum number of jobs that one switch sums (`jobs` in p4src/common/aggregate.p4).
 pub const MAX_JOBS: usize = 64;
 /// Bytes of an aggregation packet in front of the values: headers of IPv4, UDP and aggregation (docs/protocol.md).
 pub const HEADERS: u32 = 20 + 8 + 24;
-/// Bytes that RoCEv2 reserves for headers, whatever the packet: a link uses the largest RoCE MTU that is smaller than its
-/// own by this amount, as the kernel's rxe does (docs/rdma.md, "Sums by the switch").
+/// Bytes that RoCEv2 reserves for headers in every packet. A link uses the largest RoCE MTU that leaves these bytes free in its
+/// own MTU, as the kernel's rxe does (docs/rdma.md, "Sums by the switch").
 pub const ROCE_HEADERS: u32 = 80;
 /// Maximum number of queue pairs that a switch stores, over all its jobs (`NUM_CONTACTS` in p4src).
 pub const CONTACTS: u32 = 1024;
@@ -27,8 +27,8 @@ pub const MIN_RATE_BPS: u64 = 1000;
 /// Bytes of a frame of 256 values, with its headers (docs/protocol.md, "Frame").
 const FRAME_BYTES: u64 = 1090;
 
-/// Burst size, in bytes, of a job with a rate limit: room for two windows of `window` frames from each of the `children` of a
-/// switch, so that the switch does not drop the initial burst of the ranks.
+/// Burst size, in bytes, for a job's rate limit: two windows of `window` frames from each of a switch's `children`. So the
+/// switch does not drop the frames that all ranks send at the start.
 #[must_use]
 pub fn burst_bytes(window: u32, children: usize) -> u64 {
     2 * u64::from(window) * children as u64 * FRAME_BYTES
@@ -87,13 +87,13 @@ pub struct Job {
     pub name: String,
     /// The job's number in aggregation headers, counted from 1 in declared order.
     pub number: u16,
-    /// Names of the ranks' hosts, in rank order.
+    /// Names of the hosts of the ranks (the job's participants), in rank order.
     pub ranks: Vec<String>,
     /// The switches that sum the job's values, the root of the tree first.
     pub tree: Vec<Summing>,
-    /// Maximum number of chunks that a rank has in flight: a power of two, and the job's number of slots.
+    /// Maximum number of chunks (pieces of values) that a rank has in flight: a power of two, and the job's number of slots.
     pub window: u32,
-    /// Index of the job's first slot on each switch.
+    /// Index of the job's first aggregation slot on each switch.
     pub base: u32,
     /// When a switch completes a partial sum; `None`: a switch always waits for all ranks.
     pub deadline: Option<Deadline>,
@@ -105,7 +105,7 @@ pub struct Job {
     pub values_span: Option<Span>,
     /// The transport of the values between ranks and switches.
     pub transport: Spanned<Transport>,
-    /// For a job over RDMA: index of rank 0's queue pair in a switch's registers; the other ranks follow in order.
+    /// For a job over RDMA: index of rank 0's queue pair in a switch's registers. The other ranks' queue pairs follow in order.
     pub contact: u32,
     /// Position of the job's declaration in the file.
     pub span: Span,

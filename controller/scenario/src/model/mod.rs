@@ -45,7 +45,7 @@ use workload::{Workload, WorkloadSource};
 
 /// Maximum number of flows in a scenario.
 pub const MAX_FLOWS: usize = parser_gen::MAX_FLOWS;
-/// Maximum number of flows of one fault: the number of state cells of a fault unit.
+/// Maximum number of flows of one fault. A fault unit (a part of the P4 program that injects one fault) has a cell for each.
 pub const MAX_FLOWS_PER_FAULT: usize = 4096;
 /// Maximum number of table entries in a fault unit's `select` table.
 pub const MAX_SELECT_ENTRIES: usize = 4096;
@@ -83,7 +83,7 @@ pub struct Scenario {
     pub ways: Option<Ways>,
     /// The declared flows, expanded to one flow per pair of hosts.
     pub flows: Vec<Flow>,
-    /// The sets of flows to which a packet can belong.
+    /// Each set of flows to which one packet can belong.
     pub classes: Classes,
     /// Faults on packets, in declared order.
     pub faults: Vec<Fault>,
@@ -91,7 +91,7 @@ pub struct Scenario {
     pub disruptions: Vec<Disruption>,
     /// Triggers that faults wait for, in declared order.
     pub triggers: Vec<Trigger>,
-    /// The epochs of the timeline, in order and without gaps, from time 0 on.
+    /// The epochs (intervals of the timeline), in order and without gaps, from time 0 on.
     pub epochs: Vec<Epoch>,
     /// The conditions for which steps of the timeline wait, in the order of the steps.
     pub awaited: Vec<Expectation>,
@@ -161,7 +161,7 @@ impl Scenario {
         expectations.any(|expectation| expectation.is_zero(&fired))
     }
 
-    /// Whether the file names a metric of the given fault; for `None`, a metric of any fault, flow or trigger.
+    /// Whether `expect` or `abort_if` names a metric of this fault; with `None`, a metric of any fault, flow or trigger.
     #[must_use]
     pub fn asks_of_frames(&self, fault: Option<&str>) -> bool {
         let lines = self.expectations.iter().chain(&self.abort_if);
@@ -241,11 +241,11 @@ pub struct Flow {
     pub filter: Filter,
     /// The paths of the flow's packets, for each pair of hosts that the filter allows.
     pub paths: Vec<Path>,
-    /// The only switch at which the filter matches exactly the flow's packets; `None`: it does so at every switch.
+    /// The only switch where the filter suffices to recognize the flow's packets; `None`: it suffices at every switch.
     pub on: Option<String>,
     /// Whether the flow is protected: no fault may hit its packets.
     pub protected: bool,
-    /// The flow's part of the key from which random decisions are computed ([`decision`]).
+    /// The flow's part of the key from which the random words for its packets are computed ([`decision`]).
     pub key: u64,
     /// Position of the flow's declaration in the file.
     pub span: Span,
@@ -304,21 +304,21 @@ pub struct InjectionPoint {
 pub struct Fault {
     /// The fault's name.
     pub id: String,
-    /// Indexes of the flows on which the fault acts. The position in this list is the index of the flow's state cell.
+    /// Indexes of the flows on which the fault acts. A flow's position in this list is also the index of its register cell.
     pub flows: Vec<usize>,
     /// The effect of the fault on a packet that it hits.
     pub effect: Effect,
     /// Which packets of a flow the fault hits.
     pub selection: Selection,
-    /// The key by which the packets of a flow are numbered and drawn; `None`: all packets of a flow are numbered together.
+    /// How a key, such as the connection, divides a flow's packets, which are numbered per key; `None`: they are not divided.
     pub keys: Option<Keys>,
     /// The injection point that the file names; `None`: the plan chooses a switch, and the fault acts in ingress.
     pub place: Option<InjectionPoint>,
-    /// Index of the trigger that enables the fault: the fault acts only while it is on. `None`: the fault waits for no trigger.
+    /// Index of the trigger for which the fault waits: the fault acts only while the trigger is on. `None`: it waits for none.
     pub when: Option<usize>,
-    /// Numbers of the epochs in which the fault acts, in ascending, disjoint ranges.
+    /// Numbers of the epochs (intervals of the timeline) in which the fault acts, in ascending, disjoint ranges.
     pub epochs: Vec<RangeInclusive<u16>>,
-    /// The fault's part of the key from which random decisions are computed ([`decision`]).
+    /// The fault's part of the key from which the random words for packets are computed ([`decision`]).
     pub key: u64,
     /// Position of the fault's declaration in the file.
     pub span: Span,
@@ -352,17 +352,17 @@ pub struct Keys {
     pub of: String,
     /// Singular noun for a key, for users: `connection`.
     pub one: String,
-    /// Whether the numbering of a key restarts when its TCP connection is opened again.
+    /// Whether the numbers of a connection's packets start again at 1 when the TCP connection is opened again.
     pub restarts: bool,
-    /// The property of a flow that all packets of one key have in common.
+    /// How far all packets with one key agree in sender and receiver.
     pub shared: Shared,
-    /// Maximum number of keys for which a switch has cells.
+    /// Maximum number of keys (such as connections) whose counts a switch can store.
     pub most: u32,
     /// Position of `per` in the file.
     pub span: Span,
 }
 
-/// The property of a flow that all packets of one key share: packets that differ in it never have the same key.
+/// How far all packets with one key (such as a connection) agree. Packets that differ in this never have the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shared {
     /// All packets of a key have the same sender and the same receiver.
@@ -374,8 +374,7 @@ pub enum Shared {
 }
 
 impl Keys {
-    /// Logarithm to base 2 of the number of cells in each hash table: there are as many as keys, so that in hardly one of a
-    /// hundred runs a key finds no cell.
+    /// Base-2 logarithm of the number of cells in each hash table: at least one per key. Then hardly 1 run in 100 lacks a cell.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.most.next_power_of_two().ilog2().clamp(8, 16)
@@ -387,8 +386,7 @@ impl Keys {
 pub struct Epoch {
     /// Number of the epoch, counted from 1; 0 means that all faults are disarmed.
     pub epoch: u16,
-    /// Start in nanoseconds, since the start of the workload or since the start of the last earlier epoch that waits for a
-    /// condition.
+    /// Start in nanoseconds since the start of the workload, or of the last earlier epoch that waits for a condition.
     pub at_ns: u64,
     /// The condition that the epoch waits for, as written ([`Scenario::awaited`] has the parsed form); `None`: no condition.
     #[serde(skip_serializing_if = "Option::is_none")]

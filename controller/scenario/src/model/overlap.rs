@@ -1,8 +1,8 @@
 //! Tests whether a filter can match a packet of which some fields are known, such as a packet from one host to another.
 //!
-//! A filter is brought into disjunctive normal form; each conjunction holds, per field, the set of permitted values. The answer
-//! errs on one side only: "no" is proven, "yes" may be the limit of the method (`MAX_CONJUNCTIONS`, negated texts).
-//! [`parser_gen::Classes`] computes the intersection of two filters.
+//! The filter is brought into disjunctive normal form: alternatives, each with the permitted values of every field. The answer
+//! "no" is proven. The answer "yes" may be wrong if the filter has too many alternatives (`MAX_CONJUNCTIONS`) or negates texts.
+//! [`parser_gen::Classes`] finds out whether one packet can match two filters.
 
 mod values;
 
@@ -18,7 +18,7 @@ use crate::model::topology::Topology;
 /// Name of the field with a packet's ingress port at a switch.
 pub(crate) const PORT: &str = "switch.port";
 
-/// Maximum number of conjunctions of a filter; a filter with more of them counts as one that every packet may match.
+/// Maximum number of conjunctions (alternatives) of a filter. A filter with more counts as one that every packet may match.
 const MAX_CONJUNCTIONS: usize = 4096;
 
 /// Whether any packet may match the filter.
@@ -89,8 +89,7 @@ impl Allowed<'_> {
         ports.any(|port| self.allows(&[(PORT, u128::from(port.number))], &[]))
     }
 
-    /// The value of a field, if all matching packets with these values of other fields have the same; `None` if several are
-    /// possible.
+    /// The value of a field, if it is the same in all matching packets with these values of other fields; otherwise `None`.
     #[must_use]
     pub fn only(&self, fields: &[(&str, u128)], field: &str) -> Option<u128> {
         let of = |conjunction: &Conjunction| {
@@ -138,7 +137,7 @@ struct Conjunction {
 
 #[derive(Debug, Clone)]
 struct Constraint {
-    /// Whether the packet must have the field. A packet without the field also passes a negated test.
+    /// Whether only packets with the field satisfy the test. (Packets without the field also satisfy a negated test.)
     present: bool,
     values: Values,
 }

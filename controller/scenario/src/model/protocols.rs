@@ -22,7 +22,7 @@ impl Protocols {
         Arc::clone(&BUILTIN)
     }
 
-    /// The built-in protocols, together with the user's protocol files and the slices of payloads that filters name.
+    /// The built-in protocols, the user's protocol files, and the ranges of payload bytes (slices) that filters test.
     ///
     /// # Errors
     ///

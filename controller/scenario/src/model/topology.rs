@@ -25,7 +25,7 @@ pub const MAX_LATENCY_NS: u64 = 10_000_000_000;
 pub const BURST_BYTES: u32 = 256 << 10;
 /// Queue size of a link in a testbed, in bytes: large enough for the windows of all ranks of a job.
 pub const QUEUE_BYTES: u32 = 4 << 20;
-/// Maximum marking threshold of a switch port, in waiting frames: the embedded switch counts no more waiting frames than that.
+/// Maximum number of waiting frames from which a switch port marks frames (ECN): the embedded switch does not count further.
 pub const MOST_MARK_AT: u32 = 127;
 /// Default MTU of a link, in bytes.
 pub const DEFAULT_MTU: u32 = 1500;
@@ -51,8 +51,7 @@ pub struct Topology {
     /// Position of `routing` in the file; an empty span if the file does not have it.
     #[serde(skip)]
     pub routing_span: Span,
-    /// Whether the topology is a wire: one switch between two existing sides, whose addresses are unknown. A packet from
-    /// one port leaves by the other.
+    /// Whether the topology is a wire: one switch with two ports between two existing sides, whose addresses are unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
     /// The two sides of a wire, if the file describes them; empty if the command line does.
@@ -370,8 +369,8 @@ impl Topology {
         (at == top).then_some(way)
     }
 
-    /// Rate of the slowest link on a path between two hosts, in bits per second; of parallel links that packets may take, the
-    /// fastest counts. `None` if the path does not exist.
+    /// Rate of the slowest link on a path between two hosts, in bits per second; `None` if the path does not exist. If packets
+    /// may take several parallel links between two switches, only the fastest of these counts.
     #[must_use]
     pub fn path_rate_bps(&self, path: &Path) -> Option<u64> {
         let nodes: Vec<&str> = path.nodes().collect();
@@ -395,7 +394,8 @@ impl Topology {
             .chain(self.hosts.iter().map(|host| host.name.as_str()))
     }
 
-    /// By index of the node, its distance to a host in hops; `None` if the host is unreachable. Hosts do not forward.
+    /// For each node, by index: its distance to a host in hops; `None` if the host is unreachable. Hosts do not forward
+    /// packets.
     fn distances(&self, host: &str) -> Vec<Option<usize>> {
         let nodes: Vec<&str> = self.nodes().collect();
         let mut distance = vec![None; nodes.len()];

@@ -81,7 +81,7 @@ struct WorkloadStream {
 }
 
 impl WorkloadStream {
-    /// The stream between two hosts, by name; `carries` is the innermost protocol of the packets. `None` for an unknown host.
+    /// The packets between two hosts, given by name; `carries` is their innermost protocol. `None` if a host is unknown.
     fn new(
         scenario: &Scenario,
         from: &str,

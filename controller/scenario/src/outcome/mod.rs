@@ -139,8 +139,8 @@ impl Term {
     }
 }
 
-/// The value of a metric; `None` if the run did not deliver it. A declared flow that was expanded has the sum of its flows'
-/// values, or the maximum for `longest`.
+/// The value of a metric; `None` if the run did not deliver it. If a declared flow was expanded to several flows, the value is
+/// the sum of theirs; for `longest` the maximum.
 fn lookup(scenario: &Scenario, metrics: &Metrics, metric: &Metric) -> Option<f64> {
     metrics.get(metric).copied().or_else(|| {
         let Metric::Flow { name, what } = metric else {

@@ -7,7 +7,7 @@ use crate::model::traffic::no_packets;
 use crate::model::{Fault, Scenario};
 use crate::units::show_duration;
 
-/// The reason why a fault hit none of the `met` packets that it examined. `armed` says whether an epoch was in force.
+/// The reason why a fault hit none of the `met` packets that it examined. `armed` says if the epoch with a number was in force.
 #[must_use]
 pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) -> bool) -> String {
     if fault.selection == Selection::Never {
@@ -70,7 +70,7 @@ pub fn reason(scenario: &Scenario, fault: &Fault, met: u64, armed: impl Fn(u16) 
     }
 }
 
-/// The reason why a fault of these epochs did not act, if none of the epochs was in force.
+/// The reason why a fault did not act, if none of its epochs (intervals of the timeline) was in force.
 #[must_use]
 pub fn too_late(scenario: &Scenario, epochs: &[RangeInclusive<u16>]) -> String {
     if let Some(condition) = awaited(scenario, epochs) {

@@ -15,8 +15,8 @@ use super::runtime::call;
 use crate::model::Direction;
 use crate::plan::names::fault::{self, key};
 
-/// One direction of an RDMA connection that carries data. The responses to READs carry the requester's sequence numbers, so
-/// they are a separate stream.
+/// One direction of an RDMA connection that carries data. READ responses are a separate stream, because they carry the
+/// requester's sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
@@ -53,7 +53,7 @@ pub struct Announcement {
     pub stream: Stream,
     /// Sequence number of the stream's first packet.
     pub first_psn: u32,
-    /// Generation of the receiver's queue pair, counted from 1: a reused queue pair number gets the next one.
+    /// Generation of the receiver's queue pair, counted from 1. When a queue pair number is reused, the next generation begins.
     pub life: u8,
     /// A time before the announcement was sent, in nanoseconds since 1970.
     pub sent_ns: u64,
@@ -118,7 +118,7 @@ impl Announcements {
 }
 
 impl SwitchPlan {
-    /// The table entries that announce a stream to this switch: one for each fault that selects by sequence number.
+    /// The table entries that announce a stream to this switch: one for each fault unit that selects by sequence number.
     #[must_use]
     pub fn tell(&self, stream: Stream, begun: Begun) -> Vec<TableEntry> {
         let of_psn = self.units.iter().filter(|unit| {

@@ -1,4 +1,5 @@
-//! A fault unit in front of the sum of a chip, in the same pass: it drops one packet by its ordinal (docs/tofino.md).
+//! A fault unit in front of a chip's sum, in the same pass through the chip: it drops one packet by its ordinal
+//! (docs/tofino.md).
 
 use std::ops::RangeInclusive;
 
@@ -14,11 +15,10 @@ use crate::model::selection::Selection;
 use crate::model::{Direction, Scenario};
 use crate::plan::names::fault::{self, KEY_CLASS, KEY_EPOCH, PASS};
 
-/// How a fault in front of the sum is armed: during its epochs, the parser's value set [`fault::ARMED`] holds exactly the
-/// listed ports.
+/// A fault in front of the sum. It is armed in its epochs: the parser's value set [`fault::ARMED`] then has the listed ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BeforeSum {
-    /// Numbers of the epochs in which the fault is armed.
+    /// Numbers of the epochs (intervals of the timeline) in which the fault is armed.
     pub epochs: Vec<RangeInclusive<u16>>,
     /// Numbers of all ports of the switch.
     pub ports: Vec<u32>,
@@ -27,7 +27,7 @@ pub struct BeforeSum {
     pub early: Early,
 }
 
-/// The switch's only fault, if its unit can be placed in front of the sum; `None` if not.
+/// The switch's only fault, if its fault unit can be placed in front of the sum; otherwise `None`.
 pub(super) fn for_switch(
     scenario: &Scenario,
     switch: &str,
@@ -58,7 +58,7 @@ pub(super) fn for_switch(
     })
 }
 
-/// Refuses faults on a chip that sums, if the chip has no capacity for the faults beside the sum.
+/// Refuses faults on a chip that sums, if the sum leaves the chip no capacity for faults.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -83,7 +83,7 @@ pub(super) fn check(
     }
 }
 
-/// Table entries of the unit in front of the sum: for each row of the classifier, the `select` entry of the row's class.
+/// Table entries of the unit in front of the sum: each row of the classifier, with the `select` action for the row's flows.
 pub(super) fn entries(planned: &[TableEntry], generated: &Generated) -> Vec<TableEntry> {
     let table = fault::select_table(Direction::Ingress, 0);
     let armed = FieldMatch {

@@ -37,7 +37,7 @@ pub struct Reach {
 pub enum Extent {
     /// At most this number of packets of the flow.
     Packets(u64),
-    /// This fraction of the flow's packets, 0 to 1, as long as they come; an average if keys or packets are random.
+    /// This fraction (0 to 1) of the flow's packets, however many come; an average if packets or keys are selected at random.
     Share(f64),
     /// The named command of the workload; the fault hits no packets.
     Command(String),
@@ -107,7 +107,7 @@ pub(super) fn reaches(scenario: &Scenario, injections: &[Injection]) -> Vec<Reac
     faults.filter_map(reach).chain(disrupted).collect()
 }
 
-/// The reach of a disruption: of a command, the command's host; of a switch, every flow that may cross the switch.
+/// The reach of a fault on a program or switch: the host that runs the program, or every flow that may cross the switch.
 fn disruption_reach(scenario: &Scenario, disruption: &Disruption) -> Reach {
     let mut reach = Reach {
         fault: disruption.id.clone(),

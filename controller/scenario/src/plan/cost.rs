@@ -16,15 +16,15 @@ pub struct Resources {
     pub ingress_units: usize,
     /// Fault units in egress.
     pub egress_units: usize,
-    /// Number of sets of flows that a packet can belong to, at most 65,535.
+    /// Number of sets of flows to which one packet can belong, at most 65,535.
     pub classes: usize,
-    /// State cells of the fault units: one per fault and flow.
+    /// Register cells of the fault units: one for each fault and flow.
     pub state_cells: usize,
     /// Table entries in the `select` tables of the fault units.
     pub select_entries: usize,
     /// Table entries in the forwarding tables.
     pub forward_entries: usize,
-    /// Replicas in all multicast groups of the switch.
+    /// Replicas (copies of a packet) in all multicast groups of the switch together.
     pub replicas: usize,
     /// Bits of all packets that faults delay at the same time, if every delayed flow runs at its full rate.
     pub held_bits: u64,
@@ -32,7 +32,7 @@ pub struct Resources {
     pub recirculation_bps: u64,
 }
 
-/// Counts the resources that the plan's units, classes, table entries and multicast groups use on a switch.
+/// Counts the resources of a switch that the plan uses: fault units, sets of flows, table entries, multicast groups.
 pub(super) fn measure(
     scenario: &Scenario,
     placement: &Placement,
@@ -71,7 +71,8 @@ pub(super) fn measure(
     }
 }
 
-/// Bits of all packets held in a switch if every delayed flow runs at the rate of its path and every packet is selected.
+/// Maximum size, in bits, of all packets held in a switch: all delayed flows run at their path's rate, all packets are
+/// selected.
 pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str) -> u64 {
     let held = placement
         .points
@@ -81,7 +82,7 @@ pub(super) fn held_bits(scenario: &Scenario, placement: &Placement, switch: &str
     held.fold(0, u64::saturating_add)
 }
 
-/// Bits of all packets that one fault holds of one flow, if the flow runs at the rate of its path and every packet is selected.
+/// Maximum size, in bits, of all packets that a fault holds of one flow: it runs at its path's rate, all packets are selected.
 pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     let ns = scenario.faults[fault].effect.longest_stay_ns();
     if ns == 0 {
@@ -95,8 +96,8 @@ pub(super) fn held_by(scenario: &Scenario, fault: usize, flow: usize) -> u64 {
     u64::try_from(u128::from(rate) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Maximum time, in nanoseconds, by which a held packet leaves too late: a packet that just misses its deadline takes one more
-/// loop, and a loop lasts until all held packets have passed the recirculation port.
+/// Maximum time, in nanoseconds, by which a held packet leaves too late. A packet that just misses its deadline recirculates
+/// once more, and this takes until all held packets have passed the recirculation port.
 pub(super) fn lateness_bound_ns(held_bits: u64, target: &TargetModel) -> u64 {
     let drain = u128::from(held_bits) * 1_000_000_000 / u128::from(target.loop_rate_bps.max(1));
     target

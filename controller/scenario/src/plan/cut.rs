@@ -1,4 +1,4 @@
-//! Truncates packets by clone sessions: one session per length, whose number is the length.
+//! Prepares the switch to cut packets by clone sessions: one session for each length, whose number is the length in bytes.
 
 use p4lang::runtime::{CloneSession, Replica};
 use parser_gen::EngineSpec;
@@ -13,7 +13,7 @@ const HOLD_BYTES: u32 = 10;
 /// Bytes of the further header `wait_h` on the recirculation port, in programs where packets wait for other packets.
 const WAIT_BYTES: u32 = 13;
 
-/// Refuses to truncate packets that the switch sums before it cuts them.
+/// Refuses to truncate packets on a switch that would sum them before it cuts them.
 pub(super) fn check(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

@@ -18,7 +18,7 @@ pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetMod
     }
 }
 
-/// The part of an effect that a target does not support, completing `this target cannot …`; `None` if it supports all.
+/// The part of an effect that a target does not support, as the end of `this target cannot …`; `None` if it supports all.
 fn refused(effect: &Effect, target: &TargetModel) -> Option<&'static str> {
     const MENDS: &str =
         "update checksums: their computation is nested deeper than its actions allow";

@@ -69,8 +69,8 @@ pub(super) fn spec(
     }
 }
 
-/// The multicast group that makes the copies of a duplicate, and the delay of each replica. A single copy without delay uses a
-/// group that every switch has.
+/// The multicast group that makes the copies of a duplicate, with the delay of each copy. Every switch has a group for a single
+/// copy without delay.
 pub(super) fn copies(scenario: &Scenario, wanted: Duplicate) -> Copies {
     if wanted == Duplicate::ONCE {
         return Copies {

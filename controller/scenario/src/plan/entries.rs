@@ -17,7 +17,7 @@ use crate::model::{Direction, Scenario};
 use crate::plan::names::fault::{self, channel, key, param};
 use crate::plan::names::{lease, timeline};
 
-/// The timeline table of a pipeline, and the default action for it that puts an epoch in force.
+/// A pipeline's table, and the default action of the table, which together put an epoch in force.
 pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall) {
     let call = ActionCall {
         name: timeline::set_epoch(direction),
@@ -26,7 +26,7 @@ pub(super) fn set_epoch(direction: Direction, epoch: u16) -> (String, ActionCall
     (timeline::table(direction), call)
 }
 
-/// The lease table of a pipeline, and the default action for it that sets the end of the lease, on the switch's clock.
+/// A pipeline's table, and the default action of the table, which together set the end of the lease on the switch's clock.
 pub(super) fn until(direction: Direction, deadline: u64) -> (String, ActionCall) {
     let call = ActionCall {
         name: lease::until(direction),
@@ -54,7 +54,7 @@ pub(super) fn for_switch(
     entries
 }
 
-/// Table entries of a fault unit: for the packets that it examines, for those that it selects, for the words that it draws.
+/// Table entries of a fault unit: those that find its flows, those that select packets, and those that draw random words.
 fn for_unit(
     scenario: &Scenario,
     placement: &Placement,
@@ -97,8 +97,8 @@ fn for_unit(
     entries
 }
 
-/// The entries of the unit's `select` table: one per class of packets and range of epochs. Of the class's flows, the one that
-/// the fault declares first applies. A class with a protected flow gets no entry.
+/// The entries of the unit's `select` table: one for each set of flows (class) to which a packet can belong, and range of
+/// epochs. Of several flows of the fault, the one declared first applies. Sets with a protected flow get no entry.
 fn select(
     scenario: &Scenario,
     placement: &Placement,
@@ -174,7 +174,7 @@ fn prioritized(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     entries
 }
 
-/// Which of the three random words u, v and w a unit draws for each packet.
+/// Which of the three random words u, v and w a fault unit draws for each packet.
 #[derive(Clone, Copy)]
 struct DrawnWords {
     u: bool,
@@ -189,7 +189,8 @@ struct UnitWriter<'a> {
 }
 
 impl UnitWriter<'_> {
-    /// Table entries of the unit's tables `channel` and `outcome`, which decide whether the unit fires.
+    /// Table entries of the unit's tables `channel` and `outcome`, which decide whether the unit applies its effect to a
+    /// packet.
     fn outcomes(&self, selection: &Selection) -> Vec<TableEntry> {
         let fires = |key: Vec<FieldMatch>| self.entry("outcome", key, fault::FIRES, &[]);
         let mut entries = Vec::new();
@@ -248,7 +249,7 @@ impl UnitWriter<'_> {
         prioritized(entries)
     }
 
-    /// Table entries of the unit's table `lots`: for each draw, the effect's value.
+    /// Table entries of the unit's table `lots`: for each random draw, the effect's value, such as a delay.
     fn lots(&self, lots: Vec<u128>) -> impl Iterator<Item = TableEntry> {
         let lots = (0_u128..).zip(lots);
         lots.map(|(number, value)| {
@@ -261,7 +262,7 @@ impl UnitWriter<'_> {
         })
     }
 
-    /// Table entries of the unit's tables `t0` to `t5`, the decision function; their rows follow from the seed.
+    /// Table entries of the unit's tables `t0` to `t5`, by which it draws random words. Their contents follow from the seed.
     fn words(&self, draws: &Draws, drawn: DrawnWords) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         for number in 0..decision::TABLES {
@@ -305,7 +306,7 @@ impl UnitWriter<'_> {
         }
     }
 
-    /// A match of a field on a range of draws; empty if the range includes all draws.
+    /// The match of a key field on draws from `low` to `high`; empty if all draws are in this range.
     fn draws(&self, field: &str, low: u32, high: u32) -> Vec<FieldMatch> {
         if (low, high) == (0, u32::MAX) {
             return Vec::new();
@@ -318,7 +319,7 @@ impl UnitWriter<'_> {
     }
 }
 
-/// Keys of table entries for a selection by sequence number. A field whose range includes every value is left out.
+/// For a selection by sequence number, the key of each table entry. It lacks a field if every value of the field matches.
 fn places(psn: &Psn) -> impl Iterator<Item = Vec<FieldMatch>> {
     let field = |field: &str, range: &RangeInclusive<u32>, most: u32| {
         let (low, high) = (*range.start(), most.min(*range.end()));

@@ -204,8 +204,8 @@ pub fn groups(scenario: &Scenario, switch: &str, target: &TargetModel) -> Vec<Mu
     groups
 }
 
-/// The multicast replicas on a switch that addresses each rank's frame separately: one per rank, whose instance is the rank's
-/// number at this switch plus one. `None` for other switches.
+/// For a switch that sends each rank its own frame: one multicast replica per rank, whose instance is the rank's number at this
+/// switch plus one. `None` if the switch does not sum for the job.
 fn copies_of_ranks(scenario: &Scenario, job: &Job, switch: &str) -> Option<Vec<Replica>> {
     let ranks = job.on(switch)?.children.iter().zip(1..);
     let copies = ranks.map(|(rank, instance)| {

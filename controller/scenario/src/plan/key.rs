@@ -1,4 +1,4 @@
-//! Refuses a fault's keys (`per`) that a target cannot distinguish, or for which it has no cells.
+//! Refuses a fault's keys (`per`, such as connections) that a target cannot distinguish, or for which it has no register cells.
 
 use super::TargetModel;
 use crate::diagnostic::{Code, Sink};

@@ -18,8 +18,7 @@ pub struct PortLatency {
     pub out_ns: u64,
 }
 
-/// The hold times of a switch's ports; ports of links without latency are left out. Captures at the ports do not include the
-/// hold times.
+/// How long a switch's ports hold frames, without ports whose link has no latency. Captures at the ports do not show it.
 #[must_use]
 pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
     let ports = topology.ports(switch);
@@ -28,8 +27,8 @@ pub fn port_latencies(topology: &Topology, switch: &str) -> Vec<PortLatency> {
         .collect()
 }
 
-/// The hold times of one port. A host holds no frames, so its switch does so in both directions. Between two switches, only the
-/// sending switch holds a frame.
+/// How long one port holds frames. A host holds none, so its switch does so in both directions. Between two switches, only the
+/// sender's port holds them.
 fn port_latency(topology: &Topology, port: &Port<'_>) -> PortLatency {
     let latency_ns = port.link.latency_ns;
     PortLatency {

@@ -14,8 +14,7 @@ pub fn port_marks(topology: &Topology, switch: &str) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Refuses marking ports if the target cannot mark, or if a flow passes them: captures at both ends of a flow are compared byte
-/// for byte.
+/// Refuses marking ports if the target cannot mark, or if a flow passes them: captures at a flow's two ends must be equal.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let mut told = Refusals::default();
     if !target.marks_queues {
@@ -65,7 +64,7 @@ pub(super) fn check_provable(sink: &mut Sink<'_>, scenario: &Scenario, injection
 
 const HINT: &str = "write `ecn` only for links of switches without faults, and only where no flow leaves the switch through that link";
 
-/// Position of the last reported marking threshold, so that links which inherit one setting are reported once.
+/// Position of the marking threshold that was reported last: links that inherit the same threshold are reported only once.
 #[derive(Default)]
 struct Refusals(Option<crate::diagnostic::Span>);
 

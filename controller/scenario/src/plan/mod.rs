@@ -84,7 +84,7 @@ pub struct Plan {
     /// How full the fullest switch is; `None` without faults. For scenarios that are planned together, it counts all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fullest: Option<Fullest>,
-    /// The epochs, each written to all switches at its start; epoch 0 is in force before and after the timeline.
+    /// The epochs (intervals of the timeline), each written to all switches at its start. Outside the timeline it is epoch 0.
     pub timeline: Vec<Epoch>,
     /// The disruptions: actions of the controller on programs and switches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -138,9 +138,9 @@ pub struct Injection {
     pub switch: String,
     /// Pipeline in which the fault acts: ingress or egress.
     pub direction: Direction,
-    /// Number of the fault's unit in this pipeline, from 0 in declared order.
+    /// Number of the fault's unit (its part of the P4 program) in this pipeline, from 0 in declared order.
     pub unit: usize,
-    /// Index of the flow's state cell in the unit, and of its counter of hits.
+    /// Index of the flow's register cell in the fault unit, and of its counter of hits.
     pub cell: usize,
     /// Name of the P4 counter of hits.
     pub counter: String,
@@ -148,7 +148,7 @@ pub struct Injection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<String>,
     /// For a fault that holds packets: maximum time, in nanoseconds, by which a packet leaves too late, seen at the interfaces.
-    /// It includes the latency of the packet's links, because the switch's ports hold frames for that.
+    /// It includes the latency of the packet's links, which the switch's ports create by holding frames.
     pub lateness_bound_ns: Option<u64>,
 }
 
@@ -164,7 +164,7 @@ pub struct PlannedFlow {
     /// The condition on the flow's packets.
     #[serde(serialize_with = "serialize_filter")]
     pub filter: Filter,
-    /// Whether the flow is protected: the switch classifies it so that no fault's table entry matches its packets.
+    /// Whether the flow is protected. No fault's table entry matches the packets of a protected flow.
     pub protected: bool,
 }
 

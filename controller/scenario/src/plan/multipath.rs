@@ -30,8 +30,8 @@ const STEERING: [(&str, &str); 11] = [
 /// Bytes of a frame up to the end of the TCP header without options: Ethernet, IPv4, TCP.
 const WITH_PORTS: u16 = 54;
 
-/// Refuses targets whose program supports only one path, and faults that change a field which determines the path: a packet
-/// changed by such a fault could leave the flow's planned paths.
+/// Refuses targets whose program supports only one path. Also refuses faults that change a field on which the path depends: a
+/// changed packet could leave the planned paths of its flow.
 pub(super) fn check(sink: &mut Sink<'_>, scenario: &Scenario, target: &TargetModel) {
     let Some(ways) = &scenario.ways else {
         return;

@@ -43,7 +43,7 @@ pub mod classify {
 pub mod timeline {
     use super::{Direction, control};
 
-    /// Parameter of the action [`set_epoch`]: the epoch.
+    /// Parameter of the action [`set_epoch`]: number of the epoch (interval of the timeline).
     pub const EPOCH: &str = "epoch";
 
     /// Name of the table whose default action sets the epoch in force.
@@ -91,10 +91,10 @@ pub mod fault;
 pub mod trigger {
     use super::INGRESS;
 
-    /// Parameter of the action [`see`]: the events that a packet is, as a bitmap.
+    /// Parameter of the action [`see`]: bitmap of the trigger's events for which the packet counts.
     pub const EVENTS: &str = "events";
 
-    /// Name of the table that says which events of a trigger a packet is. `number`: the trigger's number on the switch.
+    /// Name of the table that says for which events of a trigger a packet counts. `number`: the trigger's number on the switch.
     #[must_use]
     pub fn table(number: usize) -> String {
         format!("{INGRESS}.faults.trigger{number}")

@@ -1,6 +1,7 @@
 //! Compares a plan with the plan that it replaces on running switches: which faults continue, restart or end.
 //!
-//! A fault continues if it would select the same packets by the same numbers: its counts are then kept. Its effect may change.
+//! A fault continues if it would still number and select packets in the same way: its counts are then kept. Its effect may
+//! change.
 
 use std::fmt;
 
@@ -12,13 +13,13 @@ use crate::model::{Fault, Scenario};
 /// The fate of each fault when one plan replaces another on running switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Over {
-    /// For each injection of the new plan, in the plan's order: whether it continues, restarts or is new.
+    /// For each injection (fault, flow and switch) of the new plan, in its order: whether it continues, restarts or is new.
     pub fates: Vec<Continuation>,
     /// The injections of the old plan that the new plan does not have.
     pub ended: Vec<Ended>,
 }
 
-/// An injection of the new plan, and its relation to the old plan.
+/// An injection (a fault that acts on one flow at one switch) of the new plan, and its relation to the old plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Continuation {
     /// The fault's name.
@@ -40,7 +41,7 @@ pub enum Becomes {
     GoesOn {
         /// Number of the fault's unit in the old plan, in the same pipeline.
         unit: usize,
-        /// Index of the flow's state cell in the old plan's unit.
+        /// Index of the flow's register cell in the old plan's fault unit.
         cell: usize,
     },
     /// The old plan has this injection, but its counts restart.
@@ -52,7 +53,7 @@ pub enum Becomes {
     IsNew,
 }
 
-/// An injection of the old plan that the new plan does not have.
+/// An injection (a fault that acts on one flow at one switch) of the old plan that the new plan does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ended {
     /// The fault's name.

@@ -13,7 +13,7 @@ pub(super) struct Point {
     pub fault: usize,
     /// Index of the flow in the scenario.
     pub flow: usize,
-    /// Position of the flow in the fault's list of flows, which is the index of its state cell.
+    /// Position of the flow in the fault's list of flows, which is also the index of its register cell.
     pub cell: usize,
     pub switch: String,
     pub direction: Direction,
@@ -54,7 +54,7 @@ impl Placement {
 /// One decision of the planner: which switches inject a fault on flows with the same paths.
 pub(super) struct Choice<'s> {
     pub fault: usize,
-    /// The flows of the decision: index of the flow, index of its state cell.
+    /// For each flow of the decision: index of the flow in the scenario, index of its register cell.
     pub flows: Vec<(usize, usize)>,
     pub paths: &'s [Path],
     pub direction: Direction,
@@ -62,13 +62,13 @@ pub(super) struct Choice<'s> {
     pub switches: Vec<&'s str>,
     /// The switch that the file names for the fault; `None` if the planner may choose.
     pub pin: Option<&'s str>,
-    /// Whether switches on every path are missing in `switches` for another reason than `pin`.
+    /// Whether `switches` lacks a switch that is on every path, for another reason than `pin`.
     pub is_limited: bool,
     /// Whether several switches may inject the fault together, because no single switch is on every path.
     pub spreads: bool,
 }
 
-/// The fullest switch and its scarcest resource. The planner minimizes the used share of this resource.
+/// The fullest switch and its scarcest resource. The planner minimizes the share of this resource that faults use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fullest {
     /// The switch's name; if several switches are equally full, the first one.
@@ -79,9 +79,9 @@ pub struct Fullest {
     pub taken: u64,
     /// Amount of the resource that the switch has for faults.
     pub of: u64,
-    /// Used share of the fullest switch, from 0 to 1, that no plan can undercut.
+    /// Lower bound of the fullest switch's used share, from 0 to 1, for every possible plan.
     pub at_least: f64,
-    /// Whether it is proven that no plan has a less full fullest switch.
+    /// Whether it is proven that in every other plan the fullest switch is at least as full.
     pub is_least: bool,
 }
 
@@ -95,8 +95,8 @@ impl Fullest {
         self.taken as f64 / self.of as f64
     }
 
-    /// Whether the text of a plan reports the used share: not if a single fault already exceeds [`Self::SHARE`], as it does
-    /// with a chip's stages.
+    /// Whether the text of a plan reports the used share. Not if one fault alone exceeds [`Self::SHARE`], as with a chip's
+    /// stages.
     pub(super) fn is_told(&self) -> bool {
         self.fraction() > Self::SHARE && 1.0 <= Self::SHARE * self.of as f64
     }

@@ -1,8 +1,8 @@
 //! Translates a scenario's faults and switches into a problem for [`planner::injection`], and its solution back.
 //!
-//! The constraints are a switch's limited resources: units, flows to classify, table entries, and on a chip the average
-//! resources of a fault. The recirculation port is not a constraint: packets beyond its rate are late, which the plan
-//! reports.
+//! The limits are the resources of each switch: fault units, flows that it tells apart, table entries, and on a chip further
+//! resources, of which each fault uses a measured average. The recirculation port sets no limit: packets beyond its rate are
+//! late, which the plan reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::place::{Fullest, Placement};
 use super::wanted::{Meetings, Wanted, meetings};
 use crate::model::{Direction, MAX_FLOWS, MAX_SELECT_ENTRIES, Path};
 
-/// Maximum cost of a choice, so that sums of costs do not overflow: 18 bits allow more choices than a scenario has.
+/// Maximum cost of a choice: the costs of all choices in a scenario (fewer than 2^18) can be added without overflow.
 const MAX_COST: u64 = u64::MAX >> 20;
 
 pub(super) const UNITS_IN: usize = 0;
@@ -22,10 +22,10 @@ pub(super) const UNITS_OUT: usize = 1;
 const FLOWS: usize = 2;
 const ENTRIES: usize = 3;
 const RECIRCULATION: usize = 4;
-/// First index of the resources of a chip that one fault uses.
+/// First index of the further resources of a chip, of which each fault uses a measured average.
 const OF_CHIP: usize = 5;
 
-/// A placement decision, where several scenarios are planned together: index of the scenario, index of its choice.
+/// A placement decision, if several scenarios are planned together: index of the scenario, index of the decision in it.
 pub(super) type Of = (usize, usize);
 
 /// Constraints between the placements of scenarios that run at the same time.
@@ -154,8 +154,7 @@ impl<'w, 's> InjectionProblem<'w, 's> {
         self.problem.orders.extend(orders);
     }
 
-    /// Charges a switch once for each flow, however many faults act on the flow there, and once for each protected flow that
-    /// passes the switch.
+    /// Charges a switch for each flow that it must tell apart: once for all faults on the flow, once for each protected flow.
     fn tell_flows_apart(&mut self, wanted: &Wanted<'_>, first: usize) {
         let mut acted_on: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (choice, of) in wanted.choices.iter().enumerate() {

@@ -209,8 +209,7 @@ impl<'a> Point<'a> {
     }
 }
 
-/// Whether packets from several ports of a switch change one trigger, or wait for it: the judge then replays the frames of all
-/// ports in one order.
+/// Whether frames from several ports of a switch change or await one trigger: the judge then replays all ports in one order.
 #[must_use]
 pub fn triggers_join_ports(scenario: &Scenario, plan: &Plan, switch: &str) -> bool {
     let Some(planned) = plan.switch(switch) else {

@@ -124,7 +124,7 @@ pub(super) fn tell_together(asked: &InjectionProblem<'_, '_>, refusal: &Refusal)
     sink.into_diagnostics()
 }
 
-/// Reports that more faults act in a pipeline of a switch than it has units; `fault` is the first that does not fit.
+/// Reports that more faults act in a pipeline of a switch than it has fault units; `fault` is the first that does not fit.
 pub(super) fn tell_units(
     sink: &mut Sink<'_>,
     fault: &Fault,
@@ -183,7 +183,7 @@ impl<'s> InjectionProblem<'_, 's> {
         )
     }
 
-    /// Reports how many faults compete for a switch's units, if no other switch can inject them; returns whether it did.
+    /// Reports how many faults compete for a switch's fault units, if no other switch can inject them; returns whether it did.
     fn tell_units(&self, sink: &mut Sink<'_>, conflict: &Conflict, target: &TargetModel) -> bool {
         let [(switch, resource @ (UNITS_IN | UNITS_OUT))] = conflict.limits[..] else {
             return false;

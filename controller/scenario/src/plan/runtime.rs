@@ -81,7 +81,7 @@ pub(super) fn serialize_groups<S: Serializer>(
     }))
 }
 
-/// The instances of a multicast group's replicas; `None` if they are 1, 2, … in order.
+/// The instance numbers of a multicast group's replicas; `None` if they are 1, 2, … in order.
 fn instances(replicas: &[Replica]) -> Option<Vec<u16>> {
     let instances: Vec<u16> = replicas.iter().map(|replica| replica.instance).collect();
     let counted = instances.iter().zip(1..).all(|(one, other)| *one == other);

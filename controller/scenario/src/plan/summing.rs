@@ -7,8 +7,8 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::Scenario;
 use crate::model::job::Job;
 
-/// The number of values in the frames that a switch sums, or may have to sum: that of its jobs, limited to the chip's `most`. A
-/// job that needs more is refused if the file declares the number, or if `weir run` starts the programs that rely on it.
+/// Number of values in the frames that a switch sums, or may have to sum later: that of its jobs, but at most the chip's
+/// `most`. A job with more is refused if the file declares the number, or if `weir run` starts the programs that rely on it.
 pub(super) fn frame_values(
     sink: &mut Sink<'_>,
     scenario: &Scenario,
@@ -33,8 +33,8 @@ pub(super) fn frame_values(
     Some(job.values.min(most))
 }
 
-/// The first job of a gradient plan, for a switch that does not sum now but may have to when another switch dies; `None` if it
-/// cannot. A switch with faults is excluded, because captures could then not prove the faults.
+/// The job whose frames a switch may have to sum when another switch of the gradient plan dies; `None` if it cannot. A switch
+/// with faults cannot, because captures could then not prove the faults.
 fn may_come_to_sum<'s>(
     scenario: &'s Scenario,
     switch: &str,
@@ -65,7 +65,7 @@ pub(super) fn check_children(
     }
 }
 
-/// Refuses jobs with a deadline if the target cannot close a slot before all ranks have contributed.
+/// Refuses jobs with a deadline if the target cannot complete a sum before all ranks have contributed.
 pub(super) fn check_deadlines(
     sink: &mut Sink<'_>,
     scenario: &Scenario,

@@ -30,7 +30,7 @@ pub struct SwitchPlan {
     pub protocols: Arc<Protocols>,
     /// The flows to which the switch can assign packets: those on which faults act here, and protected ones.
     pub flows: Vec<PlannedFlow>,
-    /// The sets of flows that a packet can belong to, as positions in `flows`; `meta.class` is the index. Set 0 is empty.
+    /// Each set of flows to which one packet can belong, as positions in `flows`. Its index is `meta.class`; set 0 is empty.
     pub classes: Vec<Vec<usize>>,
     /// The fault units, with the fault of each.
     pub units: Vec<Unit>,
@@ -54,11 +54,11 @@ pub struct SwitchPlan {
     /// Whether the switch is a wire: a switch with two ports that forwards by ingress port.
     #[serde(skip)]
     pub wire: bool,
-    /// The fault unit in front of the sum, if there is one. Only Tofino's program treats it differently from other units
-    /// ([`SwitchPlan::all_entries`]).
+    /// The fault unit in front of the sum; `None` if there is none. Only Tofino's program treats it differently from other
+    /// units ([`SwitchPlan::all_entries`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sum: Option<BeforeSum>,
-    /// Table entries of fault units and forwarding, written while the epoch is 0; parser-gen adds those of the classifier.
+    /// Table entries of fault units and forwarding, written while no fault is armed; parser-gen adds those of the classifier.
     #[serde(serialize_with = "runtime::serialize_entries")]
     pub entries: Vec<TableEntry>,
     /// Multicast groups for copies of packets, broadcasts, and results of jobs.
@@ -107,7 +107,7 @@ impl SwitchPlan {
         }
     }
 
-    /// The tables and their default actions that put an epoch in force; empty if the switch has no fault.
+    /// The tables and their default actions that put an epoch (interval of the timeline) in force; empty if there is no fault.
     #[must_use]
     pub fn set_epoch(&self, epoch: u16) -> Vec<(String, ActionCall)> {
         let directions = self.faulting().into_iter();

@@ -25,9 +25,9 @@ pub struct TargetModel {
     pub has_several_ways: bool,
     /// Whether the switch's ports mark frames in a long queue (ECN).
     pub marks_queues: bool,
-    /// Maximum number of faults in ingress, and in egress.
+    /// Maximum number of faults in ingress. The same number is possible in egress.
     pub units: usize,
-    /// Further resources that one fault uses, in thousandths of the chip's capacity: a measured average.
+    /// Further resources of a chip: name, and the measured average that one fault uses, in thousandths of the chip's capacity.
     pub fault_takes: &'static [(&'static str, u64)],
     /// Number of bits of a random draw: a probability is a multiple of 2 to the power of minus this number.
     pub draw_bits: u32,
@@ -35,7 +35,7 @@ pub struct TargetModel {
     pub time_bits: u32,
     /// Maximum number of values in the aggregation frames that the switch sums in one pass.
     pub frame_values: FrameValues,
-    /// Maximum number of children (ranks and switches) for which the switch sums: the bits of its bitmap.
+    /// Maximum number of children (ranks and lower switches) of a switch that sums: the number of bits in its bitmap.
     pub sum_children: usize,
     /// Whether the switch can complete a sum before all ranks have contributed (`CLOSES` in its slots.p4).
     pub closes_chunks: bool,
@@ -44,13 +44,14 @@ pub struct TargetModel {
     /// Whether the program checks, before a sum, who may send for a job and at which rate. Tofino has no stage left for it, and
     /// weir does not set the meters of `psa_switch` over Thrift.
     pub guards_jobs: bool,
-    /// Whether a register of the switch can hold a deadline and be compared with it. Tofino's ALU cannot, because clocks wrap.
+    /// Whether the switch can keep a deadline in a register and compare times with it. Tofino's ALU cannot, because clocks
+    /// wrap.
     pub compares_deadlines: bool,
     /// Whether the switch can update checksums over fields that a fault changed.
     pub mends_checksums: bool,
-    /// Maximum number of values in a frame on a switch with faults; `None`: a sum leaves faults only the first stage.
+    /// Maximum number of values in a frame if the switch also has faults; `None`: a sum leaves faults only the first stage.
     pub frame_values_beside_faults: Option<FrameValues>,
-    /// Whether the planner places a suitable fault in front of the sum, which saves a pass.
+    /// Whether the planner places a suitable fault in front of the sum. This saves a pass through the chip.
     pub faults_before_sums: bool,
     /// Whether the switch has capacity to number the packets of each key separately.
     pub numbers_keys: bool,

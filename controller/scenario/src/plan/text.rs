@@ -227,7 +227,7 @@ fn show_entry(f: &mut fmt::Formatter<'_>, entry: &TableEntry) -> fmt::Result {
     writeln!(f, ": {action}({})", params.collect::<Vec<_>>().join(", "))
 }
 
-/// Whether a table entry is a row of the decision function or of `lots`, which the text omits: it means nothing to users.
+/// Whether a table entry serves a fault unit's random draws. The text omits such entries, which mean nothing to users.
 fn is_word(entry: &TableEntry) -> bool {
     let action = entry.action.name.rsplit('.').next();
     action == Some(names::fault::LOT)

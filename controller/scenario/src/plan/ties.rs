@@ -92,7 +92,7 @@ pub(super) fn faults_of(scenario: &Scenario, trigger: usize) -> Vec<usize> {
     counted.chain(waiting.map(|(index, _)| index)).collect()
 }
 
-/// Groups of triggers, as indexes, that are connected by common faults, directly or through other triggers.
+/// Groups of triggers, by index. Two triggers with a common fault are in one group, also if other triggers connect them.
 fn groups(scenario: &Scenario) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     for trigger in 0..scenario.triggers.len() {

@@ -101,8 +101,8 @@ fn restarted(scenario: &Scenario) -> BTreeSet<String> {
     switches.collect()
 }
 
-/// Finds pairs of faults of different scenarios that may hit the same packet on a shared switch at the same time, faults
-/// of one scenario that may hit a protected flow of another, and switches whose capacity all of them together exceed.
+/// Finds conflicts between scenarios that run together: faults of two scenarios that may hit the same packet on a switch at the
+/// same time, faults that may hit another scenario's protected flow, and switches that are too small for all scenarios.
 /// Switches with the same name are shared; times count from one common start.
 #[must_use]
 pub fn check_together(scenarios: &[(&Scenario, &Plan)], target: &TargetModel) -> Diagnostics {
@@ -177,7 +177,8 @@ fn enumerate<'a>(files: impl Iterator<Item = &'a str>) -> String {
 
 /// Which flows of two scenarios can have packets in common.
 struct Meeting {
-    /// Sets of flows that a packet can belong to. The later scenario's flows are numbered after those of the earlier one.
+    /// Each set of flows to which one packet can belong. The later scenario's flows are numbered after those of the earlier
+    /// one.
     classes: Classes,
     /// Number of flows of the earlier scenario, and thus the index of the later scenario's first flow.
     border: usize,
@@ -201,7 +202,7 @@ impl Meeting {
         })
     }
 
-    /// Indexes of one scenario's flows that share packets with a flow of the other; `of_later`: `flow` is of the later one.
+    /// Indexes of one scenario's flows that share packets with `flow` of the other one, which is the later one if `of_later`.
     fn meeting(&self, flow: usize, of_later: bool) -> BTreeSet<usize> {
         let border = self.border;
         let number = if of_later { border + flow } else { flow };
@@ -221,8 +222,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Reports switches that one scenario restarts while the other injects faults there: the faults' numbers and counts are
-    /// lost.
+    /// Reports switches that one scenario restarts while the other injects faults there: the faults' counts would be lost.
     fn restarts(&self, sink: &mut Sink<'_>) {
         let (earlier, later) = (self.earlier, self.later);
         for (restarting, injecting) in [(earlier, later), (later, earlier)] {
@@ -283,7 +283,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// A switch where two faults act, and a flow of each such that both flows share a packet; `None` if there is none.
+    /// A switch where both faults may hit one packet, and a flow (by index) of each that can have this packet; `None` without
+    /// one.
     fn meet<'p>(&self, first: &Points<'p>, second: &Points<'_>) -> Option<(&'p str, usize, usize)> {
         first.iter().find_map(|(a, switches)| {
             let met = self.met.meeting(*a, false);
@@ -342,7 +343,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The injection points of one fault: by index of the flow, the names of the switches.
+/// The injection points of one fault: for each flow, by index, the names of the switches where the fault acts on it.
 type Points<'p> = BTreeMap<usize, BTreeSet<&'p str>>;
 
 /// For each fault of the scenario, its injection points in the plan.

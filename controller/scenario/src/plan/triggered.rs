@@ -93,7 +93,7 @@ pub(crate) fn flows_met(scenario: &Scenario, trigger: usize) -> BTreeSet<usize> 
     flows.chain(scenario.triggers[trigger].flows()).collect()
 }
 
-/// The table entries that map each class of packets to the events of a trigger, according to the flows of the class.
+/// The table entries that say, for each set of flows (class) of a packet, for which events of a trigger the packet counts.
 pub(super) fn entries(
     scenario: &Scenario,
     triggers: &[PlannedTrigger],
@@ -133,7 +133,7 @@ pub(super) fn entries(
     entries
 }
 
-/// For each flow that a trigger counts, by name: the events that a packet of the flow is, as a bitmap of stages.
+/// For each flow that a trigger counts, by name: bitmap of the stages for which a packet counts, with a bit for the reset.
 pub(crate) fn events_by_flow<'s>(
     scenario: &'s Scenario,
     trigger: &Trigger,

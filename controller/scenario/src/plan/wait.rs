@@ -1,4 +1,4 @@
-//! Refuses faults that together make one packet wait for others: the packet's header has space for the count of one unit.
+//! Refuses two faults that make the same packet wait for later packets: the packet's header has space for only one count.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! Lists the placement decisions of a scenario: for each fault and flow, the switches that can inject the fault.
 //!
-//! The candidates for a (fault, flow) pair are the switches on *every* path of the flow, or the one that the file names
-//! (`where`, or the flow's `on`): each packet passes there exactly once, so one unit counts its ordinals. A fault without state
-//! (`always`) may also be spread over several switches of which each path crosses exactly one. Flows of a fault with the same
-//! paths are placed together. [`planner::injection`] chooses among the candidates; [`super::points`] prepares its input.
+//! These candidates are the switches on *every* path of the flow, or the one that the file names (`where`, or the flow's `on`).
+//! Each packet passes such a switch exactly once, so one fault unit counts all of them. A fault that counts nothing (`always`)
+//! may also be spread over several switches, of which each path crosses exactly one. Flows of a fault with the same paths are
+//! placed together. [`planner::injection`] chooses among the candidates; [`super::points`] prepares its input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,7 @@ pub(super) struct Wanted<'s> {
     pub ties: Vec<Tie<'s>>,
 }
 
-/// The properties that flows of a fault must share to be placed together: end hosts (and paths, if there are several), and
-/// candidate switches.
+/// The properties that flows of a fault must share to be placed together: end hosts (with paths if several), candidates.
 type Alike<'s> = (Vec<(&'s str, &'s str, &'s [String])>, Vec<&'s str>);
 
 impl<'s> Wanted<'s> {
@@ -67,7 +66,7 @@ impl<'s> Wanted<'s> {
         })
     }
 
-    /// The placement that results from these switches for each placement decision.
+    /// The placement in which each placement decision gets the switches at its index in `at`.
     pub fn placed(&self, at: &[Vec<String>], fullest: Option<Fullest>) -> Placement {
         let mut points = Vec::new();
         for (choice, switches) in self.choices.iter().zip(at) {

@@ -42,7 +42,7 @@ impl Forwarding {
 }
 
 impl Engine {
-    /// Whether frames with the same destination and ingress port may leave by different ports, each frame by one port.
+    /// Whether frames with one destination and ingress port may leave by different ports, because several paths lead there.
     pub(super) fn spreads(&self) -> bool {
         let mut actions = self.forwarding.hosts.values();
         actions.any(|action| [forward::SPREAD, forward::BETWEEN].contains(&action.name.as_str()))

@@ -14,9 +14,9 @@ pub struct Classified {
     pub port: u32,
     /// The flows that the frame belongs to in ingress.
     pub ingress: FlowSet,
-    /// The frame's egress ports in the order in which the switch makes the copies, each with the flows of the copy.
+    /// The frame's egress ports, in the order in which the switch copies the frame; for each, the flows of the copy.
     pub exits: Arc<[(u32, FlowSet)]>,
-    /// Per egress port, the egress verdicts in the case that no egress unit examines the frame and each port gets one copy.
+    /// For each egress port, the verdict on the frame's copy if no egress unit examines the frame and each port gets one copy.
     pub untouched: Arc<[(u32, Vec<Verdict>)]>,
     /// For each ingress fault unit, the hash of the frame's key (such as its connection); empty if no unit distinguishes keys.
     pub keys: Arc<[KeyHash]>,
@@ -32,13 +32,13 @@ pub struct Classified {
     pub at_ns: u64,
     /// Length of the frame in bytes, for effects that depend on it.
     pub bytes: u32,
-    /// For each ingress unit that lets packets wait for later packets of the same cell: the time in nanoseconds when enough of
-    /// them had come; `u64::MAX` if they never came. Empty if no unit does so.
+    /// For each fault unit in ingress: the time in nanoseconds when the later packets had come for which the unit lets this
+    /// frame wait; `u64::MAX` if they never came. Empty if no unit lets packets wait.
     pub passed_ns: Arc<[u64]>,
-    /// For each trigger of the switch, whether a slightly later frame from another port may change the trigger, since the
-    /// switch may have processed that frame first. Empty if there is no such trigger.
+    /// For each trigger of the switch: whether a slightly later frame from another port may have changed it first, because the
+    /// switch may have processed that frame before this one. Empty if no trigger is concerned.
     pub may_turn: Arc<[bool]>,
-    /// Whether captures show that the frame left the switch, if known. It decides what depends on the switch's own clock.
+    /// Whether captures show that the frame left the switch; `None`: unknown. Used where the switch's own clock decides.
     pub seen_to_leave: Option<bool>,
     /// Time in nanoseconds when the first copy left the switch, if known. By then the switch had processed the frame.
     pub left_ns: Option<u64>,

@@ -8,13 +8,13 @@ use super::{Classified, Engine, FlowSet, State};
 use crate::model::effect::{Fate, OVER};
 use crate::model::selection::{Cell, Turn};
 
-/// Maximum time, in nanoseconds, by which a switch may process a frame later than captures show. If a queue is full, or a
-/// trigger's time ends, within this margin, the observed fate of the frame decides what the switch saw.
+/// Maximum time, in nanoseconds, by which a switch may process a frame later than captures show. If a queue gets full, or a
+/// trigger's time ends, within this time, the frame's observed fate shows what the switch saw.
 pub(super) const CLOCK_NS: u64 = 5_000_000;
-/// As [`CLOCK_NS`], for a switch that uses the captures' timestamps: two clock readings are taken one after the other.
+/// As [`CLOCK_NS`], if the switch's own clock gives the captures' timestamps: the time between two readings of that clock.
 pub(super) const SHARED_CLOCK_NS: u64 = 20_000;
 
-/// A fault unit that fired, the index of its injection, and the word that its effect uses.
+/// A fault unit that fired, the index of its injection, and the value that its effect uses, such as a random word.
 type Fired<'e> = (&'e FaultUnit, usize, u32);
 
 impl Engine {
@@ -78,7 +78,7 @@ impl Engine {
         verdict
     }
 
-    /// Whether a unit fires on a frame, and the word for its effect (fired or not); `None` if the frame's key has no cell.
+    /// Whether a unit fires on a frame, and the value for its effect (fired or not); `None` if the frame's key has no cell.
     #[inline]
     fn decide(
         &self,

@@ -1,9 +1,9 @@
 //! A model of one switch's fault engine, equivalent to the generated P4: which frames it must hit, and the fate of each.
 //!
-//! Decisions depend only on seed, fault, flow and ordinal, so the sequence of frames that reached a switch determines
-//! which of them must be hit. [`Engine`] holds what stays constant during a run, [`State`] the contents of the units'
-//! cells; [`Engine::pass`] takes one frame through both pipelines. Units are independent: each examines and counts every
-//! frame of its flows, whatever the other units do; the frame's fate is composed from their results.
+//! A decision depends only on seed, fault, flow and ordinal, so the sequence of frames that reached a switch determines which
+//! of them must be hit. [`Engine`] holds what stays constant during a run, [`State`] the contents of the fault units' register
+//! cells; [`Engine::pass`] takes one frame through both pipelines. The fault units are independent: each examines and counts
+//! every frame of its flows, whatever the others do. The frame's fate is composed from their results.
 
 mod exits;
 mod frame;
@@ -48,7 +48,7 @@ pub struct Engine {
     draws: Draws,
     plan: SwitchPlan,
     forwarding: Forwarding,
-    /// Cache of packets' flows, by the values of all fields that filters read: filters are many, and packets repeat.
+    /// A cache of packets' flows, by the values of all fields that filters read. Filters are many, and packets repeat.
     seen: Mutex<FlowCache>,
     /// The fields that the flows' filters read.
     fields: Vec<FieldId>,
@@ -59,12 +59,12 @@ pub struct Engine {
     triggers: Vec<SwitchTrigger>,
     /// Whether no egress unit examines frames, and all frames to the same destination take one path.
     is_plain: bool,
-    /// Number of injections in the plan, on all switches.
+    /// Number of injections (pairs of fault and flow at a switch) in the plan, on all switches.
     injections: usize,
     start: State,
 }
 
-/// Cache of packets' flows, by the values of the fields that filters read, with a reusable buffer for such values.
+/// A cache of packets' flows, by the values of the fields that filters read (`key` is a buffer for them), and of egress ports.
 #[derive(Debug, Default)]
 struct FlowCache {
     key: Vec<u8>,
@@ -83,7 +83,7 @@ struct Exits {
 /// A random word that selects the median of a distribution.
 const MEDIAN: u32 = 1 << 31;
 
-/// Maximum number of packets in the cache of flows.
+/// Maximum number of entries in the cache of packets' flows.
 const MAX_SEEN: usize = 1 << 16;
 
 impl Engine {
@@ -195,8 +195,8 @@ impl Engine {
         }
     }
 
-    /// The frame's egress ports and its flows at each, from the cache. They are mostly equal for all frames of one ingress port
-    /// and destination.
+    /// From the cache: egress ports, and the frame's flows at each. Mostly equal for frames of one ingress port and
+    /// destination.
     #[inline]
     fn known_exits(&self, frame: &[u8], port: u32, flows: &dyn Fn(u32) -> FlowSet) -> Exits {
         let find = || {
@@ -232,7 +232,7 @@ impl Engine {
         exits
     }
 
-    /// The ingress units in which the frame waits for later packets of its cell: number of the unit, cell, number of packets.
+    /// The ingress units in which the frame waits for later packets: number of the unit, index of the cell, number of packets.
     #[inline]
     pub fn waits<'e>(
         &'e self,
@@ -255,8 +255,9 @@ impl Engine {
         self.ingress.len()
     }
 
-    /// Sets the time when enough later frames of a waiting frame's flow had come. `frames` are in order of arrival at each
-    /// port. The timeline is ignored: if a step ends while a packet waits, it may be due later than this time, never earlier.
+    /// Sets, for each frame that waits for later frames of its flow, the time when enough of them had come. `frames` are in
+    /// order of arrival at each port. The timeline is ignored: if a step ends while a packet waits, the packet may be due later
+    /// than this time, never earlier.
     pub fn tell_passed(&self, frames: &mut [Classified]) {
         let mut passed_ns = vec![vec![u64::MAX; self.ingress.len()]; frames.len()];
         let mut waiting: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -294,7 +295,7 @@ impl Engine {
         flows.iter().any(|flow| self.plan.flows[*flow].protected)
     }
 
-    /// For each ingress unit, the hash of the frame's key.
+    /// For each ingress unit, the hash of the frame's key (such as its connection); empty if no unit uses keys.
     #[inline]
     fn keys(&self, frame: &[u8], headers: &Headers) -> Arc<[KeyHash]> {
         if !self.ingress.iter().any(|unit| unit.key().is_some()) {
@@ -352,7 +353,7 @@ impl Engine {
         flows
     }
 
-    /// Whether no unit examines frames with this classification, whatever the epoch.
+    /// Whether no unit examines frames with this classification, and no trigger depends on them, whatever the epoch.
     #[must_use]
     #[inline]
     pub fn ignores(&self, frame: &Classified) -> bool {
@@ -400,13 +401,13 @@ impl Engine {
         }
     }
 
-    /// For each ingress unit, in declared order of faults: its action on the packet with this verdict.
+    /// For each fault unit in ingress, in declared order: what it did to the packet with this verdict.
     #[inline]
     pub fn ingress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.ingress, verdict)
     }
 
-    /// For each egress unit, in declared order of faults: its action on the packet with this verdict.
+    /// For each fault unit in egress, in declared order: what it did to the packet with this verdict.
     #[inline]
     pub fn egress_acts<'e>(&'e self, verdict: &'e Verdict) -> impl Iterator<Item = Act<'e>> {
         acts(&self.egress, verdict)
@@ -446,7 +447,7 @@ impl Engine {
         units.any(|unit| unit.effect.pace().is_some())
     }
 
-    /// Whether the effect of any unit delays packets.
+    /// Whether the effect of any fault unit delays packets.
     #[must_use]
     #[inline]
     pub fn is_timed(&self) -> bool {
@@ -454,7 +455,7 @@ impl Engine {
         units.any(|unit| unit.effect.is_timed())
     }
 
-    /// Whether the effect of any unit changes bytes of packets.
+    /// Whether the effect of any fault unit changes bytes of packets.
     #[must_use]
     #[inline]
     pub fn rewrites(&self) -> bool {
@@ -484,8 +485,8 @@ impl Engine {
         self.rewritten(frame, fired.map(|act| (act.effect, act.w)))
     }
 
-    /// The shortest time, in nanoseconds, for which a unit holds packets on purpose; a random time counts with its median.
-    /// `None` if no unit holds packets.
+    /// The shortest time, in nanoseconds, for which any unit holds packets on purpose; `None` if none does. A random time
+    /// counts with its median.
     #[must_use]
     pub fn shortest_hold_ns(&self) -> Option<u64> {
         let holding = self.ingress.iter();

@@ -1,4 +1,4 @@
-//! Progress of a trigger through its events, shared or per key, and assumptions where captures do not determine it.
+//! How far a trigger has come: the events counted so far, in total or for each key, and assumptions where captures leave doubt.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -16,30 +16,29 @@ pub(super) const RACE_NS: u64 = 200_000;
 pub(super) struct Followed {
     /// Progress shared by all packets, for a trigger without keys.
     pub shared: Progress,
-    /// Progress of each key, for a trigger that counts separately for each key.
+    /// Progress for each key (such as a connection), if the trigger counts separately for each key.
     pub keyed: Slots<Progress>,
     /// Changes of the trigger to on or off in the last [`RACE_NS`].
     pub turned: Vec<Turned>,
-    /// Whether the trigger is assumed to be on when the next frame comes; `None`: as its progress says.
+    /// Whether the trigger is assumed to be on when the next frame comes; `None`: no assumption, its progress decides.
     pub view: Option<bool>,
-    /// Whether the trigger is assumed to be on for the current frame; `None`: as its progress says.
+    /// Whether the trigger is assumed to be on for the current frame; `None`: no assumption, its progress decides.
     pub assumed: Option<bool>,
-    /// Key and deadline (ns) of each change that is still to come, but that an earlier frame was assumed to have seen.
+    /// Changes that are still to come, but that an earlier frame was assumed to have seen: key, and deadline in nanoseconds.
     pub owed: Vec<(u32, u64)>,
-    /// As `owed`, for changes to "on" after which a frame has already reset the trigger: when the change comes, it has no
-    /// further effect.
+    /// As `owed`, for changes to "on" that a frame has already undone by a reset: when they come, they have no further effect.
     pub spent: Vec<(u32, u64)>,
-    /// Key and events of each frame that is assumed to come after a pending change to "off": the events count after it.
+    /// Frames that are assumed to come after a pending change to "off": key, and the events to count after the change.
     pub late: Vec<(u32, u16)>,
-    /// For keys: time in nanoseconds after which a time limit has certainly ended, and the key's cell. The cell is then
-    /// cleared, so that states which differ only in ended progress become equal.
+    /// For keys with a time limit: time in nanoseconds after which the limit has certainly ended, and index of the key's cell.
+    /// The cell is then cleared, so that states which differ only in ended progress become equal.
     ending: Arc<BTreeSet<(u64, u32)>>,
 }
 
 /// A change of a trigger from off to on or from on to off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Turned {
-    /// Fingerprint of the key whose progress changed; 0 for a trigger without keys.
+    /// Fingerprint (short hash) of the key whose progress changed; 0 for a trigger without keys.
     key: u32,
     /// Arrival time in nanoseconds of the frame that caused the change; `port` is the frame's ingress port.
     at_ns: u64,
@@ -55,9 +54,9 @@ pub(super) struct Progress {
     pub step: u32,
     /// Time in nanoseconds at which the current stage, or the time for which the trigger is on, ends; `None`: no limit.
     pub end_ns: Option<u64>,
-    /// Time in nanoseconds before and after `end_ns` within which it is unknown whether the switch has seen the end.
+    /// Time in nanoseconds before and after `end_ns` in which it is unknown whether the switch has noticed the end.
     pub doubt_ns: u64,
-    /// Time in nanoseconds by which the switch is assumed to see the end later than `end_ns`.
+    /// Time in nanoseconds after `end_ns` at which the switch is assumed to notice the end.
     pub slack_ns: u64,
 }
 
@@ -71,14 +70,14 @@ impl Progress {
         end_ns.is_some_and(|end_ns| now_ns > end_ns.saturating_add(self.slack_ns))
     }
 
-    /// Time in nanoseconds after which the progress has ended under every assumption; `None` if it has no time limit.
+    /// Time in nanoseconds after which the time limit has ended under every assumption; `None` if there is no time limit.
     fn over_for_good_ns(&self) -> Option<u64> {
         let most_ns = self.doubt_ns.max(self.slack_ns);
         self.end_ns.map(|end_ns| end_ns.saturating_add(most_ns))
     }
 }
 
-/// The hash omits the cells of keys, because hashing a table takes long; states that differ only there are compared by value.
+/// The hash leaves out the cells of keys, because hashing a whole table takes long. Equality does compare them.
 impl Hash for Followed {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.shared.hash(hasher);
@@ -138,26 +137,26 @@ impl Followed {
         self.owed.retain(|(of, _)| *of != key);
     }
 
-    /// Marks the pending changes of a key as undone: a frame that was assumed to see the trigger on has reset it.
+    /// Marks the key's pending changes as undone: a frame that was assumed to see the trigger on has already reset it.
     pub fn undo(&mut self, key: u32) {
         let is_of = |owed: &(u32, u64)| owed.0 == key;
         self.spent.extend(self.owed.iter().copied().filter(is_of));
         self.owed.retain(|owed| !is_of(owed));
     }
 
-    /// Whether the current frame is assumed to see the trigger off after a change that is still pending: the frame's events
-    /// then count after that change.
+    /// Whether the current frame is assumed to come after a pending change to "off", so that its events count after that
+    /// change.
     pub fn defers(&self, key: u32) -> bool {
         self.assumed == Some(false) && self.owed.iter().any(|(of, _)| *of == key)
     }
 
-    /// Removes and returns the key's events that were to count only after the trigger's change; `None` if there are none.
+    /// Removes and returns the key's events that wait to be counted after a change; `None` if there are none.
     pub fn take_late(&mut self, key: u32) -> Option<u16> {
         let known = self.late.iter().position(|(of, _)| *of == key)?;
         Some(self.late.remove(known).1)
     }
 
-    /// Whether a later reset has already undone the change of this key that the current frame makes; forgets that reset.
+    /// Whether the change of this key that the current frame makes was already undone by a reset. Removes the record of that.
     pub fn is_spent(&mut self, key: u32) -> bool {
         let known = self.spent.iter().position(|(of, _)| *of == key);
         known.map(|known| self.spent.remove(known)).is_some()

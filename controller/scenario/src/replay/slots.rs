@@ -7,8 +7,9 @@ use parser_gen::key::KeyHash;
 
 use crate::model::decision;
 
-/// The cells of all keys of one unit or trigger. The judge copies states while it does not know when an epoch began or what a
-/// packet met; the copies share unchanged parts: a copy costs one step per branch, a change copies one branch and one chunk.
+/// The cells of all keys of one fault unit or trigger. The judge copies states while it does not know when an epoch began or
+/// what a packet met. Copies share unchanged parts: a copy costs one step per branch; a change then copies one branch and one
+/// chunk of cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Slots<T: Copy>(BTreeMap<u32, Arc<Branch<T>>>);
 

@@ -6,12 +6,12 @@ use super::progress::Followed;
 use super::slots::Slots;
 use crate::model::selection::Cell;
 
-/// The contents of all state cells of a switch: of fault units, of triggers, and of keys.
+/// The contents of all register cells of a switch: those of fault units and triggers, for flows and for keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// For each fault and flow: the ordinals counted so far, and the state of the channel.
+    /// For each fault and flow: the number of packets so far, and the state of a Gilbert-Elliott channel.
     pub(super) cells: Vec<Cell>,
-    /// By cell, time in nanoseconds at which the last held packet is due, for units that keep the packets' order.
+    /// For each cell in `cells`: time in nanoseconds when the last held packet is due, for units that keep the packets' order.
     pub(super) due_ns: Vec<u64>,
     /// State of each trigger of the switch.
     pub(super) followed: Vec<Followed>,
@@ -19,7 +19,7 @@ pub struct State {
     pub(super) slots: Vec<Slots<Cell>>,
 }
 
-/// The hash omits the cells of keys, because hashing a table takes long; states that differ only there are compared by value.
+/// The hash leaves out the cells of keys, because hashing a whole table takes long. Equality does compare them.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.cells.hash(hasher);
@@ -29,7 +29,7 @@ impl Hash for State {
 }
 
 impl State {
-    /// Adds the state cell of a fault and flow, and returns its index.
+    /// Adds the register cell for a fault and flow, and returns its index.
     pub(super) fn add_cell(&mut self) -> usize {
         self.cells.push(Cell::default());
         self.due_ns.push(0);
@@ -41,7 +41,7 @@ impl State {
         self.followed = vec![Followed::default(); count];
     }
 
-    /// Adds an empty table of cells for the keys of one unit, and returns its index.
+    /// Adds an empty table of cells for the keys of one fault unit, and returns the table's index.
     pub(super) fn add_slots(&mut self) -> usize {
         self.slots.push(Slots::default());
         self.slots.len() - 1

@@ -25,18 +25,18 @@ pub(super) struct SwitchTrigger {
     is_counted: bool,
     /// The key, for a trigger with separate progress per key; `None`: all packets share one progress.
     pub keys: Option<Follows>,
-    /// By position of a flow, the events that its packets are: a bit for each stage, and one for the reset.
+    /// For a flow, by position: the events for which its packets count, as a bitmap: one bit per stage, one for the reset.
     of_flow: BTreeMap<usize, u16>,
-    /// By index of an injection, the events that the packets are which the injection hits: bits as in `of_flow`.
+    /// For an injection, by index: the events for which the packets that it hits count, as a bitmap like `of_flow`.
     of_hit: BTreeMap<usize, u16>,
     /// Positions of the flows that concern the trigger: flows that it counts, and flows of faults that wait for it.
     meets: Vec<usize>,
     /// Positions of the flows that can change the trigger: flows that it counts, and flows of faults whose hits it counts.
     turning: Vec<usize>,
-    /// For each stage, the number of events that complete it, counted from the first stage on.
+    /// For each stage, the number of events that complete it, including the events of all stages before it.
     ends: Vec<u32>,
-    /// For each stage, the time limit in nanoseconds that starts when it is complete: that of the next stage, and after the
-    /// last stage the time for which the trigger is on. `None`: no limit.
+    /// For each stage, the time limit in nanoseconds that starts when the stage is complete; `None`: no limit. It is the limit
+    /// of the next stage, or after the last stage the time for which the trigger stays on.
     limits: Vec<Option<u64>>,
     /// Maximum difference between the switch's clock and the frames' timestamps, in nanoseconds.
     pub clock_ns: u64,
@@ -50,21 +50,21 @@ pub(super) struct Follows {
     restarts: bool,
 }
 
-/// The salt of a trigger's key hashes: none, because a key of a trigger spans all flows of the trigger.
+/// The salt of a trigger's key hashes: none, because a key counts packets of all of the trigger's flows together.
 const NO_SALT: u32 = 0;
 
-/// A question on a trigger that is open when a frame comes, with one of two answers; the frame's fate shows the right one.
+/// An open question about a trigger when a frame comes, with one of two answers. The frame's fate shows the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doubt {
     /// Number of the trigger on the switch, from 0.
     trigger: usize,
     way: Assumption,
-    /// Whether the trigger has separate progress per key: the frames of one key then mostly answer the question.
+    /// Whether the trigger counts separately for each key. Then mostly the frames of one key answer the question.
     pub is_of_key: bool,
 }
 
 impl Doubt {
-    /// Whether the question is if a time limit has ended: one clock then also orders later frames.
+    /// Whether the question is if a time limit has ended. A clock decides this, and the same clock also orders later frames.
     #[must_use]
     pub fn is_of_time(&self) -> bool {
         matches!(self.way, Assumption::Ended(_))
@@ -75,7 +75,7 @@ impl Doubt {
 enum Assumption {
     /// Whether the time limit had ended when the frame came, by the switch's clock.
     Ended(bool),
-    /// Whether the switch processed a frame from another port first that came at about the same time and changed the trigger.
+    /// Whether the switch first processed a frame that came by another port at about the same time and changed the trigger.
     Turned(bool),
 }
 
@@ -175,7 +175,7 @@ impl SwitchTrigger {
         self.meets_flows(&frame.ingress) || self.is_begun(frame)
     }
 
-    /// The cell of the frame's key; `None` if all packets share one progress of the trigger.
+    /// The cell of the frame's key; `None` if the trigger has no keys, so that all packets share one progress.
     fn place(&self, number: usize, followed: &Followed, frame: &Classified) -> Option<CellPlace> {
         let keys = self.keys.as_ref()?;
         let hash = frame.trigger_keys.get(number)?;
@@ -218,7 +218,7 @@ impl SwitchTrigger {
     }
 }
 
-/// Fingerprint of a frame's key for a trigger, as lists of assumptions use it; 0 for a trigger without keys.
+/// Fingerprint (short hash) of a frame's key for a trigger, for lists of assumptions; 0 for a trigger without keys.
 fn print(number: usize, frame: &Classified) -> u32 {
     let hash = frame.trigger_keys.get(number);
     hash.filter(|hash| !hash.key.is_empty())
@@ -391,7 +391,7 @@ impl Engine {
         triggered
     }
 
-    /// The indexes of the counters that a frame's passage increments: one per injection, followed by one per trigger.
+    /// The indexes of the counters that a frame increments. The counters of injections come first, then those of triggers.
     pub fn counted<'p>(&'p self, passage: &'p Passage) -> impl Iterator<Item = usize> + 'p {
         let hits = passage.verdicts().flat_map(|verdict| &verdict.hits);
         let counted = self.triggers.iter().filter(|trigger| trigger.is_counted);
@@ -474,7 +474,7 @@ impl Engine {
         }
     }
 
-    /// Whether a change that a trigger should have made by now did not happen, so that an assumption was wrong.
+    /// Whether an assumption was wrong: a change that the trigger was assumed to make has not happened in time.
     #[must_use]
     pub fn is_refuted(&self, state: &State, frame: &Classified) -> bool {
         let followed = state.followed.iter();

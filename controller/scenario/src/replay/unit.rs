@@ -16,9 +16,9 @@ use crate::plan::{Injection, Plan, SwitchPlan};
 pub(super) struct FaultUnit {
     pub effect: Effect,
     pub selection: Selection,
-    /// The fault's flows in declared order. A packet in two flows of the fault belongs to the one declared first.
+    /// The fault's flows in declared order. If a packet belongs to several of them, the one declared first applies.
     pub entries: Vec<Entry>,
-    /// By position of a flow among the switch's flows: its index in `entries`.
+    /// For a flow, by its position among the switch's flows: its index in `entries`.
     pub of_flow: BTreeMap<usize, usize>,
     /// The trigger that the unit waits for, by its number on the switch.
     pub when: Option<usize>,
@@ -32,7 +32,7 @@ pub(super) struct KeyCells {
     pub key: PacketKey,
     pub bits: u32,
     pub restarts: bool,
-    /// Index of the unit's table of keys in [`State`].
+    /// Index in [`State`] of the table with the cells of the unit's keys.
     pub slots: usize,
 }
 
@@ -112,7 +112,7 @@ impl FaultUnit {
         self.keys.as_ref().is_some_and(|keys| keys.restarts)
     }
 
-    /// The flow for which the unit examines a packet of these flows in an epoch; `None` if it does not examine the packet.
+    /// The fault's flow as part of which this unit counts a packet that belongs to `flows`; `None`: it ignores the packet.
     #[inline]
     pub fn entry(&self, flows: &FlowSet, epoch: u16) -> Option<&Entry> {
         let entries = flows.iter().filter_map(|flow| self.of_flow.get(flow));

@@ -10,11 +10,11 @@ use crate::model::effect::{Effect, Fate};
 /// A fault unit and what it did to a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Act<'e> {
-    /// Index of the injection that examined the packet; if none did, the unit's first injection.
+    /// Index of the injection (fault and flow) that examined the packet; if none did, of the unit's first injection.
     pub injection: usize,
     /// The effect of the unit's fault.
     pub effect: &'e Effect,
-    /// Whether the unit examined the packet: its flow and epoch are those of the fault.
+    /// Whether the unit examined the packet: the packet is in one of the fault's flows, and came in one of its epochs.
     pub met: bool,
     /// Whether the unit fired on the packet, so that its effect applies.
     pub hit: bool,
@@ -22,12 +22,12 @@ pub struct Act<'e> {
     pub w: u32,
 }
 
-/// Packets that come within this time (ns) may overtake a packet that waits for them before captures could show the wait.
+/// A wait for later packets that is shorter than this (ns) counts as no wait, because captures may not show it.
 const TELLING_NS: u64 = 200_000;
 
 impl Act<'_> {
-    /// Time in nanoseconds for which the unit holds the packet, or would hold it. A unit that did not examine the packet drew
-    /// no word; the longest time is assumed, since a shorter one cannot be distinguished from a slightly late frame.
+    /// Time in nanoseconds for which the unit holds the packet, or would hold it. If the unit did not examine it, no word was
+    /// drawn; then the longest time is assumed, since a shorter one cannot be distinguished from a slightly late frame.
     #[must_use]
     #[inline]
     pub fn hold_ns(&self) -> u64 {
@@ -54,7 +54,7 @@ pub struct Verdict {
     pub keyless: Vec<usize>,
     /// The injections whose fault unit confused the packet's key (such as its connection) with another key.
     pub conflated: Vec<usize>,
-    /// The injections that fired on the packet.
+    /// The injections (fault and flow) that fired on the packet.
     pub hits: Vec<usize>,
     /// For injections that select by sequence number: the injection, and the packet's position in its RDMA connection.
     pub places: Vec<(usize, PsnPosition)>,

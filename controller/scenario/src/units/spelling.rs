@@ -11,16 +11,16 @@ pub(super) enum Meaning {
     One(String),
     /// The number is a rate in bytes per second; the text is the same rate in bits per second.
     Bytes(String),
-    /// The number may be a rate in bits or in bytes, with the prefix of the unit: `mega`.
+    /// The number may be a rate in bits or in bytes per second: both rates, the name of the unit's prefix (`mega`), the unit.
     BitsOrBytes {
         bits: String,
         bytes: String,
         kind: &'static str,
         unit: String,
     },
-    /// The number is a size whose prefix may stand for a power of 1000 or of 1024: both quantities.
+    /// The number is a size whose prefix may mean a power of 1000 or of 1024. Each of the two quantities comes with its bytes.
     Either([(String, u64); 2]),
-    /// The number has no unit: the quantity with each possible unit.
+    /// The number has no unit: the number with each unit that the user may mean.
     Bare(Vec<String>, Dimension),
 }
 
@@ -34,7 +34,7 @@ const DURATIONS: [(&[&str], u64); 7] = [
     (&["d", "day", "days"], 86_400_000_000_000),
 ];
 
-/// A unit prefix: its letter, its name, and its factors as a power of 1000 and of 1024.
+/// The prefixes of units: letter, name, factor as a power of 1000, factor as a power of 1024.
 const PREFIXES: [(char, &str, u64, u64); 4] = [
     ('k', "kilo", 1_000, 1 << 10),
     ('m', "mega", 1_000_000, 1 << 20),
@@ -50,8 +50,8 @@ pub(super) fn meaning(number: &str, unit: &str, dimension: Dimension) -> Option<
     }
 }
 
-/// The possible meanings of a number without a unit: with the usual units that put it in the range; if there are none, with
-/// other units that do; if there are none either, with every usual unit.
+/// The possible meanings of a number without a unit. Tries the usual units that give a quantity in `range`, then the other
+/// units that do. If no unit does, all usual units are returned.
 pub(super) fn bare(number: &str, dimension: Dimension, range: &RangeInclusive<u64>) -> Meaning {
     let with = |unit: &str| format!("{number}{unit}");
     let is_within = |text: &String| parse(text, dimension).is_ok_and(|one| range.contains(&one));
@@ -121,7 +121,7 @@ fn duration(number: &str, unit: &str) -> Option<String> {
     Some(show_duration(total))
 }
 
-/// Splits a unit into: name of the prefix, its two factors (powers of 1000 and 1024), whether it is binary (`Ki`), base unit.
+/// Splits a unit such as `Kibit` into `kilo`, its factors (powers of 1000 and 1024), whether it is binary (`Ki`), and `bit`.
 fn prefixed(unit: &str) -> (&'static str, [u64; 2], bool, &str) {
     let first = unit.chars().next().map(|c| c.to_ascii_lowercase());
     let mut known = PREFIXES.iter();
@@ -180,7 +180,7 @@ fn size(number: &str, unit: &str) -> Option<Meaning> {
 }
 
 impl Meaning {
-    /// The most likely quantity in weir's units, and a question for the user if several are possible; `None` if it has none.
+    /// The most likely meaning in weir's units, with a question for the user if there are several; `None` if there is none.
     pub fn quantity(self) -> Option<(String, Option<String>)> {
         let asked = self.to_string();
         Some(match self {

@@ -41,7 +41,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Refuses a step that waits for hits of faults which act in no earlier step, or for a trigger that counts such hits.
+/// Refuses a step that waits for a fault's hits, or for a trigger that counts them, if the fault acts in no earlier step.
 fn awaited(sink: &mut Sink<'_>, scenario: &Scenario) {
     let waiting = scenario.epochs.iter().filter(|epoch| epoch.on.is_some());
     for (epoch, condition) in waiting.zip(&scenario.awaited) {
@@ -144,7 +144,7 @@ fn effects(sink: &mut Sink<'_>, scenario: &Scenario) {
     }
 }
 
-/// Refuses the selection `psn` on a flow that cannot have data packets of RDMA, and with the effect `reset`.
+/// Refuses the selection `psn` on a flow that cannot contain data packets of RDMA, and together with the effect `reset`.
 fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     let library = &scenario.protocols;
     let Ok(data) = Filter::parse(library, psn::DATA) else {
@@ -186,8 +186,8 @@ fn carry_data(sink: &mut Sink<'_>, scenario: &Scenario, fault: &Fault) {
     }
 }
 
-/// Refuses the selection `share` with effects that a fault unit cannot combine with it: a unit draws once per packet, and sees
-/// keys only in ingress.
+/// Refuses the selection `share` (all packets of a share of the connections) with effects that a switch cannot combine with it:
+/// a fault unit draws only one random word per packet, and knows a packet's connection only in ingress.
 fn shared(sink: &mut Sink<'_>, fault: &Fault, share: &Share, in_egress: bool) {
     if fault.effect.draws() {
         let message = format!(

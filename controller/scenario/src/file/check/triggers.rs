@@ -49,7 +49,7 @@ pub(crate) fn check(sink: &mut Sink<'_>, triggers: &[Trigger], faults: &[Fault],
     cycle(sink, triggers, faults);
 }
 
-/// Refuses a trigger per key if its events and waiting faults can never share a key, as senders or receivers differ.
+/// Refuses a trigger per key (such as connection) if the packets that it counts and those of its faults never share a key.
 fn keys_meet(
     sink: &mut Sink<'_>,
     (number, trigger): (usize, &Trigger),
@@ -173,7 +173,7 @@ fn fires_in_time(sink: &mut Sink<'_>, fault: &Fault, triggers: &[Trigger], fault
     }
 }
 
-/// Refuses settings of a fault with a trigger that a fault unit cannot combine with a trigger.
+/// Refuses a fault that waits for a trigger, if a fault unit cannot combine the fault's other settings with a trigger.
 fn fits(sink: &mut Sink<'_>, fault: &Fault) {
     if fault.when.is_some() && is_in_egress(fault) {
         let message = format!(

@@ -3,7 +3,7 @@
 use crate::model::expect::Term;
 use crate::model::expect::metric::{ClientMetric, CommandMetric, FlowMetric, Metric, ProbeMetric};
 
-/// Words for metrics: first word of the metric's name in weir, other tools' last words, last word in weir.
+/// Translations of metric names: the first word of a metric's name in weir, last words in other tools, the last word in weir.
 const WORDS: [(&str, &[&str], &str); 25] = [
     ("run", &["time", "duration", "elapsed", "runtime"], "wall"),
     (
@@ -48,13 +48,13 @@ const WORDS: [(&str, &[&str], &str); 25] = [
     ("command", &["errors", "failed"], "failures"),
 ];
 
-/// Other tools' words for shares of packets, and the count of packets in weir to which each share refers.
+/// Words of other tools for a share of packets, and weir's metric for the number of these packets: `loss` is `lost`.
 const SHARES: [(&[&str], &str); 2] = [
     (&["loss", "loss_rate", "drop_rate"], "lost"),
     (&["duplication"], "extra"),
 ];
 
-/// For a group of metrics: a word that the group does not have, and the hint on what to use instead.
+/// Group (first word of a metric's name), words that it lacks but other tools use, and a hint on what to use instead.
 const ELSEWHERE: [(&str, &[&str], &str); 2] = [
     (
         "flow",

@@ -80,7 +80,7 @@ pub(crate) fn read_while_running(
 /// The metrics that an expectation of this scenario may name.
 struct Known<'a> {
     catalogue: BTreeSet<Metric>,
-    /// The series of numbers that commands declare: name of the metric, metric.
+    /// The series of numbers that the workload's commands declare: name of each metric, and the metric.
     series: Vec<(String, Metric)>,
     scenario: &'a Scenario,
     declared: &'a Declared,

@@ -1,4 +1,4 @@
-//! Builds the epochs: the steps of the timeline and the gaps between them, with numbers.
+//! Builds the epochs (intervals of the timeline): the steps and the gaps between them, with numbers.
 
 use std::ops::RangeInclusive;
 

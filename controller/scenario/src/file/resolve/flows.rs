@@ -58,8 +58,8 @@ pub(super) fn resolve(
     flows
 }
 
-/// Expands a declared flow: one flow for each pair of hosts in `from` and `to`, so that each pair has its own ordinals;
-/// ordinals over several senders would depend on how their packets interleave.
+/// Expands a declared flow to one flow for each pair of hosts in `from` and `to`, so that packets are counted for each pair. If
+/// several senders shared a count, it would depend on the order in which their packets come.
 fn expand(
     sink: &mut Sink<'_>,
     raw: &Raw,
@@ -149,7 +149,7 @@ fn expand(
     flows
 }
 
-/// Indexes of the flows for each name that faults may use: a declared name stands for all its flows, `name.host` for one.
+/// For each name of flows that faults may use: indexes of the flows. A declared name means all its flows, `name.host` one.
 pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, flow) in flows.iter().enumerate() {
@@ -164,7 +164,7 @@ pub(super) fn by_name(flows: &[Flow]) -> BTreeMap<String, Vec<usize>> {
     by_name
 }
 
-/// The sets of flows to which a packet can belong; empty, with an error reported, if the filters exceed the limits.
+/// Each set of flows to which one packet can belong; empty, with an error reported, if the filters exceed the limits.
 pub(super) fn classes(sink: &mut Sink<'_>, raw: &Raw, flows: &[Flow]) -> Classes {
     if sink.has_errors() {
         return Classes::default();
@@ -276,7 +276,7 @@ fn report_unreachable(
     }));
 }
 
-/// The hint for a flow whose filter no host's IPv4 address fits: a filter for other protocols or multicast addresses.
+/// The hint for a flow whose filter excludes the IPv4 addresses of all hosts: it tests other protocols or multicast addresses.
 fn instead(protocols: &Protocols, flow: &RawFlow) -> Option<String> {
     let Kind::Text { value, .. } = &flow.filter.as_ref()?.kind else {
         return None;

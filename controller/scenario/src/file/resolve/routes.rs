@@ -13,9 +13,9 @@ use crate::model::topology::{Host, Topology};
 const SOURCE: &str = "eth.src";
 /// The filter name of the protocol whose frames follow a gradient plan.
 const AGGREGATION: &str = "agg";
-/// Kinds of aggregation frames on the way from a worker to the server: updates, and from a summing switch on sums.
+/// Kinds of aggregation frames from a worker to the server: 1 is an update from the worker, 2 a sum from a switch.
 const GRADIENTS: [(&str, u128); 2] = [("agg.kind", 1), ("agg.kind", 2)];
-/// Kind of aggregation frames on the way from the server to the workers: results.
+/// Kind of aggregation frames on the way from the server to the workers: 3 is a result.
 const ANSWERS: [(&str, u128); 1] = [("agg.kind", 3)];
 
 /// The paths of aggregation frames according to a gradient plan.
@@ -60,7 +60,7 @@ impl<'t> AllRoutes<'t> {
         }
     }
 
-    /// The paths that packets matching a filter can take: between all hosts whose addresses the filter accepts, through a
+    /// The paths of the packets that match a filter. They connect all hosts whose addresses the filter accepts, and pass a
     /// switch whose port the filter accepts.
     pub(super) fn paths(
         &mut self,
@@ -165,9 +165,9 @@ impl<'t> AllRoutes<'t> {
     }
 }
 
-/// The hash by which switches choose the path of a flow's packets, if it is the same for all packets: those of one connection,
-/// of ICMP, or of the aggregation protocol; otherwise `None`. Frames with a VLAN tag all take the first path. A filter without
-/// a test on tags is taken to mean untagged frames.
+/// The hash by which switches choose the path of a flow's packets; `None` if it differs between packets. It is the same for all
+/// packets of one connection, of ICMP, and of the aggregation protocol. Frames with a VLAN tag take the first path; a filter
+/// that does not test for a tag is taken to mean frames without one.
 fn known_hash(allowed: &overlap::Allowed<'_>, (sender, receiver): (&Host, &Host)) -> Option<u32> {
     let [src, dst] = [sender, receiver].map(|host| host.ip.to_bits());
     let fixed = [("ip.src", u128::from(src)), ("ip.dst", u128::from(dst))];

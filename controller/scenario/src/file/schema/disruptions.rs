@@ -149,7 +149,7 @@ fn does(sink: &mut Sink<'_>, written: &Variant<'_>) -> Option<(Does, Spanned<Str
     })
 }
 
-/// Reads the value of `kill` or `stop`, `web` or `{command: web, restart: true}`: the command, and whether it restarts.
+/// Reads the value of `kill` or `stop`, `web` or `{command: web, restart: true}`: the command, and whether it is started again.
 fn ended(sink: &mut Sink<'_>, node: &Node) -> Option<(Spanned<String>, bool)> {
     if !matches!(node.kind, Kind::Map(_)) {
         return Some((reader::name(sink, node, "a command")?, false));

@@ -200,7 +200,7 @@ fn flow(sink: &mut Sink<'_>, name: Spanned<String>, node: &Node) -> Option<RawFl
 pub(super) struct ReadFaults {
     /// Faults on packets.
     pub faults: Vec<RawFault>,
-    /// The flows that partitions expand to.
+    /// The flows to which the file's partitions were expanded. (A partition is a fault that separates groups of hosts.)
     pub flows: Vec<RawFlow>,
     /// Faults on programs and switches.
     pub disruptions: Vec<RawDisruption>,
@@ -236,7 +236,7 @@ pub(super) fn faults(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) ->
     read
 }
 
-/// Reads a fault that is a partition, `{id: split, partition: {halves: [a, b, c]}, during: apart}`, as a fault and its flows.
+/// Reads a partition, `{id: split, partition: {halves: [a, b, c]}, during: apart}`: a fault that drops packets, and its flows.
 fn partitioning(
     sink: &mut Sink<'_>,
     node: &Node,

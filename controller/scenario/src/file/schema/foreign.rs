@@ -1,12 +1,12 @@
-//! Hints for words of tc netem, Toxiproxy, Chaos Mesh, Pumba, Jepsen and Lumina that a file uses as a key or alternative:
-//! weir's equivalent of each, from the table foreign.txt.
+//! Hints for users of tc netem, Toxiproxy, Chaos Mesh, Pumba, Jepsen and Lumina: translates a key or word of these tools that a
+//! file uses into weir's equivalent. The table of translations is foreign.txt.
 
 use crate::units::{self, Dimension};
 
 const TABLE: &str = include_str!("foreign.txt");
 
-/// The hint for another tool's word, with the user's `values` in weir's notation. `at` is the object or alternative that lacks
-/// the word, as in messages: `a fault`. `None` if the table does not have the word.
+/// The hint for a word of another tool, with the user's `values` in weir's notation. `at` is the kind of mapping in which the
+/// word occurs, as in messages: `a fault`. `None` if the table does not have the word.
 pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     let rows = TABLE.lines().filter_map(|line| {
         let (places, rest) = line.split_once(" | ")?;
@@ -20,7 +20,7 @@ pub(super) fn hint(at: &str, word: &str, values: &[String]) -> Option<String> {
     Some(filled(write, values))
 }
 
-/// Replaces the examples `<…>` in a hint by the user's values, in order. A hint with a remaining example says that it is one.
+/// Replaces the examples `<…>` in a hint by the user's values, in order. If an example remains, the hint calls it an example.
 fn filled(write: &str, values: &[String]) -> String {
     let mut text = String::new();
     let mut asked = None;
@@ -54,8 +54,8 @@ fn filled(write: &str, values: &[String]) -> String {
     }
 }
 
-/// Removes the user's value that fits an example (preferably a value with a unit) from `values`, and returns it in weir's
-/// notation, with a question for the user if it is ambiguous.
+/// Removes from `values` the user's value that fits an example, preferably one with a unit. Returns the value in weir's
+/// notation, with a question for the user if the value is ambiguous.
 fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<String>)> {
     let has_unit = |value: &str| value.parse::<f64>().is_err();
     let of = |sure: bool| {
@@ -70,8 +70,8 @@ fn take(values: &mut Vec<&String>, example: &str) -> Option<(String, Option<Stri
     Some(found)
 }
 
-/// A user's value in weir's notation, if it is of the example's kind: a share of packets (`0.01` for a fraction, `1%` where
-/// percent is allowed), a quantity, a number, or any word; with a question for the user if it is ambiguous.
+/// Converts a user's value to weir's notation if it is of the example's kind: a share of packets (`0.01`, or `1%` where percent
+/// is allowed), a quantity, a number or a word. The second text is a question for the user if the value is ambiguous.
 fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     if example.ends_with('%') {
         return percent(value);
@@ -95,8 +95,8 @@ fn like(value: &str, example: &str) -> Option<(String, Option<String>)> {
     (!is_number(example) || is_number(value)).then(|| (value.to_owned(), None))
 }
 
-/// A share of packets as other tools write it, in weir's notation: only the first word counts, since netem's `5% 25%` adds a
-/// correlation. With a question for the user, since a number up to 1 may be a fraction or percent.
+/// Converts a share of packets to weir's notation. Only the first word counts: in netem's `5% 25%`, the second is a
+/// correlation. A number up to 1 may be a fraction or percent, so a question for the user is added.
 fn percent(text: &str) -> Option<(String, Option<String>)> {
     let first = text.split_whitespace().next()?;
     let share = share(first)?;

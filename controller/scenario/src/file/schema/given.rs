@@ -9,7 +9,7 @@ use crate::file::yaml::{self, Kind, Node};
 use crate::model::topology::TopologySource;
 use crate::model::workload::WorkloadSource;
 
-/// Maximum number of protocol files in a scenario; each file may use states of the parser.
+/// Maximum number of protocol files in a scenario. The limit exists because each file may add states to the switch's parser.
 pub(super) const MAX_PROTOCOL_FILES: usize = 64;
 
 /// The content of the files that a scenario needs besides its own.
@@ -19,11 +19,9 @@ pub struct Given {
     pub protocols: Vec<ProtocolSource>,
     /// By path: content of each file that [`named_files`] lists, or the reason why the caller cannot read it.
     pub files: BTreeMap<String, Result<ProtocolSource, String>>,
-    /// Content of the file that [`named_workload`] names, or the reason why the caller cannot read it; `None`: the scenario
-    /// names none.
+    /// Content of the file that [`named_workload`] names, or why the caller cannot read it; `None` if the scenario names none.
     pub workload: Option<Result<WorkloadSource, String>>,
-    /// Content of the file that [`named_topology`] names, or the reason why the caller cannot read it; `None`: the scenario
-    /// names none.
+    /// Content of the file that [`named_topology`] names, or why the caller cannot read it; `None` if the scenario names none.
     pub topology: Option<Result<TopologySource, String>>,
 }
 

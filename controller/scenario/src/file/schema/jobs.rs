@@ -74,7 +74,7 @@ pub(crate) struct RawJob {
     pub deadline: Option<Spanned<RawDeadline>>,
 }
 
-/// The deadline of a job as the file declares it: when a switch completes a partial sum.
+/// The deadline of a job as the file declares it: when a switch sends a sum although values of some ranks are missing.
 #[derive(Debug)]
 pub(crate) struct RawDeadline {
     pub after_ns: u64,

@@ -1,8 +1,8 @@
-//! Writes the schema of files as a JSON Schema (draft 2020-12) for editors, generated from the tables by which the readers
-//! refuse files.
+//! Writes a JSON Schema (draft 2020-12) of the files that users write, for editors. It is generated from the same tables by
+//! which weir's readers check the files.
 //!
-//! It is weaker than the readers: it does not know whether names are declared or sizes fit together. Every file that it
-//! refuses, the readers refuse too.
+//! The JSON Schema accepts more than the readers: it does not know whether names are declared or sizes fit together. But
+//! whatever it refuses, the readers refuse too.
 
 use std::collections::BTreeMap;
 

@@ -73,7 +73,8 @@ pub(crate) struct Raw {
     /// The topology file that the scenario names; `None` if the scenario itself describes the topology.
     pub topology_file: Option<TopologySource>,
     pub workload: Option<Spanned<RawWorkload>>,
-    /// The workload file that the scenario names, and its roles to which the scenario assigns no host; `None` if there is none.
+    /// The workload file, and its roles (placeholders for hosts) without a host in the scenario. `None` if there is no such
+    /// file.
     pub workload_file: Option<(WorkloadSource, Vec<Role>)>,
     pub probes: Vec<RawProbe>,
     pub jobs: Vec<RawJob>,
@@ -104,7 +105,7 @@ impl Raw {
     }
 }
 
-/// Names that the file declares, including those of refused items, so that uses of a refused item's name are not reported.
+/// Names that the file declares. They include the names of refused items, so that uses of these are not reported as well.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     pub flows: Vec<String>,
@@ -129,14 +130,14 @@ pub(crate) struct RawWorkload {
 pub(crate) struct RawFile {
     pub source: WorkloadSource,
     pub probes: Vec<RawProbe>,
-    /// Roles to which the scenario assigns no host: the host of the same name takes the role.
+    /// Roles (placeholders for hosts) to which the scenario assigns no host. Each is played by the host of the same name.
     pub roles: Vec<Role>,
 }
 
-/// A role of a workload file to which the scenario assigns no host.
+/// A role of a workload file (a placeholder for a host) to which the scenario assigns no host.
 #[derive(Debug)]
 pub(crate) struct Role {
-    /// The role's name, with the position where the scenario names the workload file.
+    /// The role's name. Its position is where the scenario names the workload file.
     pub name: Spanned<String>,
     /// Position of the role in the workload file.
     pub declared: Span,

@@ -1,5 +1,5 @@
-//! Reads partitions, `partition: {groups: [[a, b], [c]]}`: hosts that cannot reach each other, with Jepsen's names. A partition
-//! expands to flows between these hosts, whose packets are all dropped.
+//! Reads partitions, `partition: {groups: [[a, b], [c]]}`: sets of hosts that cannot reach each other. The words are those of
+//! Jepsen. A partition is expanded to flows between the hosts, and all packets of these flows are dropped.
 
 use std::collections::BTreeSet;
 
@@ -45,15 +45,15 @@ pub(super) static PARTITION: Object = Object {
 
 type Hosts = Vec<Spanned<String>>;
 
-/// A flow of a partition: all packets of some hosts to other hosts, which are dropped.
+/// A flow of a partition: all packets that the hosts `from` send to the hosts `to`. The partition drops them.
 struct Cut {
-    /// Suffix of the flow's name; the flow is named after the partition's fault, followed by this suffix.
+    /// End of the flow's name. Its beginning is the name of the fault that declares the partition.
     name: String,
     from: Hosts,
     to: Hosts,
 }
 
-/// The flows whose packets a partition drops, named after the partition's fault.
+/// The flows whose packets a partition drops. Their names begin with the partition's name.
 pub(super) fn flows(
     sink: &mut Sink<'_>,
     id: &Spanned<String>,
@@ -141,8 +141,8 @@ pub(super) fn flows(
     flows.iter().all(named).then_some(flows)
 }
 
-/// The flows that a partition drops between groups: no group receives from another group; in a one-way partition, no group
-/// receives from the groups before it.
+/// The flows that a partition drops between groups of hosts. If it separates both ways, no group receives from any other;
+/// otherwise no group receives from the groups before it in the list.
 fn between(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -192,7 +192,7 @@ fn shared(groups: &[Hosts]) -> Option<&Spanned<String>> {
     })
 }
 
-/// The hint for two groups that share a host, which the user may want to reach both groups.
+/// The hint for two groups that have a host in common: the user may want this host to reach both groups.
 fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     let alone = |group: &Hosts| -> Vec<String> {
         let names = group.iter().map(|other| other.value.clone());
@@ -216,8 +216,8 @@ fn hint_for_shared(groups: &[Hosts], host: &str) -> String {
     )
 }
 
-/// The flows that a ring drops: each host receives only from its neighbors in the ring, which form a majority with it; no two
-/// hosts have the same neighbors.
+/// The flows that a partition of the kind `ring` drops. Each host receives only from its neighbors in the ring. With them it
+/// forms a majority of the hosts, but no two hosts have the same neighbors.
 fn ring(sink: &mut Sink<'_>, node: &Node, hosts: &Hosts) -> Option<Vec<Cut>> {
     are_apart(sink, hosts.iter())?;
     let count = hosts.len();

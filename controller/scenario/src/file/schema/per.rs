@@ -1,4 +1,4 @@
-//! Reads `per`: the key by which a flow's packets are divided and numbered, such as the connection.
+//! Reads `per`: with `per: connection`, a fault or trigger counts the packets of each connection separately.
 
 use parser_gen::key::{KeyError, PacketKey};
 use parser_gen::psn;
@@ -42,7 +42,7 @@ static DIRECTIONS: Object = Object {
     )],
 };
 
-/// A key within a flow, as the file declares it.
+/// The value of `per`: the property (the key, such as the connection) by which the packets of a flow are divided.
 #[derive(Debug)]
 pub(super) struct Per {
     pub key: PacketKey,
@@ -50,13 +50,14 @@ pub(super) struct Per {
     pub of: String,
     /// Singular noun for users: `connection`.
     pub one: String,
-    /// Whether a TCP SYN restarts the numbering of its key.
+    /// Whether a TCP SYN makes the count of its connection start again.
     pub restarts: bool,
-    /// The property of a flow that all packets of a key share.
+    /// How far packets with the same key agree in sender and receiver.
     pub shared: Shared,
 }
 
-/// Reads a fault's key: `flow` (`Some(None)`: no key), `connection`, `source`, `{connection: both}`, or a list of fields.
+/// Reads a fault's `per`: `flow` (`Some(None)`: no key), `connection`, `source`, `{connection: both}` or fields. `None`:
+/// refused.
 pub(super) fn per(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node) -> Option<Option<Per>> {
     if let Kind::List(items) = &node.kind {
         return fields(sink, protocols, node, items).map(Some);
@@ -119,7 +120,7 @@ fn one_way(protocols: &Protocols) -> Option<Per> {
     })
 }
 
-/// The key by which the selection `psn` determines a packet's position: the RDMA connection.
+/// The key for the selection `psn`, which finds a packet's position in its RDMA connection: the key is the connection.
 fn rdma_connection(protocols: &Protocols) -> Option<Per> {
     Some(Per {
         key: PacketKey::new(protocols, &psn::CONNECTION).ok()?,
@@ -174,13 +175,13 @@ fn fields(sink: &mut Sink<'_>, protocols: &Protocols, node: &Node, items: &[Node
     }
 }
 
-/// Default of the number of keys that a switch can store.
+/// Default of the number of keys (such as connections) whose counts a switch can store.
 pub(super) const KEYS: u64 = 10_000;
-/// Maximum number of keys that a switch can store: it finds a key by 16 bits in each hash table.
+/// Maximum number of keys whose counts a switch can store: its hash tables have a 16-bit index.
 pub(super) const MAX_KEYS: u64 = 65_536;
 
-/// The key by which a fault numbers the packets of a flow, and how many keys a switch can store. `None` if neither `per` nor
-/// the selection gives a key.
+/// The key by which a fault divides the packets of a flow, and the number of keys whose counts a switch can store. `None` if
+/// neither `per` nor the selection gives a key.
 pub(super) fn numbered(
     sink: &mut Sink<'_>,
     protocols: &Protocols,
@@ -230,7 +231,7 @@ pub(super) fn numbered(
     Some(keys(per, most, node.span))
 }
 
-/// A trigger's key, and how many keys a switch can store: `Some(None)` without `per`, `None` if an error was reported.
+/// A trigger's key, and how many keys' counts a switch can store. `Some(None)` without `per`; `None` if an error was reported.
 pub(super) fn followed(
     sink: &mut Sink<'_>,
     protocols: &Protocols,

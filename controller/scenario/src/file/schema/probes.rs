@@ -54,14 +54,14 @@ pub(crate) struct RawProbe {
     pub probe: Probe,
     pub from: Spanned<String>,
     pub hosts: Vec<Spanned<String>>,
-    /// Names of the commands to whose folders the probe refers.
+    /// Names of the commands whose folders the probe's texts mention, as in `{dir.web}`.
     pub folders: Vec<Spanned<String>>,
     /// Whether a workload file declares the probe; its hosts are then roles.
     pub is_of_file: bool,
 }
 
 impl RawProbe {
-    /// The probe of a workload file, with roles replaced by hosts: `host` maps a role to the scenario's host.
+    /// The probe of a workload file. `host` returns the host that the scenario assigns to a role, which replaces the role.
     pub fn of_file(mut self, file: &str, host: &impl Fn(&str) -> String) -> RawProbe {
         self.probe = self.probe.with_hosts(host);
         self.probe.file = Some(file.to_owned());
@@ -94,7 +94,7 @@ pub(super) fn add(
     }
 }
 
-/// The request of a probe, with the positions where it names hosts and commands.
+/// The request that a probe repeats, with the hosts and the folders of commands that it names.
 struct Question {
     ask: Ask,
     hosts: Vec<Spanned<String>>,

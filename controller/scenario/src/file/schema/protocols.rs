@@ -1,4 +1,4 @@
-//! Reads the section `protocols` with the protocol files that it names, and the payload slices that filters name.
+//! Reads the section `protocols` with its protocol files, and the ranges of payload bytes (slices) that filters test.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Related, Sink, Source, Span};
 use crate::file::yaml::{self, Kind, Node, locate};
 use crate::model::protocols::Protocols;
 
-/// Reads `protocols`, the given protocol files, and the payload slices that `flows` name, into one library. `None` if refused.
+/// Reads `protocols`, the given protocol files and the payload bytes that filters test into one library. `None`: refused.
 pub(super) fn read(
     sink: &mut Sink<'_>,
     node: Option<&Node>,
@@ -100,7 +100,7 @@ fn tell_uncarried(sink: &mut Sink<'_>, protocols: &Protocols) {
     }
 }
 
-/// The payload slices that filters name; `None` if they cannot be parsed, which is reported.
+/// The ranges of payload bytes (slices) that filters test; `None` if the parser cannot read them, which is reported.
 fn slices(sink: &mut Sink<'_>, flows: &Node) -> Option<Vec<PayloadSlice>> {
     let mut filters = Vec::new();
     texts(flows, &mut filters);

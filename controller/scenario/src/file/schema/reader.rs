@@ -32,7 +32,7 @@ impl<'n> Fields<'n> {
         self.declared(name)?.1
     }
 
-    /// The declaration of a key, and the node at the key if the mapping has it.
+    /// The declaration of a key in the schema, and the key's node if the mapping has the key.
     fn declared(&self, name: &str) -> Option<(&'static Key, Option<&'n Node>)> {
         let key = self.object.keys.iter().find(|key| key.name == name);
         // A key must be in the schema before it can be read.
@@ -272,7 +272,7 @@ fn number_or(
     None
 }
 
-/// Reads a whole number. The error is the message for a number outside the range, or `None` if another error was reported.
+/// Reads a whole number. `Err(Some(…))`: message for a number outside the range; `Err(None)`: another error was reported.
 fn whole(
     sink: &mut Sink<'_>,
     node: &Node,
@@ -310,7 +310,7 @@ fn whole(
     }
 }
 
-/// A scalar as written, without quotes; or, since other tools use a mapping in its place, all scalars of the mapping.
+/// The text of a scalar, without quotes. For a mapping, which other tools write in its place: the texts of all its scalars.
 fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
     match &node.kind {
         Kind::Text { value, .. } => vec![value.clone()],
@@ -324,7 +324,7 @@ fn scalars(sink: &Sink<'_>, node: &Node) -> Vec<String> {
     }
 }
 
-/// A number or boolean as the file writes it; if a parameter replaced it, the parameter's value.
+/// The text of a number or boolean in the file; if it came from a parameter, the text of the parameter's value.
 pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     match &node.kind {
         Kind::Text {
@@ -338,7 +338,7 @@ pub(crate) fn written(sink: &Sink<'_>, node: &Node) -> String {
     }
 }
 
-/// A number, and its integer value if it is whole; `None` for other nodes. A text that a parameter filled may be a number.
+/// A number, with its integer value if it is whole; `None` if the node is no number. Texts from parameters may be numbers.
 fn numeric(node: &Node) -> Option<(f64, Option<i128>)> {
     match &node.kind {
         Kind::Number { value, integer } => Some((*value, *integer)),
@@ -357,7 +357,7 @@ fn numeric(node: &Node) -> Option<(f64, Option<i128>)> {
     }
 }
 
-/// Reads a quantity; errors are as for [`whole`]. The hint for a number without a unit suggests units that put it in the range.
+/// Reads a quantity; errors as in [`whole`]. For a number without a unit, the hint suggests units that put it in the range.
 fn quantity(
     sink: &mut Sink<'_>,
     node: &Node,

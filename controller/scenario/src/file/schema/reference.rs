@@ -1,4 +1,5 @@
-//! Writes the reference page of the schema: a table for each mapping, from the tables by which the readers refuse files.
+//! Writes the reference page of the file format: one table for each kind of mapping, from the tables by which files are
+//! checked.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

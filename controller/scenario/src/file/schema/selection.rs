@@ -140,7 +140,7 @@ static GILBERT_ELLIOTT: Object = Object {
 
 /// Maximum number of packets in a `pattern`.
 const MAX_PATTERN: usize = 1024;
-/// Maximum number of table entries in a fault unit's `outcome` table: a range of ordinals takes up to 62.
+/// Maximum number of table entries in a fault unit's `outcome` table. One range of ordinals can take up to 62 entries.
 const MAX_KEYS: usize = 4096;
 
 /// Reads a selection. `per` is the key by which the flow's packets are divided; `None`: they are not.
@@ -380,7 +380,7 @@ fn gilbert_elliott(sink: &mut Sink<'_>, fields: Fields<'_>) -> Option<Selection>
     }))
 }
 
-/// Converts a probability greater than 0 to the greatest draw that fires; reports a probability that rounds to 0.
+/// Converts a probability greater than 0 to the greatest random draw that selects a packet; reports one that rounds to 0.
 fn limit(sink: &mut Sink<'_>, p: Spanned<f64>) -> Option<u32> {
     let limit = decision::limit(p.value);
     if limit.is_none() {

@@ -39,9 +39,9 @@ pub(crate) enum Literal {
 /// The shape of a value: its type and range.
 pub(crate) enum Shape {
     Text,
-    /// The name of a thing; the text says of which, with its article: `a host`.
+    /// The name of something that the file declares. The text is the kind of thing, with its article: `a host`.
     Name(&'static str),
-    /// One name or a list of names; the text says of which thing, with its article.
+    /// One name or a list of names. The text is the kind of thing that they name, with its article: `a host`.
     Names(&'static str),
     Bool,
     /// A whole number from the first to the second, inclusive.
@@ -57,7 +57,7 @@ pub(crate) enum Shape {
     /// One word of this list.
     Word(&'static [&'static str]),
     Object(&'static Object),
-    /// The shape that this reference points to, which other keys share.
+    /// A shape that is declared elsewhere, because several keys share it.
     At(&'static Shape),
     List(&'static Shape),
     /// A mapping whose keys are names that the user chooses, and whose values have this shape.
@@ -118,7 +118,7 @@ pub(crate) const fn may(name: &'static str, shape: Shape, about: &'static str) -
 }
 
 impl Key {
-    /// The declared key with a default number, which must be in the key's range.
+    /// This key with a default number, which must be in the key's range.
     pub const fn or(self, number: u64) -> Key {
         match self.shape.first() {
             Shape::Integer(low, high) | Shape::Quantity(_, low, high) => {
@@ -139,7 +139,7 @@ impl Key {
         self.with_default(Literal::Flag(flag))
     }
 
-    /// The declared key with a default name, text or alternative.
+    /// This key with a default name, text or alternative.
     pub const fn or_word(self, word: &'static str) -> Key {
         let shape = self.shape.first();
         assert!(matches!(
@@ -149,7 +149,7 @@ impl Key {
         self.with_default(Literal::Word(word))
     }
 
-    /// The declared key with the first of its words as the default.
+    /// This key with the first of its words as the default.
     pub const fn or_first(self) -> Key {
         match self.shape.first() {
             Shape::Word([first, ..]) => self.with_default(Literal::Word(first)),
@@ -157,7 +157,7 @@ impl Key {
         }
     }
 
-    /// The declared key with a hint for numbers outside its range.
+    /// This key with a hint for numbers outside its range.
     pub const fn beyond(mut self, hint: &'static str) -> Key {
         self.beyond = hint;
         self
@@ -181,7 +181,7 @@ impl Key {
 }
 
 impl Shape {
-    /// The first of several shapes, recursively: that of a value which is not a mapping.
+    /// The shape itself. If it consists of alternative shapes, the first of them, which is not a mapping.
     pub const fn first(&self) -> &Shape {
         match self {
             Shape::Either([first, ..]) => first.first(),

@@ -1,5 +1,4 @@
-//! Reads the two sides of a wire: each a name, optionally with an interface or host: `{name: web, netns: web}`, `{name: up,
-//! interface: eth1}`.
+//! Reads the two sides of a wire, such as `{name: web, netns: web}`: a name each, and optionally an interface or host.
 
 use super::reader;
 use super::shape::{Object, Shape, may, needed};
@@ -106,8 +105,8 @@ fn interface(sink: &mut Sink<'_>, node: &Node) -> Option<String> {
     Some(name)
 }
 
-/// The interfaces or hosts of both sides, where the side opposite to a host may be missing; empty if the file gives neither.
-/// Refuses a file that leaves only one side to the command line.
+/// The interfaces or hosts at the two sides of a wire; empty if the file gives neither, so that the command line must. For a
+/// host, the file may leave the other side out. Refuses a file that gives only one interface.
 pub(super) fn together(
     sink: &mut Sink<'_>,
     node: &Node,

@@ -1,4 +1,4 @@
-//! Reads the section `timeline`: steps, once or repeated. It unrolls repetitions, so that all other code sees only epochs.
+//! Reads the section `timeline`: steps, once or repeated. It lists each repetition, so that other code sees intervals (epochs).
 
 use crate::diagnostic::{Code, Sink, Span, Spanned};
 use crate::file::schema::reader::{self, Fields};
@@ -7,8 +7,7 @@ use crate::file::yaml::{Kind, Node};
 use crate::model::Limits;
 use crate::units::show_duration;
 
-/// Maximum number of occurrences of all steps together. Each occurrence and each gap after it is an epoch; a switch
-/// distinguishes 2^16 epochs.
+/// Maximum number of occurrences of all steps together. A switch numbers each occurrence and each gap after it in 16 bits.
 const MAX_TIMES: usize = 1024;
 
 /// Minimum length of a repeated step and of the gap after it, in nanoseconds: a write to a switch takes milliseconds, and a
@@ -18,8 +17,8 @@ const SHORTEST_NS: u64 = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct RawStep {
     pub name: Spanned<String>,
-    /// The condition for which the step waits; `None`: it waits for a time. Times of this and later steps count from when the
-    /// condition held.
+    /// The condition for which the step waits; `None`: it starts at a fixed time. The times of this step and later steps count
+    /// from the moment when the condition held.
     pub on: Option<Node>,
     /// Start and duration of each occurrence of the step.
     pub times: Vec<StepTime>,

@@ -9,13 +9,13 @@ use crate::file::yaml::{Kind, Node};
 use crate::model::Keys;
 use crate::model::protocols::Protocols;
 
-/// Maximum number of stages of a trigger: a packet's events are a bitmap of 16 bits, one of which is the reset.
+/// Maximum number of stages of a trigger. The switch has a bitmap of 16 bits for them, in which one bit stands for the reset.
 const MAX_STAGES: usize = 15;
 /// Maximum number of triggers in a scenario.
 const MAX_TRIGGERS: usize = 16;
 /// Maximum number of events that a stage counts.
 const MAX_COUNT: u64 = 100_000_000;
-/// Maximum duration in a trigger, in nanoseconds: switch clocks of 48 bits compare times up to half their range.
+/// Maximum duration in a trigger, in nanoseconds. Switch clocks have 48 bits, and compare times up to half their range.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 pub(super) static TRIGGER: Object = Object {

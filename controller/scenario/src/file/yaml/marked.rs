@@ -58,7 +58,7 @@ enum Items {
     Map {
         entries: Vec<Entry>,
         key: Option<(String, Span)>,
-        /// By key of the mapping: start of the key in the file, as a byte offset.
+        /// For each key of the mapping: where the key starts in the file, as a byte offset.
         keys: HashMap<String, usize>,
     },
 }
@@ -239,8 +239,8 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// The part of a span that the value covers: spans of tagged or anchored scalars start at the tag; spans of block
-    /// collections and scalars include the line breaks and comments after them.
+    /// The part of a span that belongs to the value. For saphyr, a scalar with a tag or anchor begins at the tag, and a block
+    /// ends after the line breaks and comments that follow it.
     fn trim(&self, span: Span, style: Style) -> Span {
         let mut text = self.text.get(span.start..span.end).unwrap_or("");
         while text.starts_with(['!', '&']) {

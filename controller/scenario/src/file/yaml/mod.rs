@@ -165,8 +165,8 @@ pub fn parse(sink: &mut Sink<'_>) -> Option<Node> {
     (!sink.has_errors()).then_some(root)
 }
 
-/// Reports characters that act on a terminal instead of being shown: escapes in double quotes can produce them, and tables,
-/// plans, pages and generated P4 show a file's texts unchanged.
+/// Reports control characters, which would act on a terminal instead of being shown. Escapes in double quotes can produce them,
+/// and weir prints a file's texts unchanged in tables, plans, pages and generated P4.
 fn refuse_controls(sink: &mut Sink<'_>, node: &Node) {
     match &node.kind {
         Kind::Text { value, .. } => {

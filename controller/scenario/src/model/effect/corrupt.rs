@@ -1,5 +1,5 @@
-//! `corrupt: {field: ip.ttl, xor: 0x01}`: flips bits of a field. Checksums stay as they were, as in real corruption,
-//! unless the file asks for `mended`. With `bits: 2` or `bytes: 1` the drawn word selects the bits.
+//! `corrupt: {field: ip.ttl, xor: 0x01}`: flips bits of a field. With `bits: 2` or `bytes: 1`, a random word chooses the bits.
+//! Checksums stay as they were, as in real corruption, unless the file asks for `mended`.
 
 use parser_gen::engine::Action;
 use parser_gen::rewrite::Rewrite;
@@ -16,12 +16,12 @@ pub struct Corrupt {
     pub rewrite: Rewrite,
     /// Description of the change as in the file: `ip.ttl by 0x1`.
     pub told: String,
-    /// The masks of bits to flip, indexed by the upper bits of the drawn random word. Empty if the bits are fixed.
+    /// The masks of bits to flip, one for each value of the random word's upper bits. Empty if the bits are fixed.
     pub(crate) masks: Box<[u128]>,
 }
 
-/// For each draw, a mask of `count` distinct units (bits or bytes) of a field. The first unit cycles through the field in
-/// order, so that with one unit all units are equally likely, as far as they divide the number of draws.
+/// For each possible draw, a mask of `count` different units (bits or bytes) of a field. The first unit goes through the field
+/// in order. So with one unit all are equally likely, as far as their number divides the number of draws.
 pub(crate) fn masks(width: usize, unit: usize, count: usize) -> Box<[u128]> {
     let units = width / unit;
     let mask = |lot: usize| {

@@ -23,7 +23,7 @@ pub struct Delay {
 pub enum DelayTime {
     /// One delay for all packets, in nanoseconds.
     Fixed(u64),
-    /// A random delay from this distribution, which the word drawn for the packet selects.
+    /// A random delay from this distribution: the random word drawn for the packet selects it.
     Drawn(Distribution),
 }
 

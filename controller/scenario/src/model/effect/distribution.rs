@@ -29,7 +29,7 @@ pub struct Distribution {
 // The numbers come from a file and are finite.
 impl Eq for Distribution {}
 
-/// Maximum delay in nanoseconds, a day and a half: the hold header's deadline has 48 bits and is compared by the sign of a difference.
+/// Maximum delay in nanoseconds, a day and a half: deadlines have 48 bits, and comparing two of them takes one bit.
 pub(crate) const MAX_DELAY_NS: u64 = (1 << 47) - 1;
 
 impl Distribution {
@@ -73,7 +73,7 @@ impl Distribution {
         Distribution::from_inverse(told, |p| scale_ns as f64 * standard_pareto(p, shape))
     }
 
-    /// The distribution whose inverse is linear between points (in nanoseconds) at equal steps of probability from 0 to 1.
+    /// The distribution through these quantiles, in nanoseconds, at equal steps of probability from 0 to 1, joined by lines.
     #[must_use]
     pub fn through(points: &[u64]) -> Distribution {
         let last = points.len().saturating_sub(1);

@@ -176,12 +176,11 @@ pub trait Behaviour: fmt::Debug {
     /// The P4 action that carries out the effect in a fault unit.
     fn action(&self) -> Action;
 
-    /// Applies the effect to the fate of a packet, as it is after the effects of faults declared earlier. `w` is the random
-    /// word drawn for the packet. Not called for a packet that any of its faults drops, wherever that fault is declared.
+    /// Applies the effect to a packet's fate, to which the effects of earlier declared faults were already applied. `w` is the
+    /// packet's random word. Not called for a packet that any of its faults drops, wherever that fault is declared.
     fn compose(&self, w: u32, fate: &mut Fate);
 
-    /// Time in nanoseconds for which the effect holds a packet on purpose, given the packet's drawn random word. Any time
-    /// beyond it is lateness.
+    /// Time in nanoseconds for which the effect holds a packet on purpose, given the packet's random word. More is lateness.
     fn hold_ns(&self, _w: u32) -> u64 {
         0
     }
@@ -196,13 +195,13 @@ pub trait Behaviour: fmt::Debug {
         self.longest_hold_ns() > 0 || self.pace().is_some()
     }
 
-    /// Whether the effect holds a packet at least until the packet that it held before is due.
+    /// Whether packets keep their order: the effect holds each at least until the packet that it held before is due.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// The effect's values that the upper bits of the drawn random word select, one for each of [`QUANTILES`]; empty if the
-    /// effect draws none. They become the table entries of the unit's table `lots`.
+    /// The values from which a packet's random word selects one, such as delays: [`QUANTILES`] values, by the word's upper
+    /// bits. Empty if the effect draws none. They become the entries of the fault unit's table `lots`.
     fn lots(&self) -> Vec<u128> {
         Vec::new()
     }
@@ -250,7 +249,7 @@ pub trait Behaviour: fmt::Debug {
         None
     }
 
-    /// Whether a packet's fate depends on the arrival times of other packets.
+    /// Whether a packet's fate depends on when other packets arrive.
     fn goes_by_time(&self) -> bool {
         self.keeps_order() || self.pace().is_some() || self.distance().is_some()
     }
@@ -267,7 +266,7 @@ pub trait Behaviour: fmt::Debug {
         fate.longest_ns()
     }
 
-    /// Whether no trace of this effect remains if another fault drops the packet.
+    /// Whether the effect leaves no trace on a packet that another fault drops.
     fn is_overridden(&self) -> bool {
         true
     }
@@ -287,9 +286,9 @@ pub struct Fate {
     pub copies: u32,
     /// Time for which delays hold the packet, in nanoseconds.
     pub delay_ns: u64,
-    /// Time for which the packet waits for other packets during `delay_ns`, in nanoseconds; it leaves when both are over.
+    /// Time for which the packet waits for other packets, in nanoseconds. It runs at the same time as `delay_ns`.
     pub waits_ns: u64,
-    /// Additional time of each further copy after the copy before it, in nanoseconds.
+    /// Time by which each further copy is due after the copy before it, in nanoseconds.
     pub spaced_ns: u64,
 }
 

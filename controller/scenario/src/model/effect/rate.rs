@@ -18,7 +18,7 @@ pub struct Rate {
     pub pace: Pace,
 }
 
-/// The word that the model assigns to a packet that finds the queue full; the effect itself draws no word.
+/// The model's value of `w` for a packet that finds the queue full. (This effect draws no random word, so `w` is free.)
 pub(crate) const OVER: u32 = 1;
 
 impl Behaviour for Rate {

@@ -1,5 +1,4 @@
-//! `reorder`: the packet lets later packets of its flow overtake. It recirculates until `distance` packets have come, or
-//! until its time limit.
+//! `reorder`: later packets of the flow overtake the packet, which recirculates until `distance` have come or time is up.
 
 use std::fmt;
 
@@ -30,7 +29,7 @@ impl Behaviour for Reorder {
         fate.waits_ns = fate.waits_ns.max(self.hold_ns(w));
     }
 
-    /// `w` is the packet's waiting time in nanoseconds: see [`crate::replay::Classified::passed_ns`].
+    /// `w` is no random word here, but the packet's waiting time in nanoseconds: see [`crate::replay::Classified::passed_ns`].
     fn hold_ns(&self, w: u32) -> u64 {
         u64::from(w).min(self.within_ns)
     }

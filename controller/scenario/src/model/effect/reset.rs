@@ -1,5 +1,4 @@
-//! `reset`: turns the TCP packet itself into a reset of its connection, so that its sequence number is the one that the
-//! receiver expects.
+//! `reset`: turns the TCP packet itself into a reset of its connection, with the sequence number that the receiver expects.
 
 use parser_gen::engine::Action;
 use parser_gen::{Headers, Library, reset};

@@ -1,6 +1,6 @@
-//! `truncate`: the packet is cut short on its way out: over the recirculation port on PSA, whose clones can be cut, and
-//! by `truncate` on v1model. Lengths and checksums in its headers stay. If several faults cut a packet, the shortest
-//! length applies.
+//! `truncate`: the packet is cut short on its way out. On PSA the switch cuts a clone, which passes the recirculation port; on
+//! v1model it calls `truncate`. Lengths and checksums in the packet's headers stay. Of several cuts, the shortest length
+//! applies.
 
 use parser_gen::engine::Action;
 

@@ -107,8 +107,8 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Whether every run delivers the metric as a count, and naming it in `expect` has no effect of its own. (Naming a
-    /// command's failures or keyless packets permits them; naming a trigger makes the run count it.)
+    /// Whether every run delivers the metric as a count, and naming it in `expect` changes nothing. (Naming a command's
+    /// failures or keyless packets permits them; naming a trigger makes the run count it.)
     pub(crate) fn is_a_given_count(&self) -> bool {
         match self {
             Metric::Fault { what, .. } => !matches!(
@@ -242,8 +242,7 @@ impl Metric {
         line.measure
     }
 
-    /// Whether the run knows the metric while it goes on; other metrics come from captures, or from files that a workload
-    /// leaves.
+    /// Whether the run knows the metric while it goes on. Other metrics come from captures, or from files of the workload.
     #[must_use]
     pub fn is_live(&self) -> bool {
         match self {
@@ -320,7 +319,7 @@ impl fmt::Display for Metric {
 #[error("no metric has this name")]
 pub struct UnknownMetric;
 
-/// Parses a metric's name. Series that a file declares are not parsed, because their names do not contain their measure.
+/// Parses a metric's name. Series of numbers that a file declares are not parsed: their names do not say what they measure.
 impl FromStr for Metric {
     type Err = UnknownMetric;
 

@@ -1,8 +1,9 @@
 //! The gradient plan of a training (`plan:`): which switches, or the server, sum the gradients of which workers.
 //!
-//! Each part of a plan has its own number on the wire, so that a switch sums its own part and forwards the others
-//! (docs/protocol.md, "Parts"). The Ethernet addresses of that number ([`Mac::of_part`]) determine the route of its frames: one
-//! address for frames that are to be summed, and one for sums and for frames that are never summed in the network.
+//! A plan has parts: one for each node that sums, with its workers. Frames have the number of their part, so that a switch sums
+//! its own part and forwards all others (docs/protocol.md, "Parts"). Two Ethernet addresses of this number ([`Mac::of_part`])
+//! determine the route of the frames: one for frames that are to be summed, the other for sums and for frames that no switch
+//! sums.
 
 mod planned;
 mod repair;
@@ -37,8 +38,8 @@ pub struct Gradients {
     pub is_optimal: bool,
     /// The parts of the plan: for each, the node that sums and its workers.
     pub parts: Vec<Part>,
-    /// The tree for the server's answers to all workers: switches with the ports by which they forward the answers, switches
-    /// nearer to the server first. Empty: the tree of shortest paths, which the plan does not account for.
+    /// The paths of the server's answers to all workers: switches, each with a port by which it forwards the answers; switches
+    /// nearer to the server come first. Empty: the answers take the shortest paths, for which the plan does not account.
     pub answers: Vec<Hop>,
 }
 
@@ -62,7 +63,7 @@ pub struct Member {
     pub host: String,
     /// The worker's rank in the training.
     pub rank: usize,
-    /// Number of the route of the worker's frames: workers of one part whose paths diverge at a switch have different numbers.
+    /// Number of the route of the worker's frames. It differs between workers of one part whose paths diverge at a switch.
     pub route: u8,
     /// The hops of the worker's frames, up to the node that sums.
     pub way: Vec<Hop>,
@@ -117,7 +118,7 @@ impl Gradients {
         numbers.max().unwrap_or(JOB) + 1
     }
 
-    /// The part and the member of the worker on a host; `None` if no worker runs there.
+    /// The worker on a host, with the part of the plan to which the worker belongs; `None` if no worker runs there.
     #[must_use]
     pub fn part_of(&self, host: &str) -> Option<(&Part, &Member)> {
         self.parts.iter().find_map(|part| {

@@ -8,10 +8,10 @@ use crate::diagnostic::{Code, Sink, Spanned};
 use crate::model::topology::{Topology, topology_network};
 use crate::model::workload::Training;
 
-/// The parameters of a call of the planner: first part number, and whether to search for a bound.
+/// Parameters for the planner: the number of the plan's first part, and whether to search for a bound.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanRequest {
-    /// Number of the first part; the other parts have the following numbers.
+    /// Number of the plan's first part in frames; the other parts have the following numbers.
     pub first: u16,
     /// Whether the planner spends time on a bound for how much better another plan could be.
     pub is_proven: bool,

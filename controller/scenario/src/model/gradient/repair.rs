@@ -19,8 +19,8 @@ pub enum RepairError {
 }
 
 impl Scenario {
-    /// The scenario with a new gradient plan that avoids the switches which departed. Of the remaining switches, those in
-    /// `summing` can sum parts. Part numbers begin with `first`, because frames of former parts may be in flight.
+    /// The scenario with a new gradient plan that avoids the switches `gone`. Only remaining switches in `summing` may sum. The
+    /// numbers of the plan's parts begin with `first`, because frames with the former numbers may be in flight.
     ///
     /// Everything else stays: hosts, links, ports, addresses, flows and faults. Other packets take one shortest path each,
     /// whatever `routing` says.

@@ -10,7 +10,7 @@ use crate::model::job::MAX_CHILDREN;
 use crate::model::topology::Topology;
 use crate::model::workload::Training;
 
-/// Maximum number of jobs that switches distinguish by Ethernet address; parts of plans and their trainings share them.
+/// Maximum number of jobs that switches distinguish by Ethernet address. Each training and each part of a plan uses one.
 const NUMBERS: usize = 256;
 
 /// The parts of a gradient plan with switches and ports; `None` if switches cannot carry the plan out, which is reported.
@@ -70,7 +70,7 @@ pub(super) fn hops((network, topology): (&Network, &Topology), arcs: &[Arc]) -> 
     Ports { network, topology }.hops(arcs)
 }
 
-/// The lowest route number that no worker in `others` has whose path diverges from `way` at a switch; `None`: all are taken.
+/// The lowest route number for the path `way`: no path in `others` with this number diverges from it. `None`: all are taken.
 fn route(sink: &mut Sink<'_>, others: &[Member], way: &[Hop], span: Span) -> Option<u8> {
     let parts_ways = |other: &Member| {
         let mut hops = other.way.iter();

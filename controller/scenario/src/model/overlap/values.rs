@@ -9,7 +9,7 @@ use parser_gen::filter::{Test, TextPattern, ValueSet};
 pub(super) enum Values {
     Numbers(Vec<RangeInclusive<u128>>),
     Texts {
-        /// The patterns of which the text matches at least one; `None`: any text.
+        /// The text must match one of these patterns; `None`: any text is permitted.
         any_of: Option<Vec<TextPattern>>,
         none_of: Vec<TextPattern>,
     },
@@ -113,7 +113,7 @@ impl Values {
     }
 }
 
-/// The texts that match a pattern in each of both lists: the narrower pattern of each pair that intersects.
+/// The texts that both lists of patterns permit. Of each two patterns that can match the same text, the narrower one is kept.
 fn meet(a: &[TextPattern], b: &[TextPattern]) -> Vec<TextPattern> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     pairs

@@ -7,13 +7,13 @@ use super::ways::{Hops, NextHops, PathSet, Ways, Whole};
 /// The contents of a switch's forwarding tables where several paths lead to hosts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathTables {
-    /// For each host, in the topology's order: how the switch forwards to it.
+    /// For each host, in the topology's order: how this switch forwards frames to the host.
     pub hosts: Vec<ToHost>,
-    /// For each host, in the topology's order: the number of its switch; empty if `pairs` is.
+    /// For each host, in the topology's order: the number of the switch that it is attached to. Empty if `pairs` is empty.
     pub origins: Vec<u16>,
-    /// By the numbers of the sender's and the receiver's switch: number of the list of ports, and number of ports in the list.
+    /// For a sender's and a receiver's switch, both by number: the number of a list of ports, and the length of this list.
     pub pairs: BTreeMap<(u16, u16), (u16, u16)>,
-    /// By number of the list and index of the path: the egress port.
+    /// For the number of a list of ports, and an index in the list (one per path): the egress port.
     pub next_hops: BTreeMap<(u16, u16), u32>,
 }
 
@@ -22,7 +22,7 @@ pub struct PathTables {
 pub enum ToHost {
     /// By this port.
     Port(u32),
-    /// By one of the ports in a list, which the hash of the frame's flow selects.
+    /// By one of the ports in a list. The hash of the frame's flow (addresses, protocol, ports) selects the port.
     Spread {
         /// Port of frames that belong to no flow: the first of the list.
         port: u32,
@@ -30,10 +30,10 @@ pub enum ToHost {
         list: u16,
         /// Number of ports in the list.
         ways: u16,
-        /// Number of bits by which the hash is rotated at this switch.
+        /// Number of bits by which this switch rotates the hash, so that not all switches select alike.
         turn: u8,
     },
-    /// By the port on one of the paths from the sender's switch to the receiver's, which the hash of the frame's flow selects.
+    /// By the port on one of the paths from the sender's to the receiver's switch. The hash of the flow selects the path.
     Between {
         /// Port on the shortest path from this switch.
         port: u32,

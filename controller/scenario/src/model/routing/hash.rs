@@ -1,9 +1,9 @@
 //! The hash by which switches distribute flows over paths: CRC-32 of addresses, protocol and ports.
 //!
-//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC is linear: a bit of it may not depend on the few bits in
-//! which consecutive ports differ, and a seed per switch would only add a constant. So the hash is rotated, by the switch's
-//! distance to the receiver, and multiplied (Knuth, The Art of Computer Programming 3, 6.4): the upper bits of a product depend
-//! on all others.
+//! `FlowHash` of p4src/psa and p4src/v1model computes the same. A CRC alone does not suffice, because it is linear: one bit of
+//! it may not depend on the few bits in which consecutive port numbers differ, and a seed per switch would only add a constant.
+//! So a switch rotates the hash by its distance to the receiver, and multiplies it (Knuth, The Art of Computer Programming 3,
+//! 6.4): the upper bits of a product depend on all other bits.
 
 /// UDP port of the aggregation protocol. Its frames take the first of several paths, on which the summing switches are.
 const AGGREGATION_PORT: u16 = 22_341;
@@ -11,7 +11,7 @@ const ETHERNET: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Bits by which the hash is rotated from one switch to the next: coprime to 32, so that each rotation occurs before a repeat.
+/// Number of bits by which each hop rotates the hash further. It is coprime to 32: rotations repeat only after 32 hops.
 const STEP: u32 = 7;
 /// Multiplier of the rotated hash: 2^32 over the golden ratio, made odd (`FLOW_FACTOR` in p4src/common/forward.p4).
 const FACTOR: u32 = 0x9E37_79B1;
@@ -96,13 +96,13 @@ fn ports(frame: &[u8], ip: &[u8]) -> Option<[u16; 2]> {
     Some([port(0), port(2)])
 }
 
-/// Number of bits by which the hash is rotated at a switch that is `hops` links away from the receiver's switch.
+/// Number of bits by which a switch rotates the hash if it is `hops` links away from the receiver's switch.
 #[must_use]
 pub fn turn(hops: u32) -> u8 {
     (hops * STEP % 32) as u8
 }
 
-/// The index of the selected path, from 0: the upper half of the product as a fraction of 1, times the number of paths `ways`.
+/// Index of the path that the hash selects, from 0. `turn` is the rotation of the hash in bits, `ways` the number of paths.
 #[must_use]
 pub fn way(hash: u32, turn: u8, ways: u16) -> u16 {
     let mixed = hash.rotate_right(u32::from(turn)).wrapping_mul(FACTOR);

@@ -55,7 +55,7 @@ pub struct Ways {
     pub(super) homes: Vec<Home>,
     numbers: BTreeMap<String, usize>,
     by_host: BTreeMap<String, usize>,
-    /// By index of a switch, then by port number less one: index of the neighboring switch; `None`: the neighbor is a host.
+    /// For each switch, by index, and each of its ports, by number less one: index of the neighboring switch; `None`: a host.
     peers: Vec<Vec<Option<usize>>>,
     pub(super) kind: PathSet,
 }
@@ -69,18 +69,18 @@ pub(super) struct Home {
 
 #[derive(Debug, Clone)]
 pub(super) enum PathSet {
-    /// All equally short paths: the next hops, by index of a switch and of the receiver's switch.
+    /// All shortest paths. For a switch and the receiver's switch, both by index: the switch's ports on shortest paths.
     Equal(BTreeMap<(usize, usize), NextHops>),
-    /// Up to k whole paths between each sender's switch and receiver's switch.
+    /// Up to k paths from each sender's switch to each receiver's switch, each stored as a whole.
     Whole(Whole),
 }
 
 /// Paths between the switches that have hosts, also longer ones than the shortest.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
-    /// By index of the sender's and the receiver's switch: the paths, as hops without the receiver's switch.
+    /// For the sender's and the receiver's switch, both by index: the paths between them, without the receiver's switch.
     pub ways: BTreeMap<(usize, usize), Vec<Hops>>,
-    /// By index of a switch and of the receiver's switch: the lowest port on a shortest path.
+    /// For a switch and the receiver's switch, both by index: the switch's lowest port on a shortest path.
     pub shortest: BTreeMap<(usize, usize), u32>,
 }
 
@@ -226,7 +226,7 @@ impl Ways {
     }
 }
 
-/// Node of the planner's network for an index in the list of switches followed by hosts.
+/// The node with this index in the planner's network, in which all switches come before all hosts.
 fn node(number: usize) -> NodeId {
     NodeId(number as u32)
 }
@@ -239,7 +239,7 @@ struct Search<'n> {
 }
 
 impl Search<'_> {
-    /// By index of a switch and of a switch with hosts: the next hops on the shortest paths between them.
+    /// For each switch and each switch that has hosts, both by index: ports of the first on shortest paths to the second.
     fn equal(
         &self,
         ends: &BTreeSet<usize>,

@@ -49,8 +49,8 @@ impl Counted {
         Counted::from_ordinals(0, ordinals)
     }
 
-    /// Selects `length` packets from the ordinal `start` on; again after each `every` packets, unless `every` is 0. The first
-    /// burst must end within `every` packets.
+    /// Selects the `length` packets from the ordinal `start` on. This repeats with each further `every` packets, unless `every`
+    /// is 0. The first burst must end within `every` packets.
     #[must_use]
     pub fn burst(start: u32, length: u32, every: u32) -> Counted {
         let end = start.saturating_add(length.saturating_sub(1));

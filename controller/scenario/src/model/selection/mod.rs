@@ -16,7 +16,8 @@ use crate::model::decision::{Draws, Words, coarse, probability};
 
 /// A selection of packets, with its parameters in the form that the switch takes.
 ///
-/// A limit is the greatest draw that fires: p·2³² − 1 for the probability p ([`crate::model::decision::limit`]).
+/// A random selection selects a packet if the random draw is at most a limit: p·2³² − 1 for the probability p
+/// ([`crate::model::decision::limit`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// Selects no packet (probability 0). The switch gets no table entry.
@@ -38,16 +39,16 @@ pub enum Selection {
     Psn(Psn),
 }
 
-/// The parameters of the Gilbert-Elliott model, a two-state Markov chain, as greatest draws that cause each transition or loss.
+/// The parameters of the Gilbert-Elliott model of bursty loss: a channel with a good and a bad state. All are limits of draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GilbertElliott {
-    /// Greatest draw with which the channel goes from good to bad.
+    /// Greatest random draw with which the channel goes from its good to its bad state.
     pub to_bad: u32,
-    /// Greatest draw with which the channel goes from bad to good.
+    /// Greatest random draw with which the channel goes from its bad to its good state.
     pub to_good: u32,
-    /// Greatest draw with which a packet is selected in the bad state.
+    /// Greatest random draw with which a packet is selected while the channel is in its bad state.
     pub loss_bad: u32,
-    /// Greatest draw with which a packet is selected in the good state; `None`: no packet is.
+    /// Greatest random draw with which a packet is selected while the channel is in its good state; `None`: no packet is.
     pub loss_good: Option<u32>,
 }
 
@@ -56,7 +57,7 @@ pub struct GilbertElliott {
 pub struct Cell {
     /// For a selection by ordinal: number of packets so far in the current cycle.
     pub index: u32,
-    /// Number of packets so far, if words are drawn for packets; otherwise 0.
+    /// Number of packets so far, if a random word is drawn for each packet; otherwise 0.
     pub turn: u32,
     /// Whether the channel of the Gilbert-Elliott model is in its bad state.
     pub bad: bool,
@@ -64,12 +65,12 @@ pub struct Cell {
     pub connection: Connection,
 }
 
-/// The inputs of the decision about a packet, in addition to the state cell.
+/// The inputs of the decision about a packet, apart from the state of its flow or key ([`Cell`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
-    /// The decision key of fault and flow, combined with the packet's key within the flow.
+    /// The decision key of fault and flow, combined with the packet's key (such as its connection) if packets have one.
     pub key: u32,
-    /// Hash of the packet's key, which only a selection by `share` uses.
+    /// Hash of the packet's key (such as its connection), which only a selection by `share` uses.
     pub hash: u32,
     /// Position of the packet in its RDMA connection, which only a selection by `psn` uses.
     pub place: Option<PsnPosition>,
@@ -98,8 +99,8 @@ impl Selection {
         }
     }
 
-    /// Decides about the next packet of a flow or key, and updates the cell. Returns the random words drawn for the packet if
-    /// the fault fires. Fields of the cell that the selection does not use stay unchanged, because states are compared.
+    /// Decides whether the fault fires on the next packet of a flow or key, and updates the cell. Returns the packet's random
+    /// words if it fires. Fields of the cell that the selection does not use stay unchanged, because states are compared.
     #[inline]
     pub fn take(
         &self,
@@ -151,8 +152,8 @@ impl Selection {
         std::iter::from_fn(move || Some(self.take(draws, turn, &mut cell).is_some()))
     }
 
-    /// The selection with the nearest probabilities for a switch that draws only the upper `bits` of a word. `Err`: this
-    /// probability would become 0.
+    /// This selection for a switch whose draws have only `bits` bits: nearest probabilities. `Err`: a probability that becomes
+    /// 0.
     pub fn rounded(&self, bits: u32) -> Result<Selection, f64> {
         let round = |limit: u32| coarse(limit, bits).ok_or_else(|| probability(limit));
         Ok(match self {

@@ -5,12 +5,12 @@ use std::ops::RangeInclusive;
 
 use parser_gen::psn::PsnPosition;
 
-/// A selection of packets by their position in their RDMA connection, which is the key.
+/// A selection of RDMA data packets by their position in their connection: sequence number and round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Psn {
     /// The selected sequence numbers, relative to the first one of the connection.
     pub at: Ranges,
-    /// The selected rounds of the connection.
+    /// The selected rounds. A round is an unbroken run of sequence numbers in the connection; rounds are counted from 1.
     pub rounds: Ranges,
 }
 
@@ -27,7 +27,7 @@ impl Psn {
         self.at.is_within(&outer.at) && self.rounds.is_within(&outer.rounds)
     }
 
-    /// Number of selected packets in a connection's first 2²⁴, without responses to READs; `None` if the rounds have no end.
+    /// Number of selected packets among a connection's first 2²⁴, without READ responses; `None` if the rounds have no end.
     #[must_use]
     pub fn packets(&self) -> Option<u64> {
         let packets = self.at.count()?.checked_mul(self.rounds.count()?);

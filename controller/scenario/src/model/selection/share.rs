@@ -20,7 +20,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Whether the fault selects packets whose key, such as their connection, has this hash.
+    /// Whether packets are selected whose key, such as their connection, has this hash. `key` is the decision key.
     #[must_use]
     pub fn fires_on(&self, draws: &Draws, key: u32, hash: u32) -> bool {
         draws.words(key, hash).u <= self.limit

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::{Link, Topology};
 
 impl Topology {
-    /// By name of each host and switch that the switch can reach: the switch's port to it, as [`Topology::next_hop`] gives it
-    /// for one host.
+    /// This switch's port to each host and switch that it can reach, by name. For one host, [`Topology::next_hop`] gives the
+    /// same.
     #[must_use]
     pub fn ports_towards<'a>(&'a self, switch: &'a str) -> BTreeMap<&'a str, u32> {
         let peers = self.peers();

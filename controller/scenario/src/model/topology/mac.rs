@@ -38,14 +38,14 @@ impl Mac {
         Mac::beside_job(job, 0x06)
     }
 
-    /// The destination address of a training's frames on the way to the switch that sums them as part `number` of a gradient
-    /// plan. Frames of one part whose paths diverge at a switch have different routes.
+    /// The destination address of frames on the way to the switch that sums them as part `number` of a gradient plan. `route`
+    /// distinguishes frames of one part whose paths diverge at a switch.
     #[must_use]
     pub fn of_part(number: u16, route: u8) -> Mac {
         Mac::of_sum(number).by(route)
     }
 
-    /// The destination address of the sums of a part on the way to the server, and of frames that no switch sums.
+    /// The destination address of a part's sums on the way to the server, and of the part's frames that no switch sums.
     #[must_use]
     pub fn of_part_summed(number: u16, route: u8) -> Mac {
         Mac::of_job(number).by(route)

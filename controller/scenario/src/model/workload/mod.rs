@@ -73,6 +73,6 @@ pub struct Training {
     pub iterations: u32,
     /// Name of the switch that sums the gradients; `None`: the server sums them.
     pub aggregate_on: Option<String>,
-    /// Maximum number of chunks that a worker has in flight: a power of two.
+    /// Maximum number of chunks (pieces of the gradient) that a worker has in flight: a power of two.
     pub window: u32,
 }

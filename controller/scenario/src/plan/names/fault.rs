@@ -4,16 +4,16 @@ use super::{Direction, control};
 
 /// Key of the unit's `select` table: the number of the set of flows that a packet belongs to.
 pub const KEY_CLASS: &str = "meta.class";
-/// Key of the unit's `select` table: the epoch in force.
+/// Key of the unit's `select` table: the number of the epoch (interval of the timeline) in force.
 pub const KEY_EPOCH: &str = "meta.epoch";
 
-/// The action of the `select` table for packets that the unit examines.
+/// The action of a fault unit's `select` table for packets that the unit examines.
 pub const PICK: &str = "pick";
-/// The action of the `select` table for all other packets, in a unit in front of a sum.
+/// The action of a fault unit's `select` table for all other packets; only in a unit in front of a sum.
 pub const PASS: &str = "pass";
-/// The parser's value set of ingress ports whose packets a unit in front of a sum examines.
+/// The parser's set of ingress ports (a P4 value set) whose packets a unit in front of a sum examines.
 pub const ARMED: &str = "IngressParserImpl.armed";
-/// The action of the unit's `outcome` table that makes the unit fire.
+/// The action of a fault unit's `outcome` table that makes the unit apply its effect to the packet.
 pub const FIRES: &str = "fires";
 
 /// The unit's table of RDMA connections that endpoints announced to the switch.
@@ -34,11 +34,11 @@ pub const LOT_VALUE: &str = "value";
 
 /// Names of the parameters of the action [`PICK`]; docs/fault-engine.md explains them.
 pub mod param {
-    /// Index of the unit's state cell for this flow.
+    /// Index of the unit's register cell for this flow.
     pub const CELL: &str = "cell";
-    /// For units that count packets: the index of a packet after which the count restarts.
+    /// For units that count packets: index (ordinal less one) of the packet after which the count restarts.
     pub const LAST: &str = "last";
-    /// For units that draw words: the decision key of fault and flow.
+    /// For units that draw random words: the decision key of fault and flow, from which the words are computed.
     pub const KEY: &str = "key";
     /// For units that hold packets: the time for which a packet is held, in nanoseconds.
     pub const DELAY_NS: &str = "delay_ns";
@@ -68,7 +68,7 @@ pub mod key {
     pub const DATA: &str = "data";
     /// Key field: whether the Gilbert-Elliott channel is in its bad state.
     pub const BAD: &str = "bad";
-    /// Key field of the decision function's tables: a byte of the word to be hashed.
+    /// Key field of the decision function's tables: a byte of the number to be hashed.
     pub const BYTE: &str = "byte";
 }
 
@@ -84,13 +84,13 @@ pub mod channel {
     pub const STAY: &str = "stay";
 }
 
-/// Names of a table of the decision function and of its action, relative to the unit; `table` counts from 0.
+/// Names of the decision function's table number `table`, from 0, and of the table's action; without the unit's prefix.
 #[must_use]
 pub fn words(table: usize) -> (String, String) {
     (format!("t{table}"), format!("words{table}"))
 }
 
-/// Prefix of objects in the fault engine that do not belong to a unit.
+/// Prefix of the names of objects that the fault units of a pipeline share.
 #[must_use]
 pub fn engine(direction: Direction) -> String {
     format!("{}.faults.", control(direction))
@@ -114,19 +114,19 @@ pub fn part(direction: Direction, number: usize, name: &str) -> String {
     format!("{}.{name}", unit(direction, number))
 }
 
-/// Name of the counter of a unit's hits; its index is the flow's state cell.
+/// Name of the counter of a fault unit's hits; its index is that of the flow's register cell.
 #[must_use]
 pub fn fired(direction: Direction, number: usize) -> String {
     part(direction, number, "fired")
 }
 
-/// Name of the counter of packets whose key, such as a connection, had no state cell; its index is the flow's state cell.
+/// Name of the counter of packets whose key (such as a connection) had no cell; its index is that of the flow's cell.
 #[must_use]
 pub fn keyless(direction: Direction, number: usize) -> String {
     part(direction, number, "keyless")
 }
 
-/// Name of the register with the number of packets that each state cell has counted; only in units that count or draw.
+/// Name of the register in which each cell has the number of packets counted so far; only in units that count or draw.
 #[must_use]
 pub fn ordinals(direction: Direction, number: usize) -> String {
     part(direction, number, "ordinals")

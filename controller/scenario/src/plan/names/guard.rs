@@ -16,7 +16,7 @@ pub const SENDER: &str = "SwitchIngress.guard.sender";
 pub const KEY_JOB: &str = super::aggregate::KEY_JOB;
 /// Key of [`SENDERS`]: the ingress port.
 pub const KEY_PORT: &str = super::aggregate::KEY_PORT;
-/// The meters of the jobs' frames, in bytes; [`cell`] is a job's index.
+/// The meters that measure each job's frames, in bytes; [`cell`] gives a job's index.
 pub const METERS: &str = "SwitchIngress.guard.rate.meters";
 /// Counter of frames by job and verdict; [`outcome_cell`] is the index.
 pub const OUTCOMES: &str = "SwitchIngress.guard.outcomes.cells";
@@ -36,13 +36,13 @@ pub enum Guarded {
     OverRate,
 }
 
-/// The index of a job in the meters [`METERS`].
+/// The index of a job in [`METERS`].
 #[must_use]
 pub fn cell(job: u16) -> u64 {
     u64::from(job % 256)
 }
 
-/// The index of a job and a verdict in the counter [`OUTCOMES`].
+/// The index in the counter [`OUTCOMES`] for a job and a verdict.
 #[must_use]
 pub fn outcome_cell(job: u16, outcome: Guarded) -> u64 {
     4 * cell(job) + outcome as u64

@@ -1,6 +1,6 @@
-//! Names in the controls `RoceIn` and `RoceOut` (p4src/common/roce_sum.p4), which convert RoCEv2 frames of sums.
+//! Names in the controls `RoceIn` and `RoceOut` (p4src/common/roce_sum.p4). They convert RoCEv2 frames for the sum, and back.
 
-/// The table of the MAC addresses of jobs that the switch sums.
+/// The table of the jobs that the switch sums, by the MAC address to which workers send their frames.
 pub const JOBS: &str = "SwitchIngress.roce.jobs";
 /// Key of the table [`JOBS`]: the destination MAC address.
 pub const KEY_ADDRESS: &str = "hdr.ethernet.dst";
@@ -8,7 +8,7 @@ pub const KEY_ADDRESS: &str = "hdr.ethernet.dst";
 pub const SUMS: &str = "SwitchIngress.roce.sums";
 /// Parameter of [`SUMS`] and [`SPEAKS`]: the job's number.
 pub const JOB: &str = "job_";
-/// Parameter of [`SUMS`]: the job's number of slots.
+/// Parameter of [`SUMS`]: the job's number of aggregation slots.
 pub const WINDOW: &str = "window_";
 /// The table that maps a queue pair number and an ingress port to a worker.
 pub const SENDERS: &str = "SwitchIngress.roce.senders";

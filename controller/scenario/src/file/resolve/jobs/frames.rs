@@ -7,8 +7,8 @@ use crate::file::schema::Raw;
 use crate::model::job::{HEADERS, Job, ROCE_HEADERS, Transport};
 use crate::model::topology::{Link, Topology};
 
-/// Sets the number of values in the frames of each job: the declared number, or, for all jobs without a declaration, the
-/// largest number that fits the narrowest of their links. A switch's program sums frames of one size.
+/// Sets the number of values in the frames of each job: the declared number, or else the largest number that fits all links.
+/// Jobs without a declared number share one number, because a switch's program sums frames of one size.
 pub(super) fn frame_values(sink: &mut Sink<'_>, raw: &Raw, jobs: &mut [Job]) {
     let narrowest: Vec<Option<&Link>> = jobs
         .iter()

@@ -1,4 +1,4 @@
-//! Resolves jobs whose values switches sum: their ranks, their slots, and the tree of switches through which values travel.
+//! Resolves jobs whose values switches sum: their ranks (hosts), their aggregation slots, and the tree of summing switches.
 
 mod frames;
 mod tree;
@@ -13,7 +13,7 @@ use crate::model::workload::{Training, Workload};
 use frames::frame_values;
 use tree::{summing_switches, tree};
 
-/// Resolves the jobs of a file: looks up their hosts and switches, and checks that their slots fit into each switch.
+/// Resolves the jobs of a file: looks up their hosts and switches, and checks that each switch has enough aggregation slots.
 pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut base = 0;
@@ -56,8 +56,8 @@ pub(super) fn resolve(sink: &mut Sink<'_>, raw: &Raw) -> Vec<Job> {
     jobs
 }
 
-/// Assigns queue pairs of switches, by index, to jobs over RoCEv2. They always suffice: a host is a rank of one job, and a
-/// topology has fewer hosts than a switch has queue pairs ([`CONTACTS`]).
+/// Gives each job over RoCEv2 a range of the queue pairs that a switch stores. There are always enough: a host is a rank of one
+/// job, and a topology has fewer hosts than a switch has queue pairs ([`CONTACTS`]).
 fn contacts(jobs: &mut [Job]) {
     let mut next = 0;
     for job in jobs.iter_mut().filter(|job| job.is_rdma()) {
@@ -67,7 +67,7 @@ fn contacts(jobs: &mut [Job]) {
     debug_assert!(next <= CONTACTS);
 }
 
-/// Refuses a summing switch that is not on the path of every worker's gradients to the server.
+/// Refuses a summing switch that some worker's gradients do not pass on their way to the server.
 fn passes_by(sink: &mut Sink<'_>, topology: &Topology, training: &Training, span: Span) {
     let Some(on) = &training.aggregate_on else {
         return;

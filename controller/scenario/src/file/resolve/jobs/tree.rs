@@ -102,7 +102,7 @@ pub(super) fn tree(
     same_ways(sink, raw, declared, &top.value).then_some(tree)
 }
 
-/// Checks that the root's sums reach each rank through the switches that the rank's values pass on the way up.
+/// Checks that each rank's values and the sums for it take the same switches: up to the root of the tree and down from it.
 fn same_ways(sink: &mut Sink<'_>, raw: &Raw, declared: &RawJob, top: &str) -> bool {
     for rank in &declared.ranks {
         let up = raw.topology.way_up(&rank.value, top).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reads the effect `corrupt: {field: ip.ttl, xor: 0x01}`; with `bits: 2` or `bytes: 1` the drawn random word selects the bits.
+//! Reads the effect `corrupt: {field: ip.ttl, xor: 0x01}`. With `bits: 2` or `bytes: 1`, a random word chooses the bits.
 
 use parser_gen::rewrite::{NewValue, Rewrite, RewriteError};
 
@@ -87,7 +87,7 @@ pub(super) const KIND: EffectSyntax = EffectSyntax {
     },
 };
 
-/// For bits chosen at random: the description of the change, and the mask of bits to flip for each draw.
+/// For bits that are chosen at random: text on the change for users, and for each random draw the mask of the bits to flip.
 fn drawn(sink: &mut Sink<'_>, way: &str, by: &Node, width: usize) -> Option<(String, Box<[u128]>)> {
     let is_bytes = way == "bytes";
     if is_bytes && !width.is_multiple_of(8) {

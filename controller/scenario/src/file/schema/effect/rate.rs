@@ -98,7 +98,7 @@ fn read(sink: &mut Sink<'_>, rate: Spanned<u64>, queue: &Node, holds: bool) -> O
     })
 }
 
-/// Reads the longest time for which a packet may queue, in nanoseconds: from a queue in bytes or time, or a burst in bytes.
+/// Reads a queue (a size or a time) or a burst (a size) as the longest time for which a packet may queue, in nanoseconds.
 fn most_ns(sink: &mut Sink<'_>, node: &Node, pace: &Pace) -> Option<Spanned<u64>> {
     let text = sink.source().text;
     let text = text.get(node.span.start..node.span.end).unwrap_or("");

@@ -7,7 +7,7 @@ use crate::model::effect::{Effect, Truncate};
 
 /// Minimum length of a cut frame, in bytes: an Ethernet header. A host does not accept anything shorter as a frame.
 const LEAST: u64 = 14;
-/// Maximum length of a cut frame, in bytes: the largest clone session number, less the header in front of a held packet.
+/// Maximum length of a cut frame, in bytes. With the header of a held packet, it fits the largest clone session number.
 const MOST: u64 = 32_000;
 
 static TO: Shape = size(LEAST, MOST);

@@ -46,13 +46,13 @@ pub(super) fn as_mapping(object: &'static Object, values: &[String]) -> String {
     )
 }
 
-/// A key with an example of its value, as the file writes it: `within: 20ms`, `flows: …`.
+/// A key and an example of its value, as text for a hint: `within: 20ms`, `flows: …`.
 pub(super) fn pair(key: &Key) -> String {
     let value = example(&key.shape).unwrap_or_else(|| "…".to_owned());
     format!("{}: {value}", key.name)
 }
 
-/// Whether the value that [`pair`] writes is only an example, which the user's value may replace.
+/// Whether [`pair`] writes an example that the user's value may replace: not if the shape accepts only one number.
 pub(super) fn is_example(shape: &Shape) -> bool {
     let is_only = matches!(shape, Shape::Integer(low, high) if low == high);
     example(shape).is_some() && !is_only
@@ -81,7 +81,7 @@ pub(super) fn as_list(what: &str, entries: &[Entry]) -> String {
     }
 }
 
-/// The hint for another tool's alternative. If its payload is a mapping, its keys are first looked up together.
+/// The hint for an alternative of another tool, such as an effect. The keys of its value are first looked up together.
 pub(super) fn foreign_hint(
     sink: &Sink<'_>,
     what: &str,
@@ -96,7 +96,7 @@ pub(super) fn foreign_hint(
     inner.or_else(|| foreign::hint(what, name, &values))
 }
 
-/// The keys of a mapping in the notation of foreign.txt for keys that occur together: `latency+jitter`.
+/// The names of a mapping's keys, joined by `+` as in the table foreign.txt: `latency+jitter`.
 pub(super) fn joined(entries: &[Entry]) -> String {
     let keys = entries.iter().map(|entry| entry.key.as_str());
     keys.collect::<Vec<_>>().join("+")
@@ -121,8 +121,8 @@ pub(crate) fn bare_selection(sink: &Sink<'_>, node: &Node) -> Option<String> {
     }
 }
 
-/// A hint with an example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`, in which the user's values replace those that they
-/// fit; followed by a question if a value is ambiguous. The three texts are before, in and behind the mapping's braces.
+/// A hint with an example of a mapping, `{limit: 10Mbit/s, queue: 64kB}`. The user's values replace the example's where they
+/// fit; a question follows if one is ambiguous. The three texts: before the example, the example, behind it.
 pub(super) fn with_values(
     object: &Object,
     [before, example, behind]: [&str; 3],
@@ -166,8 +166,8 @@ pub(super) fn with_values(
     }
 }
 
-/// The value in the notation that a key of this shape accepts, and a question for the user if it is ambiguous; `None` if the
-/// key does not accept the value.
+/// Converts a user's value to the notation that a key of this shape accepts; `None` if the key accepts no such value. The
+/// second text is a question for the user if the value is ambiguous.
 fn takes(shape: &Shape, value: &str) -> Option<(String, Option<String>)> {
     let certain = || (value.to_owned(), None);
     match shape {

@@ -154,7 +154,7 @@ impl Variant<'_> {
         self.payload.as_deref()
     }
 
-    /// Reads the alternative's payload as a mapping; reports any other payload, with an example that contains the user's value.
+    /// Reads the payload as a mapping. Reports a payload of another type, with an example that contains the user's value.
     pub fn mapping(
         &self,
         sink: &mut Sink<'_>,
@@ -176,8 +176,8 @@ impl Variant<'_> {
         None
     }
 
-    /// The share of packets that a file gives as the payload, and its position: `5%` in `{corrupt: 5%}`, or `0.1` if the
-    /// alternative accepts no quantity; `None` for other payloads.
+    /// The share of packets that a file gives as the payload, such as `5%` in `{corrupt: 5%}`, and its position. A fraction
+    /// (`0.1`) counts as a share only if the alternative takes no quantity. `None` if the payload is no share.
     pub fn share(&self, sink: &Sink<'_>, shape: Option<&Shape>) -> Option<(Span, String)> {
         let node = self.payload.as_deref()?;
         if matches!(node.kind, Kind::Map(_)) {
@@ -212,7 +212,7 @@ impl Variant<'_> {
     }
 }
 
-/// Whether the shape is a quantity, or a mapping whose first key is one.
+/// Whether a value of this shape may be a quantity alone, or a mapping whose first key is a required quantity.
 fn begins_with_quantity(shape: &Shape) -> bool {
     match shape {
         Shape::Quantity(..) => true,

@@ -147,7 +147,7 @@ fn star(sink: &mut Sink<'_>, node: &Node, what_for: For) -> Option<Topology> {
     })
 }
 
-/// Reads a wire, `wire: [left, right]`: a switch between two existing hosts or networks. A side may say which (sides.rs).
+/// Reads a wire, `wire: [left, right]`: a switch between two existing hosts or networks. sides.rs reads what is at each side.
 fn wire(sink: &mut Sink<'_>, node: &Node) -> Option<Topology> {
     let fields = reader::fields(sink, node, &WIRE)?;
     let attributes = Attributes::default().read_rate(sink, &fields);

@@ -48,12 +48,12 @@ pub(super) static LEARNING: Object = Object {
     ],
 };
 
-/// Measured rounds and learning parameters, from which follows for how many workers the server should best wait.
+/// Past training rounds and learning parameters, from which the planner computes for how many workers a server should wait.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastRounds {
     /// The learning parameters of the model that is trained.
     pub learning: Learning,
-    /// By round, then by rank: arrival time of the worker's gradient, in nanoseconds since the round began.
+    /// For each past round, for each worker by rank: when its gradient arrived, in nanoseconds since the round began.
     pub arrivals: Vec<Vec<u64>>,
 }
 
@@ -66,7 +66,7 @@ pub struct CutGradient {
     pub fragment_bytes: u64,
     /// Ranks of the workers in the order in which their gradients arrive.
     pub order: Vec<usize>,
-    /// Number of workers for which the server waits, counted from the start of `order`.
+    /// Number of workers for whose gradients the server waits: the first ones in `order`.
     pub wait_for: usize,
     /// Past rounds from which the best `wait_for` can be computed; `None` if the file gives none.
     pub past: Option<PastRounds>,

@@ -141,7 +141,7 @@ pub struct TrainingSpans {
     pub workers: Span,
     /// Position of `ingress`; `None` if the file does not have the key.
     pub ingress: Option<Span>,
-    /// Hosts that the file gives by name or pattern, with the positions; servers first.
+    /// The hosts that the file gives by name or pattern, each with its position in the file; servers come first.
     hosts: Vec<(NodeId, Span)>,
 }
 
@@ -154,11 +154,11 @@ pub struct ReadFor<'a> {
     pub counts_bytes: bool,
 }
 
-/// A placement of workers on hosts with the fewest idle hosts, then the fewest hosts ([`planner::placement::workers`]). All
-/// workers on one host are one sender of the job.
+/// Hosts that the planner chose for the workers of a training ([`planner::placement::workers`]). It uses as few idle hosts as
+/// possible, then as few hosts as possible. All workers on one host send as one sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedWorkers {
-    /// By index of the job's sender: number of workers on its host.
+    /// For each sender of the job, by its index: how many workers run on the sender's host.
     pub on_host: Vec<usize>,
     /// Number of used hosts that ran nothing before.
     pub idle: usize,

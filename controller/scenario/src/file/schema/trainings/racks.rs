@@ -1,4 +1,4 @@
-//! Reads constraints of Titan's placements of workers: which pairs communicate, and how many pairs may span two racks.
+//! Reads constraints of placements (from Titan): which pairs of workers communicate, and how many may be in different racks.
 
 use planner::Network;
 use planner::placement::workers::{Pattern, RackId, RackLimit, WorkerProblem};
@@ -10,7 +10,7 @@ use crate::file::schema::reader::Fields;
 use crate::file::schema::shape::{Object, Shape, needed};
 use crate::file::yaml::Node;
 
-/// Maximum number of hosts, and of workers, if pairs that span racks are limited: every step of the search tries all hosts.
+/// Maximum number of hosts, and of workers, if pairs between racks are limited: then each search step tries all hosts.
 const MOST: usize = 128;
 /// Maximum number of racks that a hint lists.
 const LISTED: usize = 8;

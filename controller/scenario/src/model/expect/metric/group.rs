@@ -68,7 +68,7 @@ group! {
         Observed = "observed": Number,
         /// Packets that the fault hit, but another fault dropped.
         Overridden = "overridden": Number,
-        /// Packets that the fault had to hit, without evidence whether it did: the switch's entries forward them to no port.
+        /// Packets that the fault had to hit, but that show no result: the switch's table entries forward them to no port.
         Unforwarded = "unforwarded": Number,
         /// Packets that the fault did not hit because the switch had no state cell for their key, such as their connection.
         Keyless = "keyless": Number,
@@ -162,7 +162,7 @@ group! {
         Accuracy = "accuracy": Number,
         /// Number of training iterations.
         Iterations = "iterations": Number,
-        /// Number of chunks with values in one iteration.
+        /// Number of chunks (pieces of the gradient) that have values, in one training iteration.
         Chunks = "chunks": Number,
         /// 1 if the final weights equal those of the reference run, otherwise 0.
         WeightsEqual = "weights_equal": Number,

@@ -112,7 +112,7 @@ fn pointer(sink: &mut Sink<'_>, fields: &Fields<'_>) -> Option<String> {
     Some(text.value)
 }
 
-/// The quantity that numbers of a unit measure, and the unit's factor to the base unit; reports an unknown unit.
+/// The quantity that a unit measures (such as a duration), and the unit's factor to the base unit; reports an unknown unit.
 fn factor(sink: &mut Sink<'_>, text: &Spanned<String>) -> Option<(Measure, f64)> {
     if text.value == "%" {
         return Some((Measure::Number, 0.01));

@@ -1,8 +1,8 @@
-//! Reads a workload from its own file: programs in roles, to which the scenario assigns hosts, with parameters, to which the
-//! scenario assigns values.
+//! Reads a workload from its own file. Its programs run in roles, to which the scenario assigns hosts, and its texts contain
+//! parameters, to which the scenario assigns values.
 //!
-//! The file refers to no name of the scenario and to no other file, so that one file suits many scenarios and none contains
-//! itself. An error is reported where it is: in the file, or in the scenario that names it.
+//! A workload file names nothing of the scenario, so that many scenarios can use it, and no other file. Each error is reported
+//! in the file that causes it: the workload file, or the scenario that names it.
 
 mod parameters;
 
