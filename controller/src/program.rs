@@ -21,7 +21,7 @@ pub struct Program {
     pub device_config: Vec<u8>,
     /// Table entries for the match tables that parser-gen generated, of ingress and egress.
     pub classify: Vec<TableEntry>,
-    /// Names of the parsing failures that the program counts, by index of its counter.
+    /// Names of the parsing failures that the program counts; each index is that of the failure's counter cell.
     pub notes: Vec<Note>,
     /// Text of each P4 source file, by path.
     pub sources: BTreeMap<String, String>,

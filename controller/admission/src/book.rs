@@ -259,7 +259,8 @@ impl Book {
         self.running(now_ns).map(Grant::slots).collect()
     }
 
-    /// Returns the requested job number, or the lowest free one. A number is free if no job has one that is equal modulo 256.
+    /// Returns the requested job number, or the lowest free one. A number is free if it is not equal, modulo 256, to another
+    /// job's.
     fn find_number(&self, asked: Option<u16>, now_ns: u64) -> Result<u16, Refusal> {
         let holder = |number: u16| {
             let same = |grant: &&Grant| grant.number % NUMBERS == number % NUMBERS;

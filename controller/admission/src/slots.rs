@@ -15,7 +15,7 @@ pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Optio
         .find(|base| is_free(taken, &(*base..base + window)))
 }
 
-/// Size of the largest window that fits between the `taken` slots of a partition; 0 if no slot is free.
+/// Size of the largest window that fits into `partition` beside the windows in `taken`; 0 if no slot is free.
 pub fn largest(partition: &Range<u32>, taken: &[Range<u32>]) -> u32 {
     let sizes = (0..32).rev().map(|power| 1_u32 << power);
     let mut fitting = sizes.filter(|window| place(partition, taken, *window).is_some());

@@ -47,9 +47,9 @@ type EntryId = (String, Vec<KeyPart>, Option<i32>);
 pub struct Device {
     runtime: Runtime,
     program: Program,
-    /// BMv2's handle of each table entry that was written through this device.
+    /// Handle (BMv2's own number) of each table entry that was written through this device.
     entries: BTreeMap<EntryId, i32>,
-    /// BMv2's handle of each multicast group, with the handles of the group's nodes, by group number.
+    /// By number of the multicast group: BMv2's handle of the group, and the handles of its nodes.
     groups: BTreeMap<u32, (i32, Vec<i32>)>,
 }
 

@@ -122,7 +122,8 @@ pub struct Program {
     pub actions: BTreeMap<String, Vec<Parameter>>,
     /// Registers of the program, by name.
     pub registers: BTreeMap<String, Register>,
-    /// Number of cells of each indirect counter, by name. PSA's counters stand among the JSON's extern instances.
+    /// Number of cells of each indirect counter (the program updates its cells by index), by the counter's name. The JSON lists
+    /// PSA's counters as extern instances.
     pub counters: BTreeMap<String, u32>,
 }
 
@@ -184,7 +185,8 @@ struct JsonKey {
     mask: Option<String>,
 }
 
-/// What a key matches in BMv2's JSON: a field, as `["header", "field"]`, or only the header, whose validity it matches.
+/// A key's match target in BMv2's JSON: a field, as `["header", "field"]`, or only a header, of which the key matches the
+/// validity.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Target {

@@ -115,7 +115,8 @@ pub struct Node {
     pub ports: Vec<u32>,
 }
 
-/// A Thrift call to the switch. It names table entries by key and groups by number; [`crate::device`] knows BMv2's handles.
+/// A Thrift call to the switch, with the keys of table entries and the numbers of multicast groups. [`crate::device`] replaces
+/// keys and numbers by BMv2's handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)] // The fields are those of the calls in `thrift::Runtime`.
 pub enum Call {

@@ -1,4 +1,4 @@
-//! Finds jobs whose frames a switch drops: those sent after the job's lease, or through a port of no rank of the job.
+//! Finds jobs whose frames a switch drops: the job's lease has ended, or the frame's port belongs to no rank of the job.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct GuardReading {
     pub now_ns: Option<u64>,
     /// Frames of each job by outcome (passed, dropped …), since the job was admitted; `outcome_cell` gives the index.
     pub outcomes: Vec<u64>,
-    /// Number of frames of a job that arrived at a port of no rank of this job, by port, since the program was loaded.
+    /// By port: number of frames that arrived there for a job with no rank behind this port, since the program was loaded.
     pub strangers: Vec<u64>,
 }
 

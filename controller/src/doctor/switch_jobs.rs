@@ -24,12 +24,12 @@ pub struct SummedJob {
     pub members: BTreeMap<u16, JobMember>,
 }
 
-/// Entries of the switch for one member (a rank, or a switch below it) of a job.
+/// Table entries for one member of a job: for a rank, or for a switch below this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobMember {
-    /// Bit that the member's updates set in a chunk's bitmap, by the port through which they may arrive.
+    /// By port at which the member's updates may arrive: the bit that they set in the bitmap of a chunk.
     pub updates: BTreeMap<u32, u64>,
-    /// Bit in the table entry for the member's requests (0 in a correct entry), by the port through which they may arrive.
+    /// By port at which the member's requests may arrive: the bit in this port's table entry, which should be 0.
     pub questions: BTreeMap<u32, u64>,
 }
 
@@ -40,7 +40,7 @@ impl SummedJob {
         (0..64).filter(move |bit| all >> bit & 1 == 1)
     }
 
-    /// Worker numbers of the members whose bits are missing in `bitmap`, that of a chunk.
+    /// Worker numbers of the members that have not contributed to the chunk with this bitmap.
     pub fn missing(&self, bitmap: u64) -> Vec<u16> {
         let expected = self.expected();
         expected.filter(|bit| bitmap >> bit & 1 == 0).collect()
@@ -76,11 +76,11 @@ pub enum Destination {
 pub struct SwitchJobs {
     /// Whether the switch's program can sum.
     pub sums: bool,
-    /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
+    /// Whether the program checks who sends a job's frames; `weir job` admits jobs only to such a program.
     pub guards: bool,
     /// Jobs that the switch sums, by job number.
     pub jobs: BTreeMap<u16, SummedJob>,
-    /// Numbers of jobs that have members in the tables, but no entry that sums them.
+    /// Numbers of jobs that have table entries for members, but none for the job itself: the switch does not sum them.
     pub strays: BTreeSet<u16>,
     /// Where the switch sends frames, by destination MAC address as a number.
     pub ways: BTreeMap<u64, Destination>,

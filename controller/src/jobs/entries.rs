@@ -126,7 +126,7 @@ pub fn addresses(number: u16) -> [Mac; 2] {
     [Mac::of_sum(number), Mac::of_question(number)]
 }
 
-/// Number of the multicast group of a job's sums. Job numbers on a switch differ modulo 256, and no fault uses these groups.
+/// Number of the multicast group for a job's sums. A switch's jobs have different numbers modulo 256; faults use other groups.
 pub fn group_of(number: u16) -> u32 {
     group::of_job(number % admission::NUMBERS)
 }

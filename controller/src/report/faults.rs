@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
 use crate::experiment::conclude::FaultResult;
 
-/// Table with a row per fault: its flows, the packets that it selects, its effect, and how many packets it met and hit.
+/// Table with a row per fault: its flows, its selection of packets, its effect, and how many packets arrived and were hit.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
     let mut table = Table::new(["fault", "flow", "packets", "effect", "met", "fired", "seen"]);
     for result in results {

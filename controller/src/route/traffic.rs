@@ -14,10 +14,10 @@ use serde::Serialize;
 pub const GOAT: &str = "goat";
 /// Seed of all random draws of the planner and of the simulated rounds.
 const SEED: u64 = 1;
-/// Maximum number of fragments of all workers together for which traffic without a plan is simulated.
+/// Maximum number of fragments of all workers together; for more, traffic without a plan is not simulated.
 const MOST_SENDS: usize = 100_000;
 
-/// Number of rounds that are simulated for each number of workers to wait for.
+/// Number of rounds that are simulated for each number of workers that the server may wait for.
 const SAMPLES: usize = 100;
 
 /// The number of workers for which a server should wait in each round, so that the model learns soonest.
@@ -42,7 +42,8 @@ pub struct Traffic {
     pub arrivals: Vec<String>,
     /// Number of workers, from the start of `arrivals`, that the server waits for in each round.
     pub wait_for: usize,
-    /// The best value of `wait_for`; `None` unless the file specifies how the model learns and when gradients arrived.
+    /// The best value of `wait_for`; `None` unless the file describes past rounds: how the model learned, when gradients
+    /// arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fastest: Option<Fastest>,
     /// Sum of the bytes on all links in a round with the plan, if the server waits for all workers.
@@ -131,7 +132,7 @@ pub(super) fn of_plan(
     })
 }
 
-/// Computes the best number of workers to wait for; `None` if the file has no past rounds.
+/// Computes the best number of workers for the server to wait for; `None` if the file describes no past rounds.
 fn fastest(network: &Network, gradient: &CutGradient, plan: &Plan) -> Option<Fastest> {
     let past = gradient.past.as_ref()?;
     let bytes = gradient.fragments as f64 * gradient.fragment_bytes as f64;

@@ -147,12 +147,12 @@ pub trait Target: Send {
     fn is_connected(&self) -> bool {
         true
     }
-    /// Reads the clock of the switch, on which the deadlines of leases are.
+    /// Reads the switch's clock; the deadline of a lease is a time of this clock.
     fn clock(&mut self) -> Result<Clock, TargetError> {
         Err(without_clock(self.name()))
     }
-    /// Opens a second session with the switch, which calls of this session do not delay; `runtime` drives it. It writes as the
-    /// same controller: only while this session lives, and only to the present program.
+    /// Opens a second session with the switch, which calls of this session do not delay; `runtime` drives it. The two count as
+    /// one controller: the second one may write only while this one lives, and only to the present program.
     fn lease_session(&self, _: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
         Err(without_clock(self.name()))
     }
@@ -171,9 +171,9 @@ pub trait Target: Send {
     }
 }
 
-/// A second session with a switch, which only refreshes the lease of the switch's faults.
+/// A second session with a switch. It only extends the lease of the switch's faults, after which the faults have no effect.
 pub trait LeaseSession: Send {
-    /// Reads the clock of the switch, on which the deadlines of leases are.
+    /// Reads the switch's clock; the deadline of a lease is a time of this clock.
     fn clock(&mut self) -> Result<Clock, TargetError>;
     /// Writes updates in order; returns the error of the first update that the switch refuses.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;

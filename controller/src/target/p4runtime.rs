@@ -234,7 +234,7 @@ impl Target for P4Runtime {
     }
 }
 
-/// A second session with the embedded switch, which refreshes the lease of its faults.
+/// A second session with the embedded switch, which extends the lease of the switch's faults.
 #[cfg(feature = "testbed")]
 struct P4RuntimeLease {
     name: String,

@@ -114,8 +114,8 @@ impl Connection {
         self.address
     }
 
-    /// Calls a Thrift method, waits for its answer, and returns its result; `None` for a method without a result. `refusals` is
-    /// the family of the exception that the method declares.
+    /// Calls a Thrift method, and returns its result; `None` for a method without a result. `refusals`: family of the error
+    /// codes with which the switch may refuse this call.
     pub fn call(
         &mut self,
         service: &str,
