@@ -156,8 +156,7 @@ impl<'n> Modelled<'n> {
         self.hosts[rank / self.ranks_each]
     }
 
-    /// Cuts of the network, with names: each separates the ranks of a host, or those of all hosts behind a switch, from the
-    /// rest.
+    /// Cuts of the network, with names; each separates the ranks of a host, or of all hosts behind a switch, from the rest.
     pub fn cuts(&self) -> Vec<(String, Cut)> {
         let hosts = self.hosts.iter().zip(&self.nics_bps);
         let mut cuts: Vec<(String, Cut)> = hosts

@@ -51,7 +51,7 @@ impl FileKind {
     }
 }
 
-/// Message on a file of another kind, refused as a file of kind `wanted`; replaces the diagnostics. `None`: not another kind.
+/// Message that a file is of another kind than `wanted`, which replaces its diagnostics; `None` if it is of no other kind.
 pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     let kind = FileKind::detect(text).filter(|kind| *kind != wanted)?;
     let (is, read_by) = match kind {

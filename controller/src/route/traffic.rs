@@ -42,8 +42,7 @@ pub struct Traffic {
     pub arrivals: Vec<String>,
     /// Number of workers, from the start of `arrivals`, that the server waits for in each round.
     pub wait_for: usize,
-    /// The best value of `wait_for`; `None` unless the file describes past rounds: how the model learned, when gradients
-    /// arrived.
+    /// The best value of `wait_for`; `None` unless the file describes how the model learned and when gradients arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fastest: Option<Fastest>,
     /// Sum of the bytes on all links in a round with the plan, if the server waits for all workers.

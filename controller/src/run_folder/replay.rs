@@ -255,7 +255,7 @@ pub struct Compared {
     pub flow: String,
     /// Number of packets of the flow that the fault examined in each run.
     pub met: [u64; 2],
-    /// Ordinals of packets that both runs have, and that the fault had to hit in only one of them.
+    /// Numbers, from 1 among the examined packets, of packets in both runs that the fault had to hit in only one of them.
     pub differing: Vec<u64>,
     /// Number of packets that the fault had to hit in both runs.
     pub alike: u64,
@@ -264,7 +264,7 @@ pub struct Compared {
     pub not_compared: Option<String>,
 }
 
-/// Compares, for each fault and flow, the ordinals of the packets that the fault had to hit in both runs.
+/// Compares, for each fault and flow, which packets the fault had to hit in both runs, by their numbers (ordinals).
 pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     let plan = &first.planned.plan;
     let logs = [first, second].map(|run| logged(&run.events));

@@ -32,10 +32,10 @@ use crate::jobs::entries::{key_of, param_of};
 
 pub use report::{LinkTraffic, MemberResult, Report};
 
-/// Maximum virtual time of a simulation in nanoseconds: one hour. Members that have not finished by then count as stuck.
+/// Maximum virtual time of a simulation in nanoseconds: 1 h. A server, worker or rank that is not done by then counts as stuck.
 const LIMIT_NS: u64 = 3_600_000_000_000;
-/// Bytes that a member's socket holds: half of Linux's default send buffer (net.core.wmem_default, 212,992 bytes), up to which
-/// the socket is writable.
+/// Bytes that the socket of a server, worker or rank holds: half of Linux's default send buffer (net.core.wmem_default, 212,992
+/// bytes), up to which the socket is writable.
 const SOCKET_BYTES: u64 = 212_992 / 2;
 
 /// Simulated processor time of agents and of the embedded switch per frame, without gradients and evaluations. Measured by
@@ -62,7 +62,7 @@ pub const COSTS_OF_RANKS: Costs = Costs {
     ..COSTS
 };
 
-/// Additional delay in ns of a frame that the embedded switch holds for its link's latency: due frames leave every 50 µs.
+/// Additional delay in ns of a frame that the embedded switch holds for its link's latency: it sends due frames every 50 µs.
 const HELD_NS: u64 = 50_000;
 
 /// Options of `weir simulate`.

@@ -79,9 +79,9 @@ impl<'p> Guard<'p> {
         }
     }
 
-    /// Evaluates the conditions if that is due, and disarms all faults if the run is to be aborted. `elapsed`: time since the
-    /// workload began. `awaited`: index (from 0) of the step condition that the timeline waits for. `more` adds metrics of
-    /// probes and disruptions.
+    /// Evaluates the conditions if that is due, and disarms all faults if the run has to be aborted. `elapsed`: time since the
+    /// workload began. `awaited`: index (from 0) of the condition that the next step waits for; `None` if it waits for none.
+    /// `more` adds metrics of probes and of faults of programs and switches.
     pub fn check(
         &mut self,
         elapsed: Duration,

@@ -27,12 +27,12 @@ pub struct Conclusion {
     pub losses: Vec<Loss>,
     /// Recovery of RDMA connections from each packet that a fault took.
     pub recoveries: Vec<Recovery>,
-    /// Number of frames of a fault's flows that arrived while the fault was armed, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow): number of the flow's frames that arrived while the fault was armed.
     pub met: Vec<u64>,
 }
 
 impl Conclusion {
-    /// Judges each fault and trigger by the proof, which the frames gave, and by the counts of the switches.
+    /// Judges each fault and trigger by `proof`, the judgment of the captured frames, and by the counts of the switches.
     pub fn from_proof(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
         let scenario = &planned.scenario;
         let faults = scenario.faults.iter();

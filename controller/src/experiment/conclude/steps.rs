@@ -13,7 +13,7 @@ use crate::experiment::fleet::EpochWrite;
 pub struct StepResult {
     /// Name of the step in the scenario.
     pub step: String,
-    /// Number of the epoch that puts the step in force on the switches.
+    /// Number (epoch) with which the controller put the step in force on the switches.
     pub epoch: u16,
     /// When the step was due (or, if it waited for a condition, was written), in nanoseconds since the workload began.
     pub at_ns: u64,
@@ -24,14 +24,14 @@ pub struct StepResult {
     pub skew_ns: Option<u64>,
 }
 
-/// When the workload began, in nanoseconds since 1970: when all switches had confirmed epoch 1. `None` if it never began.
+/// When the workload began, in ns since 1970: when all switches had confirmed the first step (epoch 1); `None` if never.
 pub fn start_ns(writes: &[EpochWrite]) -> Option<u64> {
     let first = writes.iter().filter(|write| write.epoch == 1);
     first.map(|write| write.confirmed_ns).max()
 }
 
-/// When each epoch began, in nanoseconds since the workload began: by the timeline, or, from the first epoch on that waits for
-/// a condition, when it was written. `None` if the epoch never began.
+/// When each epoch (step of the timeline) began, in nanoseconds since the workload began: as the timeline says, or, from the
+/// first epoch on that waits for a condition, when it was written. `None` if it never began.
 pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
     let start = start_ns(writes);
     let mut waits = false;

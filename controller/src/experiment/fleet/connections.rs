@@ -42,7 +42,7 @@ const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
 const MOST_TURN: Duration = Duration::from_millis(2);
 /// Maximum number of remarks on failed announcements in a run.
 const MOST_REMARKS: usize = 8;
-/// Number of packet streams in a connection: data and READ responses, in both directions.
+/// Number of packet streams in an RDMA connection: data, and responses to READ requests, each in both directions.
 const STREAMS: usize = 4;
 
 /// The socket at which the run's programs announce RDMA connections.
@@ -161,7 +161,7 @@ impl Connections {
     }
 }
 
-/// Streams of a connection with their first numbers: data and READ responses each way. READ responses use the requester's.
+/// Streams of a connection with their first sequence numbers: data, and READ responses (by the requester's numbers), each way.
 fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
     let there = |responds| Stream {
         source: opened.local,
@@ -202,7 +202,7 @@ struct Generations {
 struct Generation {
     number: u8,
     ends: [End; 2],
-    /// Whether each of `ends` has announced this generation.
+    /// For each of `ends`: whether it has announced this generation.
     by: [bool; 2],
 }
 
@@ -235,7 +235,7 @@ impl Generations {
     }
 }
 
-/// Result of reading from a program's connection: a whole line, a part of one, or nothing to expect.
+/// Result of reading from a program's connection: a whole line; a part of one, of which more may come; or no line at all.
 enum Received {
     Line(String),
     More,

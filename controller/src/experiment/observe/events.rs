@@ -27,12 +27,12 @@ pub struct Event<'a> {
     pub port: u32,
     /// Number of the frame among all frames that arrived at the port, from 1.
     pub frame: usize,
-    /// Number of the frame, from 1, among the frames of the flow, or of its key in the flow, that the fault examined.
+    /// Number of the frame, from 1, among those of the flow (or of its key in the flow) that the fault examined.
     pub ordinal: u64,
     /// Position of the frame in its RDMA connection; `None` unless the fault selects by sequence number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaPosition>,
-    /// Number of the epoch that was in force when the frame arrived.
+    /// Number of the step of the timeline (epoch) that was in force when the frame arrived.
     pub epoch: u16,
     /// Whether the fault hit the frame as it had to, missed it, or hit it wrongly.
     pub outcome: Outcome,

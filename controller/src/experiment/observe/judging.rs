@@ -17,7 +17,7 @@ use super::spool::{Disk, Spool, SpoolError, Spooled};
 use crate::experiment::Planned;
 use crate::experiment::fleet::judge_log::JudgeLog;
 
-/// The judge's counts for each injection of the plan so far; the judge's thread updates them.
+/// The judge's counts so far, for each injection of the plan (a fault on a flow); the judge's thread updates them.
 pub type SoFar = Arc<Mutex<Vec<Observation>>>;
 
 /// Messages to the judge's thread.
@@ -32,11 +32,11 @@ enum Message {
 
 /// Final counts that the switches report at the end of a run.
 pub struct SwitchCounts {
-    /// Number of hits that the switch counted, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow at a switch): number of hits that the switch counted.
     pub fired: Vec<u64>,
     /// Counts of each trigger of the scenario, in declared order.
     pub triggers: Vec<proof::TriggerCount>,
-    /// Frames that the switches report as lost, in rings, in queues, or after the lease.
+    /// Frames that the switches report as lost in rings or queues, or as passed after the faults' lease had ended.
     pub losses: Vec<Loss>,
 }
 
@@ -96,7 +96,7 @@ impl Judging {
         })
     }
 
-    /// The judge's counts so far. They cover frames that passed so long ago that no fault holds them any more.
+    /// The judge's counts so far. They cover only frames that passed so long ago that no fault can still hold them.
     pub fn so_far(&self) -> SoFar {
         Arc::clone(&self.so_far)
     }

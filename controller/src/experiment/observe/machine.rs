@@ -85,7 +85,7 @@ fn own(stat: &str) -> Option<u64> {
     fields.map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// If processes outside the run use at least this share of processor time, a report blames them; on a quiet machine it is 0.01.
+/// Minimum share of processor time used by processes outside the run for a report to blame them; a quiet machine has 0.01.
 const OTHERS_LEAST: f64 = 0.10;
 /// If the processors were idle for more than this share of the run, no process waited for long.
 const IDLE_MOST: f64 = 0.50;

@@ -100,7 +100,7 @@ impl Environment {
         Ok((Arc::new(environment), connections))
     }
 
-    /// Publishes the hosts' names, opens low ports on each host, and determines the user that programs run as.
+    /// Publishes the hosts' names, allows ports below 1024 on each host, and determines the user that programs run as.
     fn open(&mut self, bed: &Bed, scratch: &Scratch) -> Result<(), EnvironmentError> {
         if let Err(error) = publish_names(bed.topology(), scratch) {
             self.remarks.push(format!(

@@ -25,7 +25,7 @@ pub use switchboard::Switchboard;
 pub struct DisruptionExecution {
     /// Name of the fault in the scenario.
     pub fault: String,
-    /// Number of the epoch with which the execution began.
+    /// Number of the step of the timeline (epoch) with which the execution began.
     pub epoch: u16,
     /// When the controller began to carry out the fault.
     pub asked_ns: u64,
@@ -66,7 +66,7 @@ impl DisruptionExecution {
         self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
     }
 
-    /// The time in which the execution kept its switch down; `None` for a program, and if the switch did not go down.
+    /// When the switch was down because of this execution; `None` for a fault of a program, or if the switch did not go down.
     pub fn outage(&self, does: &Does) -> Option<Outage> {
         match does.subject() {
             Subject::Command(_) => None,
