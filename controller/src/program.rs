@@ -1,4 +1,4 @@
-//! The P4 program of one switch: generated for its flows, checked, and in the form that a target loads.
+//! The P4 program of one switch: generated for the plan's flows, checked, and converted to the form that the switch loads.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

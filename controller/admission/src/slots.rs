@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// First slot of the lowest free position for a window of `window` slots in `partition`; `None` if the window fits nowhere.
+/// First slot of the lowest free position in `partition` for `window` slots, beside those in `taken`; `None` if there is none.
 pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Option<u32> {
     let step = usize::try_from(window).ok().filter(|step| *step > 0)?;
     let last = partition.end.checked_sub(window)?;

@@ -29,7 +29,7 @@ const ELEMENT: usize = 4;
 pub struct Prediction {
     /// Name of the collective, such as `all_reduce`.
     pub collective: &'static str,
-    /// Size of the data in bytes: of the vector, of all shards together, or of one rank's data for all others.
+    /// Size of the collective's data in bytes: of the vector, of all shards together, or of one rank's data for all others.
     pub bytes: u64,
     /// Name of each rank's host, by rank.
     pub ranks: Vec<String>,
@@ -294,7 +294,7 @@ fn allowed<'c>(
     Ok(offers)
 }
 
-/// Returns all messages of a schedule in the order in which they begin; `periods` has the times of each step by rank.
+/// Returns all messages of a schedule in the order in which they begin; `periods`: for each step, its times at each rank.
 fn messages(
     schedule: &Schedule,
     periods: &[Vec<collectives::cost::simulate::Period>],

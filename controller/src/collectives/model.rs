@@ -99,7 +99,7 @@ impl<'n> Modelled<'n> {
         Ok(())
     }
 
-    /// Builds the cost model for hosts that have several ranks, which share the host's NICs; each NIC has its own link.
+    /// Builds the cost model for hosts with several ranks. The ranks share the host's NICs, and each NIC has its own link.
     fn with_insides(&mut self, machine: &Machine, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let mut ways: BTreeMap<[[usize; 2]; 2], Vec<EdgeId>> = BTreeMap::new();
@@ -227,8 +227,8 @@ impl<'n> Modelled<'n> {
     }
 }
 
-/// One of the shortest routes between two nodes. `turn`, which depends on the sender, selects among equal next hops at each
-/// switch, as in a fat tree with routing by source.
+/// One of the shortest routes between two nodes. `turn`, which depends on the sender, selects one of the equally good next hops
+/// at each switch, as in a fat tree with routing by source.
 fn way(
     routing: &Routing<'_>,
     from: NodeId,

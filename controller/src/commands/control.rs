@@ -186,7 +186,7 @@ fn await_go(lines: &Receiver<String>) -> bool {
     })
 }
 
-/// Activity during the timeline: traffic that weir does not cause, until the standard input ends or another scenario comes.
+/// Activity during the timeline: traffic of other programs, until the standard input ends or another scenario comes.
 struct Others<'a> {
     lines: &'a Receiver<String>,
     /// Prepares the scenario of a file to replace the running one.

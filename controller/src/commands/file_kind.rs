@@ -81,7 +81,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     Some(format!("{file} is {is}, not {not}: {read_by}"))
 }
 
-/// Hint for a file with syntax errors whose name does not end as that of a YAML or JSON file: it may be no scenario.
+/// Hint that a file may be no scenario: it has syntax errors, and its name does not end like that of a YAML or JSON file.
 pub fn hint(path: &Path, diagnostics: &Diagnostics) -> Option<String> {
     let is_syntax = diagnostics.0.iter().any(|fault| fault.code == Code::Syntax);
     let extension = path.extension().and_then(|extension| extension.to_str());

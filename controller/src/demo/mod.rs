@@ -66,7 +66,7 @@ pub struct Demo {
     pub reference: Reference,
     /// Number of workers of the training.
     pub workers: usize,
-    /// Share of the bytes on the server's link that `aggregated` saves, compared with `server_only`, without retransmissions.
+    /// Share of the bytes on the server's link (without retransmissions) that `aggregated` saves, compared with `server_only`.
     pub server_bytes_removed: f64,
     /// Wall-clock duration of the whole demo.
     pub wall: Duration,

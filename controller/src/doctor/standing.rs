@@ -186,7 +186,7 @@ fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool 
         && ports.all(|port| before.contains_key(&port) && before.get(&port) == after.get(&port))
 }
 
-/// Describes a member's ports, its newest chunk in the switch's cells, and how many frames came from it between the readings.
+/// Describes a member's ports, its newest chunk in the register cells, and how many frames it sent between the readings.
 fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Duration) -> String {
     let ports = job.ports(member);
     let name: Vec<String> = ports.iter().map(u32::to_string).collect();

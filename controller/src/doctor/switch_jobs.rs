@@ -1,4 +1,4 @@
-//! Parses the table entries of a switch: which jobs it sums, for which members, and where it sends the sums.
+//! Parses a switch's table entries: which jobs it sums, who contributes to each (the members), and where it sends the sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ pub struct SummedJob {
     pub number: u16,
     /// Bitmap with the bit of each member of the job: the bitmap of a complete chunk.
     pub all: u64,
-    /// Number of the job's first slot; each slot has a pair of register cells.
+    /// Number of the job's first aggregation slot; each slot has a pair of register cells.
     pub base: u32,
     /// Number of slots of the job.
     pub window: u32,
-    /// Mask of the bits of a chunk's number that select its slot; `window` − 1 in a correct table entry.
+    /// Bits of a chunk's number that select the chunk's slot; a correct table entry has `window` − 1.
     pub slot_mask: u32,
-    /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
+    /// Port to the next switch up the aggregation tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
     /// Members of the job, by their worker number.
     pub members: BTreeMap<u16, JobMember>,
@@ -163,7 +163,7 @@ fn job(entry: &TableEntry) -> Option<SummedJob> {
     })
 }
 
-/// Parses a member's table entry: job, worker number, whether it is for requests, port, bit. `None` for other entries.
+/// Parses a table entry for a member: job, worker number, whether for requests (else updates), port, bit. `None` for others.
 fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
     (entry.action.name == aggregate::MEMBER).then_some(())?;
     Some((

@@ -48,7 +48,7 @@ pub enum JobsError {
     /// The switch has no P4 program; contains its address.
     #[error("the switch at {0} has no program: `weir job setup` gives it one")]
     NoProgram(String),
-    /// The switch has a P4 program that does not check the senders of jobs; contains the switch's address.
+    /// The switch's P4 program does not check who sends a job's frames; contains the switch's address.
     #[error(
         "the program of the switch at {0} does not check the senders of a job: `weir job setup --replace` loads one that does, and stops the current one"
     )]

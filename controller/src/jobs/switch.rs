@@ -26,7 +26,7 @@ use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Job number of the lease entry that stores the tenants; no job has it.
 const NOBODY: u16 = 0;
-/// Outcomes of a job's frames that a switch counts: frames that passed, and frames that it dropped, by reason.
+/// Outcomes that a switch counts for a job's frames: passed, or dropped, with the reason.
 pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::Passed,
     Guarded::Stranger,

@@ -63,7 +63,7 @@ pub fn lateness_table(results: &[FaultResult]) -> Table {
 /// Explanation of the words in [`lateness_table`], for readers of a report.
 pub const LATENESS_LEGEND: &str = "\"Latest\" is the largest lateness of a packet beyond the requested time, which is 0 for `police`. \"Bound\" is the lateness that the plan allows.";
 
-/// Formats how many packets left later than the plan allows: `3 of 100, 3.0 %`. `None` if the fault holds no packets.
+/// Formats how many packets left later than the plan allows: `3 of 100, 3.0 %`. `None` if the fault delays no packets.
 fn beyond(result: &FaultResult) -> Option<String> {
     let beyond = result.beyond?;
     let share = beyond as f64 / result.observed.max(1) as f64;

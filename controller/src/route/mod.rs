@@ -90,12 +90,12 @@ pub enum Outcome {
 /// A training's plan, with names of hosts and switches instead of node ids.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedPlan {
-    /// Rate at which every worker can send its gradient, in bits per second; the server's answers have the same rate.
+    /// Rate at which each worker can send its gradient, and the server its answers, in bits per second.
     pub rate_bps: f64,
     /// Upper bound of the rate of all plans of this kind, in bits per second; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_bps: Option<f64>,
-    /// Maximum share by which the rate may be below the best rate, from 0 to 1; `None` if it is unknown.
+    /// Maximum share by which the rate may fall short of the best possible rate, from 0 to 1; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
     /// Bytes on links in a round; `None` if the planner does not minimize traffic.
@@ -123,7 +123,7 @@ pub struct Answers {
 pub struct NamedPart {
     /// Share of the gradient that the part carries, from 0 to 1.
     pub share: f64,
-    /// Number of the gradient's fragment that the part carries, from 1; `None` if the gradient is not cut.
+    /// Number of the gradient's fragment that the part carries, from 1; `None` if the gradient is not cut into fragments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment: Option<usize>,
     /// Name of the server that receives the sum.

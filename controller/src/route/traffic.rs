@@ -1,4 +1,4 @@
-//! Computes the bytes on links in a round: with a plan that minimizes them, and without one for comparison.
+//! Computes the bytes on links in one round of a training: with a plan that minimizes them, and without a plan.
 
 use planner::Network;
 use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
@@ -45,7 +45,7 @@ pub struct Traffic {
     /// The best value of `wait_for`; `None` unless the file describes how the model learned and when gradients arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fastest: Option<Fastest>,
-    /// Sum of the bytes on all links in a round with the plan, if the server waits for all workers.
+    /// Bytes on all links together in a round with the plan, if the server waits for all workers.
     pub link_bytes: f64,
     /// Lower bound of `link_bytes`, over all plans that fit the switches' memory.
     pub bound_bytes: f64,
@@ -58,9 +58,9 @@ pub struct Traffic {
 /// Traffic in one round, if switches sum by one scheme.
 #[derive(Debug, Clone, Serialize)]
 pub struct Passes {
-    /// Name of the scheme: `goat` (the plan), `atp` (slots by arrival) or `raw` (no sums in switches).
+    /// Name of the scheme: `goat` (by plan), `atp` (first come, first served, in slots) or `raw` (no sums in switches).
     pub by: &'static str,
-    /// Order in which fragments arrive: `one after another` (worker by worker) or `in step`; `None` if it has no effect.
+    /// Order of the fragments' arrival: `one after another` (by worker) or `in step` (by fragment); `None` if it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<&'static str>,
     /// Number of fragments that the server receives in a round.

@@ -322,8 +322,8 @@ pub struct ComparedDisruption {
     pub as_planned: bool,
 }
 
-/// Counts for each run how often the steps with a fault of a program or a switch came, and how often the fault was carried out.
-/// The plan determines when a step comes, but not how long a program takes to end, so times are not compared.
+/// Counts, for each run, how often steps with a fault of a program or a switch came, and how often the fault was carried out.
+/// Times are not compared: the plan determines when a step comes, but not how long a program takes to end.
 pub fn compare_disruptions(first: &StoredRun, second: &StoredRun) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {

@@ -53,7 +53,7 @@ pub const COSTS: Costs = Costs {
     socket_bytes: None,
 };
 
-/// Simulated processor time of ranks and their switch, which receive and send frames in batches through rings.
+/// Simulated processor time per frame of ranks and their switch, which receive and send batches of frames through rings.
 pub const COSTS_OF_RANKS: Costs = Costs {
     receive_ns: 1_000,
     send_ns: 2_000,
@@ -68,7 +68,7 @@ const HELD_NS: u64 = 50_000;
 /// Options of `weir simulate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Number of processors that all members share; `None` if each member has its own processor.
+    /// Number of processors that the server, workers and ranks share; `None` if each of them has its own.
     pub processors: Option<usize>,
     /// Time in which a worker computes its gradient, or of a rank between two all-reduces, in nanoseconds.
     pub compute_ns: u64,
@@ -217,7 +217,7 @@ fn address(mac: Mac) -> Address {
     Address(mac.value() as u64)
 }
 
-/// Forwarding and sums of a switch in the simulation, from the entries that a run would write.
+/// How a switch forwards and sums in the simulation, from the table entries that a run would write.
 fn switch_spec(scenario: &Scenario, switch: &SwitchPlan) -> SwitchSpec {
     let forwards = |entry: &&TableEntry| entry.table == forward::TABLE;
     let entries = switch.entries.iter().filter(forwards);

@@ -1,4 +1,4 @@
-//! Runs the workload, and meanwhile follows the timeline, carries out disruptions and evaluates conditions.
+//! Runs the workload; meanwhile follows the timeline, carries out faults of programs and switches, evaluates conditions.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};

@@ -1,4 +1,4 @@
-//! Follows a scenario's timeline: one write per step puts the step's faults in force on every switch, while an activity runs.
+//! Follows a scenario's timeline: for each step, one write to each switch activates the step's faults, while an activity runs.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::experiment::fleet::{Fleet, FleetError};
 /// Maximum time of one iteration of an activity, unless a step is due earlier.
 const ITERATION: Duration = Duration::from_millis(5);
 
-/// An activity that runs while a timeline is followed: a scenario's workload, or traffic of machines outside of weir.
+/// An activity that runs while a timeline is followed: a scenario's workload, or traffic of machines that weir does not run.
 pub trait Activity {
     /// Error that ends the activity early.
     type Error: From<FleetError>;

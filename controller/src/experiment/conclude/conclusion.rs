@@ -23,9 +23,9 @@ pub struct Conclusion {
     pub flows: BTreeMap<String, FlowCount>,
     /// Name of each declared flow, and its throughput over time.
     pub throughput: Vec<(String, Throughput)>,
-    /// Frames that passed but are missing in the evidence; the faults of their switches are then unproved.
+    /// Frames that passed a switch but are missing in the evidence; faults of this switch are then not proved.
     pub losses: Vec<Loss>,
-    /// Recovery of RDMA connections from each packet that a fault took.
+    /// How RDMA connections recovered from faults: one entry for each data packet that a fault took away.
     pub recoveries: Vec<Recovery>,
     /// For each injection of the plan (a fault on a flow): number of the flow's frames that arrived while the fault was armed.
     pub met: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Judges a fault of a program or a switch: whether it was observed, and whether its switch forwarded frames while down.
+//! Judges a fault of a program or a switch: whether its effect was observed, and whether a switch forwarded while down.
 
 use proof::Proof;
 use scenario::model::disruption::{Disruption, Subject};

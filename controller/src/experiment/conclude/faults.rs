@@ -42,7 +42,7 @@ pub struct FaultResult {
     pub collateral: u64,
     /// Number of frames in `met` that arrived while the next step was being written: judged by the old or new step, as fits.
     pub boundary: u64,
-    /// For a delay: number of frames that the fault had to spare, but that took as long as frames that it hit.
+    /// For a delay: number of frames that the fault had to spare, but that took as long as the frames that it hit.
     pub slow: u64,
     /// For a delay or a rate: the largest lateness of a frame, beyond the time that the scenario requests, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,10 +53,10 @@ pub struct FaultResult {
     /// For a delay: number of frames whose lateness exceeded `lateness_bound_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
-    /// For a fault that takes RDMA data packets: number of these packets that their sender retransmitted.
+    /// For a fault that takes away RDMA data packets: number of these packets that their sender sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<u64>,
-    /// For a fault that takes RDMA data packets: longest time from a taken packet to its retransmission, in nanoseconds.
+    /// For a fault that takes away RDMA data packets: longest time from such a packet to its retransmission, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_ns: Option<u64>,
     /// Time since the workload began from which on captures lack frames; all counts from captures are of the time before.
@@ -318,7 +318,7 @@ fn describe_strays(switch: &str, strays: Strays) -> Vec<String> {
     reasons
 }
 
-/// Explains why a fault hit nothing, which proves nothing; `None` if the scenario expects no hit.
+/// Explains why a fault hit nothing, so that nothing is proved; `None` if the scenario expects that it hits nothing.
 fn idle(
     planned: &Planned,
     fault: &Fault,

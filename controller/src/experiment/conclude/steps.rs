@@ -20,7 +20,7 @@ pub struct StepResult {
     /// Time from the first switch's write to the last switch's confirmation; `None` if the step was skipped because the next
     /// step was due before it was written.
     pub write_ns: Option<u64>,
-    /// Time from the first switch's confirmation to the last one's, while switches were in different steps; `None` if skipped.
+    /// Time between the first and the last switch's confirmation, with switches in different steps; `None` if it was skipped.
     pub skew_ns: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<S
     due.collect()
 }
 
-/// The longest time for which the switches were in different steps, in nanoseconds, over all epochs.
+/// The longest time for which the switches were in different steps of the timeline, in nanoseconds.
 pub fn longest_skew_ns(writes: &[EpochWrite]) -> u64 {
     let mut confirmed: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     // Epoch 0 is not a step: it disarms the faults.

@@ -190,8 +190,8 @@ fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
 /// One end of a connection: IPv4 address, queue pair number, first sequence number.
 type End = (Ipv4Addr, u32, u32);
 
-/// Numbers the generations of connections between the same two queue pairs. Each end may announce a connection once; if an end
-/// announces it again, the connection was restarted, even with the same sequence numbers.
+/// Numbers the successive connections between the same two queue pairs (generations). Each end may announce a connection once.
+/// If an end announces it again, the connection was restarted, even with the same sequence numbers.
 #[derive(Debug, Default)]
 struct Generations {
     of: BTreeMap<[(Ipv4Addr, u32); 2], Generation>,
@@ -207,7 +207,7 @@ struct Generation {
 }
 
 impl Generations {
-    /// Returns the generation of an announced connection, from 1; `None` if the run has announced [`MOST_CONNECTIONS`] before.
+    /// Returns the generation number of an announced connection, from 1; `None` after [`MOST_CONNECTIONS`] connections.
     fn announced(&mut self, opened: &Opened) -> Option<u8> {
         let own = (opened.local, opened.qp, opened.psn);
         let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
@@ -272,8 +272,8 @@ impl Visitor {
 }
 
 impl Fleet {
-    /// Writes the first numbers of streams to every running switch whose faults need them. From then on, the switches number
-    /// the packets of these streams accordingly. An error of one switch does not prevent the writes to others.
+    /// Writes the first sequence numbers of streams to every running switch whose faults need them. From then on, the switches
+    /// number the packets of these streams from there. An error of one switch does not prevent the writes to others.
     pub fn announce(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
         let written = self.each(|device| {
             let mut updates = Vec::new();

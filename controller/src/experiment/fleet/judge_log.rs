@@ -27,7 +27,7 @@ pub struct LogEntries {
     pub announcements: Vec<Announcement>,
     /// Outages of switches that began or ended.
     pub outages: Vec<Outage>,
-    /// Time in nanoseconds since 1970: all writes and announcements sent before it are in this value or in an earlier one.
+    /// Time in nanoseconds since 1970 before which all sent writes and announcements are in this value or an earlier one.
     pub until_ns: u64,
 }
 

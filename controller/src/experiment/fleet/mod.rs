@@ -420,8 +420,8 @@ impl Fleet {
         }
     }
 
-    /// Connects to the new process of a restarted switch, and writes everything that its former process had, with the epoch and
-    /// the lease in force. Returns how many of the written items the switch shows when it is read, and how many were written.
+    /// Connects to the new process of a restarted switch, and writes everything that its former process had, with the step and
+    /// the lease in force. Returns how many of the written items the switch then has, and how many were written.
     #[cfg(feature = "testbed")]
     pub(super) fn bring_up(
         &mut self,

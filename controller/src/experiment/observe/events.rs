@@ -56,7 +56,7 @@ pub struct Event<'a> {
 pub struct RdmaPosition {
     /// Sequence number of the packet minus the first sequence number of its connection.
     pub relative_psn: u32,
-    /// Round of the connection, from 1: a packet whose sequence number does not follow the previous one begins a new round.
+    /// Round of the packet, from 1: a packet whose sequence number does not follow the previous one begins a new round.
     pub round: u32,
     /// Where the switch got the connection's first sequence number from.
     pub first: FirstPsn,

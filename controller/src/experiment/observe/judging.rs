@@ -233,7 +233,7 @@ impl JudgeThread {
         JudgedRun::default()
     }
 
-    /// Passes the controller's log to the judge. Returns the time, in nanoseconds since 1970, until which the log is complete.
+    /// Passes the controller's log of steps to the judge. Returns until when, in nanoseconds since 1970, the log is complete.
     fn pass_log(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
@@ -275,7 +275,7 @@ impl JudgeThread {
         firsts.min()
     }
 
-    /// Passes the frames before a time to the judge, port by port; it decides on frames that no fault holds any more.
+    /// Passes the frames before a time to the judge, port by port. The judge decides on those that no fault can still hold.
     fn step(&mut self, judge: &mut Judge<'_>, before_ns: u64) {
         for port in 0..self.ports.len() {
             while let Some(batch) = self.waiting[port].batches.pop_front() {

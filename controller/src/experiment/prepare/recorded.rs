@@ -56,10 +56,10 @@ pub struct Recorded {
 /// Why a port is recorded; all lists are empty if only `captures: all` requests the port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reasons {
-    /// Names of the faults that act at the port's switch: the frames that entered and left the switch, by any port, prove them.
+    /// Names of the faults that act at the port's switch: all frames that entered and left the switch are needed to prove them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// Names of the triggers at the port's switch: the proof replays the frames that they count.
+    /// Names of the triggers at the port's switch: to prove them, the judge replays the frames that they count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
     /// Names of the faults that restart the port's switch: they are proved if no frame leaves the switch while it is down.

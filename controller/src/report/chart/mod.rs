@@ -379,7 +379,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws values per interval as a line of steps, up to the end of the axis; `None` without values.
+    /// Draws a value per interval as a line of steps, up to the end of the axis; `None` if there are no values.
     fn stairs(&self, bins: &[f64], width_s: f64, at: impl Fn(f64) -> f64) -> Option<String> {
         let mut line = String::new();
         let shown = bins.iter().enumerate();

@@ -119,7 +119,7 @@ struct Running<'p> {
     was_in_force: bool,
     /// Index of the present execution among all executions of the run.
     entry: usize,
-    /// The outage of the fault's switch that was last reported to the judge; `None` if none was.
+    /// The switch's outage that was last reported to the judge; `None` if none was reported.
     announced: Option<Outage>,
 }
 
@@ -147,7 +147,7 @@ impl<'p> Disruptor<'p> {
         }
     }
 
-    /// Starts the faults that begin with the step in force (`epoch`), and undoes those whose steps have ended.
+    /// Starts the faults that begin with the present step (number `epoch`), and undoes those whose steps have ended.
     pub fn poll(
         &mut self,
         epoch: u16,

@@ -208,7 +208,7 @@ fn place(gradients: &Gradients, host: &str) -> Option<Move> {
     })
 }
 
-/// Replies of the server to orders: a plan's first chunk, or the first sum by a plan and its time.
+/// Replies of the server to orders: the first chunk of a new plan; or a plan's first chunk, and when its first sum arrived.
 enum Reply {
     Replanned(u32),
     Resumed(u32, u64),

@@ -1,4 +1,4 @@
-//! The evidence of a run besides the captured frames, and the judgment of evidence and frames.
+//! The evidence of a run (counts and logs besides the captured frames), and the judgment of evidence and frames.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,7 +15,7 @@ use crate::experiment::carry_out::disruption::{self, DisruptionExecution};
 use crate::experiment::observe::captures::KeptFrames;
 use crate::experiment::observe::hit_log::InOrder;
 
-/// Of a longer period without frames, the replay skips all but the last 600 s before the next frame; in nanoseconds.
+/// In a longer period without frames, the replay skips all but the last 600 s before the next frame; in nanoseconds.
 const LONG_NS: u64 = 600_000_000_000;
 
 /// Everything that proves a run's faults, besides the captured frames: counts and logs. It comes from a run that has just

@@ -67,7 +67,7 @@ pub struct Keeper {
 /// A port of which frames are kept.
 struct Port {
     kept: KeptPort,
-    /// Index of the switch's file among the files, and index of the port's interface in this file.
+    /// Index of the switch's capture file in `files`, and index of the port's interface in this file.
     place: (usize, usize),
     /// Latency of the port's link in nanoseconds: how long it holds frames that arrive, and frames that leave.
     latency_ns: (u64, u64),
@@ -88,7 +88,7 @@ struct Port {
     last_pair: ([u8; ADDRESSES], usize),
 }
 
-/// The latest frames between two hosts that were not kept, and how many of their next frames are to be kept.
+/// For two hosts: their latest frames that were not kept, and how many of their next frames are to be kept.
 #[derive(Default)]
 struct Around {
     before: VecDeque<(Head, Vec<u8>)>,

@@ -319,7 +319,7 @@ impl Service {
         OrderProgress::Pending
     }
 
-    /// Progress of a restart. If the service is not ready in time, that is a result of the fault, and does not end the run.
+    /// Progress of a service's restart. If it is not ready in time, that is a result of the fault, and does not end the run.
     fn is_ready_again(&mut self, is_late: bool) -> OrderProgress {
         let Some(ready) = self.prepared.command.ready.clone() else {
             return OrderProgress::done(1);
