@@ -1,4 +1,4 @@
-//! The P4 program of one switch: generated for its flows, checked, and in the form that a target loads.
+//! The P4 program of one switch: generated for the plan's flows, checked, and converted to the form that the switch loads.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Program {
     pub device_config: Vec<u8>,
     /// Table entries for the match tables that parser-gen generated, of ingress and egress.
     pub classify: Vec<TableEntry>,
-    /// Names of the parsing failures that the program counts, by index of its counter.
+    /// Names of the parsing failures that the program counts; each index is that of the failure's counter cell.
     pub notes: Vec<Note>,
     /// Text of each P4 source file, by path.
     pub sources: BTreeMap<String, String>,

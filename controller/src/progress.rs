@@ -9,7 +9,7 @@ use crate::experiment::carry_out::workload::Position;
 use crate::experiment::{ExperimentError, Observer};
 use crate::report::{grouped, percent};
 
-/// Number of frames from which on a line announces that they are judged, if no progress bar shows it.
+/// Minimum number of frames for which a printed line announces that they are judged, if no progress bar shows it.
 const MANY_FRAMES: u64 = 10_000;
 
 /// Display of the current step of a command (such as a scenario's run) and of its progress.

@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Checks what can be checked without the other jobs and the switch: name, number, window, ports, rate and lease.
+    /// Checks the parts of the request that are valid or not whatever the other jobs: name, number, window, ports, rate, lease.
     pub fn check(&self) -> Result<(), Refusal> {
         if let Some(fault) = name_fault(&self.name) {
             let name = self.name.clone();
@@ -113,7 +113,7 @@ impl Book {
         gone
     }
 
-    /// Admits a job, or returns which jobs hold the resource that it requests. A refused request leaves the book as it was.
+    /// Admits a job, or returns which jobs hold what it requests. A refused request leaves the book as it was.
     pub fn admit(&mut self, request: &Request, now_ns: u64) -> Result<Grant, Refusal> {
         request.check()?;
         if let Some(held) = self.named(&request.name, now_ns) {
@@ -148,7 +148,7 @@ impl Book {
         Ok(grant)
     }
 
-    /// Makes a job's lease last for `lease_ns` from `now_ns` on; `None` removes its end, so it lasts until the job is released.
+    /// Sets the end of a job's lease to `lease_ns` after `now_ns`; `None`: the job runs until it is released.
     pub fn renew(
         &mut self,
         name: &str,
@@ -259,7 +259,8 @@ impl Book {
         self.running(now_ns).map(Grant::slots).collect()
     }
 
-    /// Returns the requested job number, or the lowest free one. A number is free if no job has one that is equal modulo 256.
+    /// Returns the requested job number, or the lowest free one. A number is free if it is not equal, modulo 256, to another
+    /// job's.
     fn find_number(&self, asked: Option<u16>, now_ns: u64) -> Result<u16, Refusal> {
         let holder = |number: u16| {
             let same = |grant: &&Grant| grant.number % NUMBERS == number % NUMBERS;

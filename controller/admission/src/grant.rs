@@ -66,7 +66,8 @@ impl Grant {
         self.base..self.base.saturating_add(self.window)
     }
 
-    /// Environment variables that make a program this rank of the job (docs/pytorch.md, "The job"); none for an unknown rank.
+    /// Environment variables that tell a program that it is this rank of the job (docs/pytorch.md, "The job"); empty if the job
+    /// has no such rank.
     #[must_use]
     pub fn environment(&self, rank: usize) -> Vec<(&'static str, String)> {
         let ranks = self.ports.len();

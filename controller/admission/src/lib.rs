@@ -29,5 +29,5 @@ pub const MIN_LEASE_NS: u64 = 1_000_000_000;
 pub const MAX_LEASE_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 /// Maximum length of a job's or tenant's name, in bytes.
 pub const MAX_NAME: usize = 64;
-/// Jobs whose numbers are equal modulo 256 share a multicast address (docs/protocol.md, "Frame").
+/// Number of different multicast addresses: jobs whose numbers are equal modulo 256 share one (docs/protocol.md, "Frame").
 pub const NUMBERS: u16 = 256;

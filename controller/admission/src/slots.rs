@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// First slot of the lowest free position for a window of `window` slots in `partition`; `None` if the window fits nowhere.
+/// First slot of the lowest free position in `partition` for `window` slots, beside those in `taken`; `None` if there is none.
 pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Option<u32> {
     let step = usize::try_from(window).ok().filter(|step| *step > 0)?;
     let last = partition.end.checked_sub(window)?;
@@ -15,7 +15,7 @@ pub fn place(partition: &Range<u32>, taken: &[Range<u32>], window: u32) -> Optio
         .find(|base| is_free(taken, &(*base..base + window)))
 }
 
-/// Size of the largest window that fits between the `taken` slots of a partition; 0 if no slot is free.
+/// Size of the largest window that fits into `partition` beside the windows in `taken`; 0 if no slot is free.
 pub fn largest(partition: &Range<u32>, taken: &[Range<u32>]) -> u32 {
     let sizes = (0..32).rev().map(|power| 1_u32 << power);
     let mut fitting = sizes.filter(|window| place(partition, taken, *window).is_some());

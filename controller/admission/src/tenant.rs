@@ -94,7 +94,7 @@ impl Tenants {
         self.0.iter().find(|tenant| tenant.name == name)
     }
 
-    /// Indices of the slots of a tenant, or of the slots without a tenant for `None`. Returns `None` if no such tenant exists.
+    /// Indices of a tenant's slots; for `tenant: None`, of the slots without a tenant. Returns `None` if no such tenant exists.
     #[must_use]
     pub fn partition(&self, tenant: Option<&str>) -> Option<Range<u32>> {
         let mut from = 0;

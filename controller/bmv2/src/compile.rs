@@ -30,7 +30,8 @@ impl Backend {
         }
     }
 
-    /// Preprocessor macros for p4c that weir's P4 text needs. `psa_switch` counts microseconds where PSA leaves the unit open.
+    /// Preprocessor macros for p4c that weir's P4 text needs. PSA leaves the unit of time stamps open; `psa_switch` uses
+    /// microseconds.
     #[must_use]
     pub fn macros(self) -> &'static [&'static str] {
         match self {

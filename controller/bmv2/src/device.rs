@@ -17,10 +17,10 @@ pub enum DeviceError {
     /// The switch refused the request, or did not answer.
     #[error(transparent)]
     Thrift(#[from] ThriftError),
-    /// The request cannot be translated to Thrift calls: `psa_switch` or its program does not support it.
+    /// The request cannot be translated to Thrift calls, as `psa_switch` or its P4 program does not support it.
     #[error(transparent)]
     Translate(Box<TranslateError>),
-    /// This table entry, multicast group or clone session was not written through this device, so its handle is not known.
+    /// The table entry, multicast group or clone session was not written through this device, so its BMv2 handle is unknown.
     #[error("nothing was written that could be changed: {0}")]
     NotWritten(String),
     /// The switch runs another program, and cannot load a new one.
@@ -47,9 +47,9 @@ type EntryId = (String, Vec<KeyPart>, Option<i32>);
 pub struct Device {
     runtime: Runtime,
     program: Program,
-    /// BMv2's handle of each table entry that was written through this device.
+    /// Handle (BMv2's own number) of each table entry that was written through this device.
     entries: BTreeMap<EntryId, i32>,
-    /// BMv2's handle of each multicast group, with the handles of the group's nodes, by group number.
+    /// By number of the multicast group: BMv2's handle of the group, and the handles of its nodes.
     groups: BTreeMap<u32, (i32, Vec<i32>)>,
 }
 

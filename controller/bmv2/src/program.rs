@@ -49,8 +49,8 @@ pub struct KeyField {
     pub kind: MatchKind,
     /// Width of the whole field in bits.
     pub width: u32,
-    /// The bits of the field that the key matches, for a slice such as `mixed[15:8]`; `None` for the whole field. For a slice,
-    /// the switch requires keys of the field's width, with the slice at its position.
+    /// The bits of the field that the key matches, if it matches a slice such as `mixed[15:8]`; `None` for the whole field.
+    /// Even then the switch requires a key of the field's width, with the slice's value at its position.
     pub part: Option<Part>,
 }
 
@@ -80,7 +80,7 @@ pub struct Table {
     pub key: Vec<KeyField>,
     /// Names of the actions that the table's entries may use.
     pub actions: Vec<String>,
-    /// Whether the table's entries name members or groups of an action profile, instead of actions.
+    /// Whether the table's entries refer to members or groups of an action profile (shared actions) instead of actions.
     pub indirect: bool,
 }
 
@@ -122,7 +122,8 @@ pub struct Program {
     pub actions: BTreeMap<String, Vec<Parameter>>,
     /// Registers of the program, by name.
     pub registers: BTreeMap<String, Register>,
-    /// Number of cells of each indirect counter, by name. PSA's counters stand among the JSON's extern instances.
+    /// Number of cells of each indirect counter (the program updates its cells by index), by the counter's name. The JSON lists
+    /// PSA's counters as extern instances.
     pub counters: BTreeMap<String, u32>,
 }
 
@@ -184,7 +185,8 @@ struct JsonKey {
     mask: Option<String>,
 }
 
-/// What a key matches in BMv2's JSON: a field, as `["header", "field"]`, or only the header, whose validity it matches.
+/// A key's match target in BMv2's JSON: a field, as `["header", "field"]`, or only a header, of which the key matches the
+/// validity.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Target {

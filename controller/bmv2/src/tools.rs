@@ -88,7 +88,7 @@ fn searched(folders: &[PathBuf]) -> String {
     format!(" in {} nor on the PATH", folders.join(", "))
 }
 
-/// Finds the executables of BMv2 and p4c; has the folders to search, and the cache of p4c's output.
+/// Finds the executables of BMv2 and p4c: contains the folders to search, and the cache of p4c's output.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
     folders: Vec<PathBuf>,

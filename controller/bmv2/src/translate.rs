@@ -18,7 +18,7 @@ use keys::{encode, field_match, key, priority};
 pub const LAST_MULTICAST_PORT: u32 = 511;
 /// Number of the first multicast group that weir reserves for clone sessions with several copies; BMv2 has 4,096 groups.
 pub const FIRST_MIRROR_GROUP: u32 = 2048;
-/// Highest number of a clone session: a session with several copies uses the multicast group `FIRST_MIRROR_GROUP` + its number.
+/// Highest number of a clone session: number n uses the multicast group `FIRST_MIRROR_GROUP` + n if it has several copies.
 pub const LAST_MIRROR_SESSION: u32 = 2047;
 
 /// Why a request cannot be translated to calls for `psa_switch`.
@@ -115,7 +115,8 @@ pub struct Node {
     pub ports: Vec<u32>,
 }
 
-/// A Thrift call to the switch. It names table entries by key and groups by number; [`crate::device`] knows BMv2's handles.
+/// A Thrift call to the switch, with the keys of table entries and the numbers of multicast groups. [`crate::device`] replaces
+/// keys and numbers by BMv2's handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)] // The fields are those of the calls in `thrift::Runtime`.
 pub enum Call {

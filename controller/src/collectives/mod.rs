@@ -21,7 +21,7 @@ pub use request::{CollectiveKind, Inner, InsideBy, NUMBERINGS, Request, algorith
 
 /// Maximum number of ranks in a prediction.
 pub const MAX_RANKS: usize = 512;
-/// Size of an element of the vector in bytes.
+/// Size in bytes of an element of the data, which is a vector of numbers.
 const ELEMENT: usize = 4;
 
 /// The predicted course of a collective with its fastest algorithm.
@@ -29,7 +29,7 @@ const ELEMENT: usize = 4;
 pub struct Prediction {
     /// Name of the collective, such as `all_reduce`.
     pub collective: &'static str,
-    /// Size of the data in bytes: of the vector, of all shards together, or of one rank's data for all others.
+    /// Size of the collective's data in bytes: of the vector, of all shards together, or of one rank's data for all others.
     pub bytes: u64,
     /// Name of each rank's host, by rank.
     pub ranks: Vec<String>,
@@ -38,12 +38,12 @@ pub struct Prediction {
     pub root: Option<usize>,
     /// The fastest algorithm that the request allows, with its options.
     pub chosen: Candidate,
-    /// Ranks by their position in the algorithm (ring, tree); `None` if positions are the ranks themselves.
+    /// The rank at each position of the algorithm's ring or tree; `None` if each rank's position is its own number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Vec<usize>>,
     /// Lower bound of any algorithm's duration, in seconds.
     pub bound_s: f64,
-    /// Name of the network's resource that causes the lower bound.
+    /// Cause of the lower bound in words, such as `the links of h1`.
     pub bound_by: String,
     /// Number of messages in the longest chain in which each message waits for the one before it.
     pub rounds: usize,
@@ -68,7 +68,7 @@ pub struct Candidate {
     pub algorithm: &'static str,
     /// Order in which the algorithm numbers the ranks: `plain`, `blocks` or `round-robin`.
     pub numbering: &'static str,
-    /// Number of tiles into which the algorithm cuts the data, so that they overlap.
+    /// Number of pieces (tiles) into which the algorithm cuts the data, so that their transfers overlap.
     pub tiles: usize,
     /// Predicted duration in seconds.
     pub predicted_s: f64,
@@ -81,7 +81,7 @@ pub struct LeftOut {
     pub algorithm: &'static str,
     /// Order in which the algorithm numbers the ranks: `plain`, `blocks` or `round-robin`.
     pub numbering: &'static str,
-    /// Number of tiles into which the algorithm cuts the data, so that they overlap.
+    /// Number of pieces (tiles) into which the algorithm cuts the data, so that their transfers overlap.
     pub tiles: usize,
 }
 
@@ -107,7 +107,7 @@ pub struct PlannedMessage {
 pub struct Loaded {
     /// Name of the edge: its two ends, or its host and kind.
     pub edge: String,
-    /// Direction of the network's link that the edge is; `None` for an edge inside a host.
+    /// The direction of a network link that the edge stands for; `None` for an edge inside a host.
     #[serde(skip)]
     pub arc: Option<planner::network::Arc>,
     /// Rate of the edge in bits per second.
@@ -155,7 +155,7 @@ pub enum PlanError {
         /// Names of the available algorithms, separated by commas.
         has: String,
     },
-    /// No allowed algorithm differs by the requested numbering of ranks; contains the numbering's name.
+    /// The requested numbering of ranks makes no difference to the allowed algorithms; contains the numbering's name.
     #[error(
         "`{0}` numbering has no effect here: all ranks are at one switch, or the algorithm does not depend on their order"
     )]
@@ -294,7 +294,7 @@ fn allowed<'c>(
     Ok(offers)
 }
 
-/// Returns all messages of a schedule in the order in which they begin; `periods` has the times of each step by rank.
+/// Returns all messages of a schedule in the order in which they begin; `periods`: for each step, its times at each rank.
 fn messages(
     schedule: &Schedule,
     periods: &[Vec<collectives::cost::simulate::Period>],
@@ -323,7 +323,7 @@ fn messages(
     Ok(messages)
 }
 
-/// Returns the lower bound of any algorithm's duration in seconds, and the name of its cause.
+/// Returns the lower bound of any algorithm's duration in seconds, and its cause in words.
 fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     let cuts = modelled.cuts().into_iter();
     let mut bounds: Vec<(f64, String)> = cuts
@@ -348,7 +348,7 @@ fn bound(modelled: &Modelled<'_>, collective: &Collective) -> (f64, String) {
     })
 }
 
-/// Returns the longest delay between two ranks in seconds, and its name: a barrier cannot be shorter.
+/// Returns the longest delay between two ranks in seconds, and a text that names the two: no barrier is faster.
 fn farthest(modelled: &Modelled<'_>) -> (f64, String) {
     let (mut most_ns, mut name) = (0, String::new());
     let ranks = modelled.model.ranks();

@@ -20,7 +20,7 @@ pub struct Modelled<'n> {
     /// Number of ranks per host.
     pub ranks_each: usize,
     pub model: Model,
-    /// Edges of the cost model that are links: the link's direction, and the number (from 0) among its parallel copies.
+    /// For each edge of the cost model that is a link: the link's direction, and the edge's number (from 0) in this direction.
     pub links: BTreeMap<EdgeId, (Arc, usize)>,
     /// Total rate of the NICs of each host, in bits per second, in the order of `hosts`.
     nics_bps: Vec<u64>,
@@ -69,7 +69,7 @@ impl<'n> Modelled<'n> {
         Ok(modelled)
     }
 
-    /// Builds the cost model for hosts with one rank each; hosts at the same switch are one group of the hierarchy.
+    /// Builds the cost model for hosts with one rank each. The hosts at one switch form a group for hierarchical algorithms.
     fn hosts_alone(&mut self, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let routing = Routing::new(self.network, Costs::hops(self.network));
@@ -99,7 +99,7 @@ impl<'n> Modelled<'n> {
         Ok(())
     }
 
-    /// Builds the cost model for hosts that have several ranks, which share the host's NICs; each NIC has its own link.
+    /// Builds the cost model for hosts with several ranks. The ranks share the host's NICs, and each NIC has its own link.
     fn with_insides(&mut self, machine: &Machine, nics: &[Vec<Nic>]) -> Result<(), PlanError> {
         let mut edges = Edges::default();
         let mut ways: BTreeMap<[[usize; 2]; 2], Vec<EdgeId>> = BTreeMap::new();
@@ -156,7 +156,7 @@ impl<'n> Modelled<'n> {
         self.hosts[rank / self.ranks_each]
     }
 
-    /// Cuts of the network for lower bounds, each with its name: the ranks of a host, and those of all hosts behind one switch.
+    /// Cuts of the network, with names; each separates the ranks of a host, or of all hosts behind a switch, from the rest.
     pub fn cuts(&self) -> Vec<(String, Cut)> {
         let hosts = self.hosts.iter().zip(&self.nics_bps);
         let mut cuts: Vec<(String, Cut)> = hosts
@@ -227,8 +227,8 @@ impl<'n> Modelled<'n> {
     }
 }
 
-/// One of the shortest routes between two nodes. `turn`, which depends on the sender, selects among equal next hops at each
-/// switch, as in a fat tree with routing by source.
+/// One of the shortest routes between two nodes. `turn`, which depends on the sender, selects one of the equally good next hops
+/// at each switch, as in a fat tree with routing by source.
 fn way(
     routing: &Routing<'_>,
     from: NodeId,
@@ -248,7 +248,7 @@ fn way(
     }
 }
 
-/// Edges of the cost model by the link's direction and copy number; an edge is created when a route first uses it.
+/// Edges of the cost model, by the link's direction and the edge's number in it; created when a route first uses them.
 #[derive(Default)]
 struct Edges(BTreeMap<(Arc, usize), EdgeId>);
 
@@ -283,7 +283,7 @@ impl Edges {
     }
 }
 
-/// Returns the NICs of a host, each on the next of its links to switches; more NICs than links share links as copies.
+/// Returns the NICs of a host. Each uses the next of the host's links to switches; more NICs than links share the links.
 fn nics(network: &Network, host: NodeId, inner: Option<Inner>) -> Result<Vec<Nic>, PlanError> {
     let links = network.adjacent(host).iter();
     let links = links.filter(|(_, peer)| network.switch(*peer).is_some());

@@ -118,7 +118,7 @@ pub struct Request {
     pub numbering: Option<Numbering>,
 }
 
-/// The algorithms that a word of the command line names: one, all hierarchical ones, or none for an unknown word.
+/// The algorithms that a word of the command line names: one, all hierarchical ones, or none if the word is unknown.
 pub fn algorithms(word: &str) -> Vec<Algorithm> {
     let all = Algorithm::ALL.into_iter();
     let levels = |algorithm: &Algorithm| matches!(algorithm, Algorithm::Hierarchical(_));

@@ -64,7 +64,7 @@ impl fmt::Display for Prediction {
 }
 
 impl Prediction {
-    /// Writes, for each algorithm and numbering of ranks, the best number of tiles and the predicted duration.
+    /// Writes, for each algorithm and numbering of ranks, the best number of pieces (tiles) and the predicted duration.
     fn compared(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\ncompared")?;
         let head = ["tiles", "numbers", "predicted", "bound ÷ it"];

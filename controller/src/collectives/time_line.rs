@@ -156,7 +156,7 @@ fn row(body: &mut String, planned: &Prediction, messages: &[&PlannedMessage], sc
     }
 }
 
-/// Color of a message by its round (its position in the longest chain): from blue for the first to purple for the last.
+/// Color of a message by its position in the longest chain of messages (round): blue for the first, purple for the last.
 fn colour(round: usize, rounds: usize) -> String {
     let part = match rounds {
         0 | 1 => 0.0,

@@ -159,7 +159,7 @@ struct Taken {
     marks: Vec<Mark>,
 }
 
-/// Takes the interfaces for the wire, after their original state was given to a keeper, which restores it.
+/// Gives the interfaces' original state to a keeper, which restores it later, and then takes them for the wire.
 fn take(weir: &Path, ends: Ends) -> Result<Taken, EdgeError> {
     let netlink = Netlink::open()?;
     edge::check_loopback(&netlink)?;

@@ -36,7 +36,7 @@ use crate::cli::Control;
 struct Report {
     scenario: String,
     seed: u64,
-    /// Number of packets that met no fault at the switches, because the lease of the faults had run out.
+    /// Number of packets on which no fault acted at the switches, because the lease of the faults had ended.
     lapsed: u64,
     /// Why the scenario was aborted; `None` if it was not.
     aborted: Option<Aborted>,
@@ -186,7 +186,7 @@ fn await_go(lines: &Receiver<String>) -> bool {
     })
 }
 
-/// Activity during the timeline: traffic that weir does not cause, until the standard input ends or another scenario comes.
+/// Activity during the timeline: traffic of other programs, until the standard input ends or another scenario comes.
 struct Others<'a> {
     lines: &'a Receiver<String>,
     /// Prepares the scenario of a file to replace the running one.

@@ -51,7 +51,7 @@ impl FileKind {
     }
 }
 
-/// Message on a file of another kind, refused as a file of kind `wanted`; replaces the diagnostics. `None`: not another kind.
+/// Message that a file is of another kind than `wanted`, which replaces its diagnostics; `None` if it is of no other kind.
 pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     let kind = FileKind::detect(text).filter(|kind| *kind != wanted)?;
     let (is, read_by) = match kind {
@@ -81,7 +81,7 @@ pub fn instead(file: &str, text: &str, wanted: FileKind) -> Option<String> {
     Some(format!("{file} is {is}, not {not}: {read_by}"))
 }
 
-/// Hint for a file with syntax errors whose name does not end as that of a YAML or JSON file: it may be no scenario.
+/// Hint that a file may be no scenario: it has syntax errors, and its name does not end like that of a YAML or JSON file.
 pub fn hint(path: &Path, diagnostics: &Diagnostics) -> Option<String> {
     let is_syntax = diagnostics.0.iter().any(|fault| fault.code == Code::Syntax);
     let extension = path.extension().and_then(|extension| extension.to_str());

@@ -102,7 +102,7 @@ fn info(compiled: &p4lang::Compiled, format: MessageFormat) -> Result<(), ExitCo
     }
 }
 
-/// Prints the preprocessed program as one text; apart from its directives, the text need not be correct P4.
+/// Prints the preprocessed program as one text. Only its preprocessor directives must be correct, not its P4 code.
 fn preprocess(args: &P4File) -> Result<(), ExitCode> {
     let text = p4lang::preprocessed(&Disk, name(args)?, &options(args)?)
         .map_err(|diagnostics| show(&with_generator(diagnostics), args.color))?;

@@ -158,7 +158,7 @@ struct Shown<'a, C: Serialize> {
     over: Option<&'a PlannedReplacement>,
 }
 
-/// The ports that a run of the plan captures; `None` for a chip, for `--with` and for `--over`, as no such run captures frames.
+/// The ports that a run of the plan captures; `None` for a chip, `--with` or `--over`: there are no such runs with captures.
 #[cfg(feature = "testbed")]
 fn captures(
     args: &cli::Plan,

@@ -146,7 +146,7 @@ fn checked_only(
     })
 }
 
-/// Executes the scenario once more, and compares which packets the faults hit in both runs, by ordinal.
+/// Executes the scenario once more, and compares which packets (by number in their flow) the faults hit in both runs.
 fn live(args: &cli::Replay, kept: &StoredRun, folder: &Path) -> Result<ExitCode, ExitCode> {
     let is_same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     if is_same(&args.run, folder) {

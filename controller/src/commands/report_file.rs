@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use super::{fail, print};
 
-/// The file of an HTML report, which is opened before the run: an unusable path must not cost the results of the run.
+/// The file of an HTML report. It is opened before the run, so that an unusable path does not cost the results of the run.
 pub struct ReportFile<'a> {
     path: &'a Path,
     file: File,
-    /// Whether the file did not exist before and has no content yet; it is then deleted on drop.
+    /// Whether the file did not exist before and is still empty; it is then deleted when this value is dropped.
     is_new: bool,
 }
 

@@ -16,7 +16,7 @@ pub fn main(args: &Simulate) -> ExitCode {
     }
 }
 
-/// Simulates the scenario, prints the results, and returns whether all members finished.
+/// Simulates the scenario, prints the results, and returns whether the server, workers and ranks all finished.
 fn run(args: &Simulate) -> Result<bool, ExitCode> {
     let scenario = load(&args.file, &args.protocols.protocols)?;
     let options = Options {

@@ -56,7 +56,7 @@ pub fn main(args: &Validate) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Prints which switches faults would act on if the scenarios ran together, where that differs from each scenario alone.
+/// Prints on which switches faults would act if the scenarios ran together, where they differ from those of each alone.
 fn print_injection_points(pairs: &[(&Scenario, &Plan)]) {
     let scenarios: Vec<&Scenario> = pairs.iter().map(|(scenario, _)| *scenario).collect();
     let Ok(plans) = scenario::plan_together(&scenarios, &TargetModel::EMBEDDED) else {

@@ -7,15 +7,15 @@ use crate::report::{Check, Verdict, faults, grouped, machine_load, percent};
 
 /// Maximum share of retransmitted bytes in a run without faults: more shows that answers are missing or late.
 const RETRANSMITTED_LIMIT: f64 = 0.01;
-/// Limit of the share of bytes that aggregation removes: (n − 1)/n for eight workers, and a margin. More is a measuring error.
+/// Largest plausible share of bytes that aggregation removes: (n − 1)/n for eight workers, and a margin; more is an error.
 const REMOVED_LIMIT: f64 = 0.8751;
 /// Minimum share of the bytes on the server's link that aggregation has to remove.
 const REMOVED_GOAL: f64 = 0.865;
 pub(super) const ACCURACY_GOAL: f64 = 0.90;
 const FIRED_GOAL: u64 = 20;
 
-/// Share of the bytes on the server's link that aggregation removes. Retransmitted bytes do not count, as their number depends
-/// on the machine.
+/// Share of the bytes on the server's link that the run `aggregated` saves, compared with `server_only`. Retransmitted bytes do
+/// not count, as their number depends on the machine.
 pub(super) fn removed(runs: &[RunResult; 3]) -> f64 {
     let once = |run: &RunResult| {
         let of = run.carried_out.training.as_ref();

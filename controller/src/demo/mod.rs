@@ -34,7 +34,7 @@ pub use report::{json, page, show};
 const SCENARIO_FILE: &str = "training-faults.yaml";
 const SCENARIO: &str = include_str!("../../../testbeds/scenarios/training-faults.yaml");
 
-/// Minimum iterations for the demo's goals: 90 % accuracy, and 20 hits of a fault on 1 % of 550 packets per iteration.
+/// Iterations that the demo's goals need: 90 % accuracy, and 20 hits of a fault that hits 1 % of 550 packets per iteration.
 pub const MIN_ITERATIONS: u32 = 15;
 
 /// Options of `weir demo`.
@@ -66,7 +66,7 @@ pub struct Demo {
     pub reference: Reference,
     /// Number of workers of the training.
     pub workers: usize,
-    /// Share of the bytes on the server's link that `aggregated` saves, compared with `server_only`, without retransmissions.
+    /// Share of the bytes on the server's link (without retransmissions) that `aggregated` saves, compared with `server_only`.
     pub server_bytes_removed: f64,
     /// Wall-clock duration of the whole demo.
     pub wall: Duration,

@@ -1,8 +1,8 @@
-//! The registers in which a switch sums: which chunk each register cell holds, and which workers have contributed to it.
+//! Register cells in which a switch sums: which chunk each cell holds, and which workers have contributed to it.
 
 use super::switch_jobs::SummedJob;
 
-/// Contents of a switch's register cells; each slot has two cells, at indexes 2 × slot and 2 × slot + 1.
+/// Contents of the register cells in which a switch sums. Each aggregation slot has two: cells 2 × slot and 2 × slot + 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cells {
     /// Number of the chunk that each cell holds, by cell index.
@@ -39,12 +39,12 @@ impl Cells {
         (first..last.min(self.owners.len())).filter_map(|index| self.at(job, index))
     }
 
-    /// The register cell that `chunk` is summed in, whichever chunk it holds now; `None` if the switch has no such cell.
+    /// The register cell in which the switch sums `chunk`, even if it holds another chunk now; `None` if there is no such cell.
     pub fn for_chunk(&self, job: &SummedJob, chunk: u32) -> Option<Cell> {
         self.at(job, job.cell(chunk))
     }
 
-    /// Cells of a job's incomplete chunks that have contributions, the oldest chunk first.
+    /// Cells whose chunk has contributions of some members of the job, but not of all; the oldest chunk first.
     pub fn incomplete(&self, job: &SummedJob) -> Vec<Cell> {
         let cells = self.of(job);
         let some = cells.filter(|cell| cell.bitmap != 0 && cell.bitmap & job.all != job.all);
@@ -56,7 +56,7 @@ impl Cells {
         some
     }
 
-    /// The newest chunk that a member of the job has contributed to; `None` if no cell has a contribution of it.
+    /// Number of the newest chunk to which the member with this worker number has contributed; `None` if no cell shows one.
     pub fn last_of(&self, job: &SummedJob, member: u16) -> Option<u32> {
         let own = self.of(job).filter(|cell| cell.bitmap >> member & 1 == 1);
         own.map(|cell| cell.chunk).reduce(newer)

@@ -8,7 +8,7 @@ use scenario::model::topology::Mac;
 use super::switch_jobs::{Destination, SummedJob, SwitchJobs};
 use super::workers;
 
-/// Finds contradictions in a switch's table entries; `pairs` is the number of its pairs of register cells, if known.
+/// Finds contradictions in a switch's table entries. `pairs`: number of the switch's slots, each a pair of cells, if known.
 pub fn judge(switch: &str, told: &SwitchJobs, pairs: Option<u32>) -> Vec<Finding> {
     let about = format!("switch {switch}");
     if !told.sums {

@@ -1,4 +1,4 @@
-//! Finds jobs whose frames a switch drops: those sent after the job's lease, or through a port of no rank of the job.
+//! Finds jobs whose frames a switch drops: the job's lease has ended, or the frame's port belongs to no rank of the job.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ pub struct GuardReading {
     pub grants: Vec<Grant>,
     /// The switch's clock in nanoseconds; `None` if the switch does not report it.
     pub now_ns: Option<u64>,
-    /// Frames of each job by outcome (passed, dropped …), since the job was admitted; `outcome_cell` gives the index.
+    /// Number of each job's frames by outcome (passed, dropped …), since the job was admitted; `outcome_cell` gives the index.
     pub outcomes: Vec<u64>,
-    /// Number of frames of a job that arrived at a port of no rank of this job, by port, since the program was loaded.
+    /// By port: number of frames that arrived there for a job with no rank behind this port, since the program was loaded.
     pub strangers: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl GuardReading {
     }
 }
 
-/// Finds jobs that send after their lease, and ranks that send through a wrong port; `apart`: time between the readings.
+/// Finds jobs that send after their lease, and ranks that send through a wrong port; `apart`: time between the two readings.
 pub fn judge(switch: &SwitchReadings, apart: Duration) -> Vec<Finding> {
     let about = format!("switch {}", switch.name);
     let apart = spoken(apart);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use host_agent::doctor::Finding;
 use host_agent::metrics::{Role, Status};
 
-/// A rank whose status is older than this is reported: its thread computes or hangs.
+/// Maximum age of a rank's status. A rank with an older one is reported: its thread computes or hangs.
 const LATE: Duration = Duration::from_millis(1_000);
 
 /// The answers of a rank to two requests for its status.

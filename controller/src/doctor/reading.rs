@@ -44,7 +44,7 @@ pub struct SwitchReading {
     pub arrived: BTreeMap<u32, u64>,
     /// Admitted jobs and dropped frames; `None` if the program does not check the senders of a job's frames.
     pub guard: Option<GuardReading>,
-    /// Frames that the switch dropped because the rank that they name is behind another port, since its program was loaded.
+    /// Number of frames dropped, since the program was loaded, because the rank that they name is behind another port.
     pub foreign: u64,
 }
 
@@ -180,8 +180,8 @@ impl Session {
         self.runtime.block_on(self.client.read(queries))
     }
 
-    /// Reads the register cells: owners, bitmaps, then owners again. A cell whose owner changed between the two readings of
-    /// owners is inconsistent, and counts as empty.
+    /// Reads the register cells: the chunk that each holds (its owner), then the bitmaps, then the owners again. A cell whose
+    /// owner has changed in between counts as empty.
     fn cells(&self) -> Result<Cells, String> {
         self.has_cells.clone()?;
         let before = self.register(aggregate::OWNERS)?;
@@ -197,7 +197,7 @@ impl Session {
         })
     }
 
-    /// Reads a register, and returns the first word of each of its cells; with TNA, a cell has a second word.
+    /// Reads the first value of each cell of a register, by cell index. On a Tofino chip, a cell also has a second value.
     fn register(&self, name: &str) -> Result<Vec<u64>, String> {
         let query = Query::Register {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Finds stuck chunks, whose contributions are missing, for how long they have been stuck, and which ranks wait for them.
+//! Finds stuck chunks: which contributions they lack, for how long they have been stuck, and which ranks wait for them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn members(ranks: &[RankReadings], job: u16) -> impl Iterator<Item = &Status> {
     all.filter(move |status| status.job == job)
 }
 
-/// Reports a job's stuck cells: of the chunks that lack the same members' contributions, only the oldest is described in full.
+/// Reports a job's stuck cells. If several chunks lack contributions of the same members, only the oldest is described in full.
 fn cells(
     switch: &SwitchReadings,
     job: &SummedJob,
@@ -167,8 +167,8 @@ fn cell_waits(
     }
 }
 
-/// Whether the switch got no frame from the chunk's contributors between the two readings. A rank that waits repeats its
-/// request, so the chunk then has no waiting rank. `false` if the switch has no counts, and for workers of a parameter server.
+/// Whether the chunk's contributors sent the switch no frame between its two readings. Then no rank waits for the chunk, as a
+/// waiting rank repeats its request. `false` if the switch has no counts, and for workers of a parameter server.
 fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool {
     if let (Some(before), Some(after)) = (&switch.before.guard, &switch.after.guard)
         && after.knows(job.number)
@@ -186,7 +186,7 @@ fn is_quiet(switch: &SwitchReadings, job: &SummedJob, contributed: u64) -> bool 
         && ports.all(|port| before.contains_key(&port) && before.get(&port) == after.get(&port))
 }
 
-/// Describes a member's ports, its newest chunk in the switch's cells, and how many frames came from it between the readings.
+/// Describes a member's ports, its newest chunk in the register cells, and how many frames it sent between the readings.
 fn last_seen(switch: &SwitchReadings, job: &SummedJob, member: u16, apart: Duration) -> String {
     let ports = job.ports(member);
     let name: Vec<String> = ports.iter().map(u32::to_string).collect();

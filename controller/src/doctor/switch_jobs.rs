@@ -1,4 +1,4 @@
-//! Parses the table entries of a switch: which jobs it sums, for which members, and where it sends the sums.
+//! Parses a switch's table entries: which jobs it sums, who contributes to each (the members), and where it sends the sums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,24 @@ pub struct SummedJob {
     pub number: u16,
     /// Bitmap with the bit of each member of the job: the bitmap of a complete chunk.
     pub all: u64,
-    /// Number of the job's first slot; each slot has a pair of register cells.
+    /// Number of the job's first aggregation slot; each slot has a pair of register cells.
     pub base: u32,
     /// Number of slots of the job.
     pub window: u32,
-    /// Mask of the bits of a chunk's number that select its slot; `window` − 1 in a correct table entry.
+    /// Bits of a chunk's number that select the chunk's slot; a correct table entry has `window` − 1.
     pub slot_mask: u32,
-    /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
+    /// Port to the next switch up the aggregation tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
     /// Members of the job, by their worker number.
     pub members: BTreeMap<u16, JobMember>,
 }
 
-/// Entries of the switch for one member (a rank, or a switch below it) of a job.
+/// Table entries for one member of a job: for a rank, or for a switch below this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobMember {
-    /// Bit that the member's updates set in a chunk's bitmap, by the port through which they may arrive.
+    /// By port at which the member's updates may arrive: the bit that they set in the bitmap of a chunk.
     pub updates: BTreeMap<u32, u64>,
-    /// Bit in the table entry for the member's requests (0 in a correct entry), by the port through which they may arrive.
+    /// By port at which the member's requests may arrive: the bit in this port's table entry, which should be 0.
     pub questions: BTreeMap<u32, u64>,
 }
 
@@ -40,7 +40,7 @@ impl SummedJob {
         (0..64).filter(move |bit| all >> bit & 1 == 1)
     }
 
-    /// Worker numbers of the members whose bits are missing in `bitmap`, that of a chunk.
+    /// Worker numbers of the members that have not contributed to the chunk with this bitmap.
     pub fn missing(&self, bitmap: u64) -> Vec<u16> {
         let expected = self.expected();
         expected.filter(|bit| bitmap >> bit & 1 == 0).collect()
@@ -76,11 +76,11 @@ pub enum Destination {
 pub struct SwitchJobs {
     /// Whether the switch's program can sum.
     pub sums: bool,
-    /// Whether the program checks the senders of a job's frames: `weir job` admits jobs there.
+    /// Whether the program checks who sends a job's frames; `weir job` admits jobs only to such a program.
     pub guards: bool,
     /// Jobs that the switch sums, by job number.
     pub jobs: BTreeMap<u16, SummedJob>,
-    /// Numbers of jobs that have members in the tables, but no entry that sums them.
+    /// Numbers of jobs that have table entries for members, but none for the job itself: the switch does not sum them.
     pub strays: BTreeSet<u16>,
     /// Where the switch sends frames, by destination MAC address as a number.
     pub ways: BTreeMap<u64, Destination>,
@@ -163,7 +163,7 @@ fn job(entry: &TableEntry) -> Option<SummedJob> {
     })
 }
 
-/// Parses a member's table entry: job, worker number, whether it is for requests, port, bit. `None` for other entries.
+/// Parses a table entry for a member: job, worker number, whether for requests (else updates), port, bit. `None` for others.
 fn member(entry: &TableEntry) -> Option<(u16, u16, bool, u32, u64)> {
     (entry.action.name == aggregate::MEMBER).then_some(())?;
     Some((

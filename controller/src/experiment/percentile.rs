@@ -1,6 +1,6 @@
 //! Percentiles of measured values, by the nearest-rank method.
 
-/// The smallest of the values that at least `percent` per cent of all values do not exceed. `sorted` must not be empty.
+/// The smallest value for which at least `percent` per cent of all values are equal or less. `sorted` must not be empty.
 pub fn percentile<T: Copy>(sorted: &[T], percent: usize) -> T {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
 }

@@ -21,7 +21,7 @@ pub struct Contact {
     pub ip: Ipv4Addr,
 }
 
-/// Table entries with which the switch sums a job whose values RoCEv2 carries; `workers` are in the order of worker numbers.
+/// Table entries with which the switch sums a job whose workers send values by RoCEv2; `workers` are in order of worker number.
 pub fn entries(job: u16, window: u32, workers: &[Contact]) -> Vec<TableEntry> {
     let number = u128::from(job);
     let params = [(roce::JOB, number), (roce::WINDOW, u128::from(window))];

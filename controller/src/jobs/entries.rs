@@ -8,7 +8,7 @@ use scenario::plan::names::{aggregate, forward, group, guard};
 
 use crate::target::Item;
 
-/// A switch's share in summing one job: the job's slots, and the ports that lead to the switch's children in the tree.
+/// A switch's share in summing a job: aggregation slots, and ports of the switch's children in the aggregation tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summed {
     /// Number of the job.
@@ -19,9 +19,9 @@ pub struct Summed {
     pub window: u32,
     /// Port of each child (a rank, or a switch below), by the child's worker number on this switch, from 0.
     pub ports: Vec<u32>,
-    /// Port that leads to the next switch up the tree, and this switch's worker number there; `None` at the topmost switch.
+    /// Port to the next switch up the aggregation tree, and this switch's worker number there; `None` at the topmost switch.
     pub up: Option<(u32, u16)>,
-    /// Whether a deadline may close the job's chunks, as partial sums, before all children have contributed.
+    /// Whether a deadline may end the job's chunks as partial sums, before all children have contributed.
     pub closes: bool,
 }
 
@@ -126,7 +126,7 @@ pub fn addresses(number: u16) -> [Mac; 2] {
     [Mac::of_sum(number), Mac::of_question(number)]
 }
 
-/// Number of the multicast group of a job's sums. Job numbers on a switch differ modulo 256, and no fault uses these groups.
+/// Number of the multicast group for a job's sums. A switch's jobs have different numbers modulo 256; faults use other groups.
 pub fn group_of(number: u16) -> u32 {
     group::of_job(number % admission::NUMBERS)
 }

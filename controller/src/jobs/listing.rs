@@ -21,9 +21,9 @@ pub struct Listing {
     pub parts: Vec<TenantSlots>,
     /// Ports at which frames arrived for a job that has no rank behind the port.
     pub strangers: Vec<Stranger>,
-    /// Number of frames that arrived at a port of their job, but named a rank that is not behind this port.
+    /// Number of frames that arrived at a port of their job, but named a rank that is behind another port.
     pub foreign: u64,
-    /// Number of frames from ports of their job whose slot, version or number of values does not match their chunk.
+    /// Number of frames from ports of their job whose slot, slot version or number of values contradicts their chunk number.
     pub malformed: u64,
 }
 

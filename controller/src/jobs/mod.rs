@@ -48,12 +48,12 @@ pub enum JobsError {
     /// The switch has no P4 program; contains its address.
     #[error("the switch at {0} has no program: `weir job setup` gives it one")]
     NoProgram(String),
-    /// The switch has a P4 program that does not check the senders of jobs; contains the switch's address.
+    /// The switch's P4 program does not check who sends a job's frames; contains the switch's address.
     #[error(
         "the program of the switch at {0} does not check the senders of a job: `weir job setup --replace` loads one that does, and stops the current one"
     )]
     OtherProgram(String),
-    /// The note of a job's table entry cannot be read: weir did not write it.
+    /// The note (P4Runtime metadata) of a job's table entry cannot be read, as weir did not write it.
     #[error(
         "the switch's entry of job {number} has a note that cannot be read ({reason}): another tool wrote it"
     )]
@@ -81,7 +81,7 @@ pub enum JobsError {
         /// The two ports at which the user gave the host.
         ports: [u32; 2],
     },
-    /// New tenants' slots would take slots from a running job of another tenant.
+    /// A running job holds slots that would belong to another tenant after the requested division.
     #[error(
         "job `{job}` runs in slots {from} to {to}, which would be another tenant's: release it first"
     )]

@@ -1,9 +1,9 @@
 //! Admits, renews and releases jobs on a running switch: reads the switch's tables before each decision, then writes them.
 //!
-//! A job is identified by its table entry in the table of leases: the deadline is the entry's parameter, and the rest
-//! ([`Grant`]) its note. The controller writes this entry first and deletes it last: it outlives the job for as long as the
-//! job's frames can be in flight. Jobs in the table of jobs without such an entry belong to another controller and stay
-//! unchanged. The entry of job 0, which is no job's number, stores the tenants.
+//! Each job has an entry in the table of leases: its parameter is the deadline, and its note (P4Runtime metadata) is the job's
+//! [`Grant`]. The controller writes this entry first and deletes it last, when no frame of the job can be in flight any more. A
+//! job in the table of jobs that has no such entry belongs to another controller, and stays unchanged. The entry of job 0,
+//! which is no job's number, stores the tenants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::target::{Item, P4Runtime, Query, Target, UpdateType};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Job number of the lease entry that stores the tenants; no job has it.
 const NOBODY: u16 = 0;
-/// Outcomes of a job's frames that a switch counts: frames that passed, and frames that it dropped, by reason.
+/// Outcomes that a switch counts for a job's frames: passed, or dropped, with the reason.
 pub(super) const OUTCOMES: [Guarded; 4] = [
     Guarded::Passed,
     Guarded::Stranger,

@@ -7,7 +7,7 @@ use super::{Check, grouped, milliseconds};
 use crate::experiment::carry_out::disruption::DisruptionExecution;
 use crate::experiment::conclude::DisruptionResult;
 
-/// Table with a row per fault: its effect, how often it was carried out and observed, and its longest durations.
+/// Table with a row per fault of a program or a switch: effect, number of executions and observations, longest durations.
 pub fn table(scenario: &Scenario, results: &[DisruptionResult]) -> Table {
     let head = [
         "fault",

@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{Check, grouped, milliseconds, percent};
 use crate::experiment::conclude::FaultResult;
 
-/// Table with a row per fault: its flows, the packets that it selects, its effect, and how many packets it met and hit.
+/// Table with a row per fault: its flows, its selection of packets, its effect, and how many packets arrived and were hit.
 pub fn table(scenario: &Scenario, results: &[FaultResult]) -> Table {
     let mut table = Table::new(["fault", "flow", "packets", "effect", "met", "fired", "seen"]);
     for result in results {
@@ -63,7 +63,7 @@ pub fn lateness_table(results: &[FaultResult]) -> Table {
 /// Explanation of the words in [`lateness_table`], for readers of a report.
 pub const LATENESS_LEGEND: &str = "\"Latest\" is the largest lateness of a packet beyond the requested time, which is 0 for `police`. \"Bound\" is the lateness that the plan allows.";
 
-/// Formats how many packets left later than the plan allows: `3 of 100, 3.0 %`. `None` if the fault holds no packets.
+/// Formats how many packets left later than the plan allows: `3 of 100, 3.0 %`. `None` if the fault delays no packets.
 fn beyond(result: &FaultResult) -> Option<String> {
     let beyond = result.beyond?;
     let share = beyond as f64 / result.observed.max(1) as f64;

@@ -3,7 +3,7 @@
 use super::percent;
 use crate::experiment::observe::machine::MachineLoad;
 
-/// Adds the machine's load during the run to the reasons why figures are distorted, unless there are none.
+/// Adds the machine's load during the run to `reasons`, the reasons why figures are distorted; adds nothing to an empty list.
 pub fn with_machine(mut reasons: Vec<String>, run: &str, load: &MachineLoad) -> Vec<String> {
     if !reasons.is_empty() {
         reasons.push(machine(run, load));

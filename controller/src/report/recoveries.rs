@@ -1,5 +1,5 @@
-//! Reports how RDMA connections recovered from packets that faults took from them: as a table, and drawn over the packets'
-//! sequence numbers as Lumina does (SIGCOMM 2023, figures 8 and 9).
+//! Reports how RDMA connections recovered from packets that faults took away: as a table, and drawn over the packets' sequence
+//! numbers as in the paper on Lumina (SIGCOMM 2023, figures 8 and 9).
 
 use super::chart::{Chart, Content, Form, Panel, Role, Series, Unit};
 use super::grouped;

@@ -23,7 +23,7 @@ pub fn table(results: &[TriggerResult]) -> Table {
 pub const LEGEND: &str = "\"Counted\" is how often the trigger fired by the switch's own counter, if there is one; for a \
      trigger with keys, for all keys together. \"Seen\" comes from the captures alone.";
 
-/// The check that the counts of a trigger agree; `None` for a trigger that the switch does not count and that has no errors.
+/// The check that a trigger's counts agree; `None` if there is nothing to check: no count by the switch, and no error.
 pub fn check(result: &TriggerResult) -> Option<Check> {
     let counted = result.on.map(|on| {
         format!(

@@ -45,7 +45,7 @@ impl By {
         }
     }
 
-    /// How the trainings file is read for this planner: whether it needs the gradient's size.
+    /// Settings for reading the trainings file for this planner: its name, and whether it needs the gradient's size.
     pub fn reads(self) -> ReadFor<'static> {
         ReadFor {
             by: self.name(),
@@ -71,7 +71,7 @@ impl By {
     }
 }
 
-/// Solves InArt's integer program for the shares of the gradient that InArt's first phase finds.
+/// Solves InArt's integer program, with the shares of the gradient from InArt's first phase.
 fn exact(network: &Network, job: &Job) -> Result<Plan, JobError> {
     let (shares, _) = inart::shares(network, job)?;
     let inart::Exact {

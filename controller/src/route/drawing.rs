@@ -182,7 +182,7 @@ fn sums(svg: &mut String, x: f64, y: f64) {
     );
 }
 
-/// Color for a used share of a link's capacity: gray for 0, then from green over yellow to red for 1.
+/// Color of a link by the used share of its capacity: gray for 0, then from green over yellow to red for 1.
 fn colour(part: f64) -> String {
     if part <= 0.0 {
         return "#ccc".to_owned();

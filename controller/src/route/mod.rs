@@ -39,15 +39,15 @@ pub struct Routes {
 pub struct Robust {
     /// Number of trainings that the loss of one switch affects at most.
     pub worst: usize,
-    /// `worst` for the plans that the planner made before it considered the loss of switches.
+    /// `worst` of the first plans, which the planner made before it considered the loss of switches.
     pub before: usize,
-    /// Lower bound of `worst`: trainings that depend on the same switch under every plan, as their hosts have no other.
+    /// Lower bound of `worst`: number of trainings that depend on one switch with any plan, as their hosts have no other.
     pub least: usize,
     /// Number of trainings that have a plan.
     pub planned: usize,
     /// Number of candidate plans, of all trainings, from which one was chosen for each training.
     pub looked_at: usize,
-    /// Whether it is proved that no choice among the candidate plans affects fewer trainings, or as many with less traffic.
+    /// Whether the choice is proved best: no other choice of candidates affects fewer trainings, or as many with less traffic.
     pub proven: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct Placed {
     pub hosts: Vec<(String, usize)>,
     /// Number of hosts in `hosts` that ran no other training's worker.
     pub idle: usize,
-    /// Whether it is proved that no placement takes fewer idle hosts, or as many idle hosts and fewer hosts.
+    /// Whether the placement is proved best: no other one takes fewer idle hosts, or as many idle hosts but fewer hosts in all.
     pub proven: bool,
 }
 
@@ -83,19 +83,19 @@ pub struct Placed {
 pub enum Outcome {
     /// The plan of the training.
     Plan(Box<NamedPlan>),
-    /// Why there is no plan, with the position in the file of trainings that prevents it.
+    /// Why there is no plan: a diagnostic with the position of the cause in the trainings file.
     Refused(Box<Diagnostic>),
 }
 
 /// A training's plan, with names of hosts and switches instead of node ids.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedPlan {
-    /// Rate at which every worker can send its gradient, in bits per second; the server's answers have the same rate.
+    /// Rate at which each worker can send its gradient, and the server its answers, in bits per second.
     pub rate_bps: f64,
     /// Upper bound of the rate of all plans of this kind, in bits per second; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_bps: Option<f64>,
-    /// Maximum share by which the rate may be below the best rate, from 0 to 1; `None` if it is unknown.
+    /// Maximum share by which the rate may fall short of the best possible rate, from 0 to 1; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
     /// Bytes on links in a round; `None` if the planner does not minimize traffic.
@@ -123,7 +123,7 @@ pub struct Answers {
 pub struct NamedPart {
     /// Share of the gradient that the part carries, from 0 to 1.
     pub share: f64,
-    /// Number of the gradient's fragment that the part carries, from 1; `None` if the gradient is not cut.
+    /// Number of the gradient's fragment that the part carries, from 1; `None` if the gradient is not cut into fragments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment: Option<usize>,
     /// Name of the server that receives the sum.
@@ -165,7 +165,7 @@ pub struct Sums {
     pub switch: String,
     /// Maximum throughput of updates that the switch can sum, in bits per second; `None` if it is unlimited.
     pub throughput_bps: Option<u64>,
-    /// Throughput of updates that the switch sums in bits per second: of the planned trainings, and of sums before.
+    /// Throughput of updates that the switch sums, in bits per second: for planned trainings, and what it summed before.
     pub load_bps: u64,
 }
 
@@ -227,7 +227,7 @@ pub fn plan(
     }
 }
 
-/// Subtracts the capacity that a plan uses from the network, and from servers of later trainings on the same hosts.
+/// Subtracts the capacity that a plan uses from the network, and adds its load to later trainings' servers on the same hosts.
 fn take(
     network: &mut Network,
     jobs: &mut [Job],

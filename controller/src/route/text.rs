@@ -190,7 +190,7 @@ fn lost(robust: &Robust) -> String {
     format!("the loss of one switch touches at most {worst} of {planned} trainings{was}{best}")
 }
 
-/// Describes what one node sums: the workers, and the fragments if several parts sum the same workers there.
+/// Describes what one node sums: which workers, and which fragments if several parts of the plan sum the same workers there.
 fn sums(parts: &[&NamedPart]) -> String {
     let [part, ..] = parts else {
         return String::new();

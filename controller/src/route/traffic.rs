@@ -1,4 +1,4 @@
-//! Computes the bytes on links in a round: with a plan that minimizes them, and without one for comparison.
+//! Computes the bytes on links in one round of a training: with a plan that minimizes them, and without a plan.
 
 use planner::Network;
 use planner::gradient::fragments::{Collision, Passed, Send, by_slots, planned};
@@ -14,10 +14,10 @@ use serde::Serialize;
 pub const GOAT: &str = "goat";
 /// Seed of all random draws of the planner and of the simulated rounds.
 const SEED: u64 = 1;
-/// Maximum number of fragments of all workers together for which traffic without a plan is simulated.
+/// Maximum number of fragments of all workers together; for more, traffic without a plan is not simulated.
 const MOST_SENDS: usize = 100_000;
 
-/// Number of rounds that are simulated for each number of workers to wait for.
+/// Number of rounds that are simulated for each number of workers that the server may wait for.
 const SAMPLES: usize = 100;
 
 /// The number of workers for which a server should wait in each round, so that the model learns soonest.
@@ -42,10 +42,10 @@ pub struct Traffic {
     pub arrivals: Vec<String>,
     /// Number of workers, from the start of `arrivals`, that the server waits for in each round.
     pub wait_for: usize,
-    /// The best value of `wait_for`; `None` unless the file specifies how the model learns and when gradients arrived.
+    /// The best value of `wait_for`; `None` unless the file describes how the model learned and when gradients arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fastest: Option<Fastest>,
-    /// Sum of the bytes on all links in a round with the plan, if the server waits for all workers.
+    /// Bytes on all links together in a round with the plan, if the server waits for all workers.
     pub link_bytes: f64,
     /// Lower bound of `link_bytes`, over all plans that fit the switches' memory.
     pub bound_bytes: f64,
@@ -58,9 +58,9 @@ pub struct Traffic {
 /// Traffic in one round, if switches sum by one scheme.
 #[derive(Debug, Clone, Serialize)]
 pub struct Passes {
-    /// Name of the scheme: `goat` (the plan), `atp` (slots by arrival) or `raw` (no sums in switches).
+    /// Name of the scheme: `goat` (by plan), `atp` (first come, first served, in slots) or `raw` (no sums in switches).
     pub by: &'static str,
-    /// Order in which fragments arrive: `one after another` (worker by worker) or `in step`; `None` if it has no effect.
+    /// Order of the fragments' arrival: `one after another` (by worker) or `in step` (by fragment); `None` if it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<&'static str>,
     /// Number of fragments that the server receives in a round.
@@ -131,7 +131,7 @@ pub(super) fn of_plan(
     })
 }
 
-/// Computes the best number of workers to wait for; `None` if the file has no past rounds.
+/// Computes the best number of workers for the server to wait for; `None` if the file describes no past rounds.
 fn fastest(network: &Network, gradient: &CutGradient, plan: &Plan) -> Option<Fastest> {
     let past = gradient.past.as_ref()?;
     let bytes = gradient.fragments as f64 * gradient.fragment_bytes as f64;

@@ -47,14 +47,14 @@ pub struct Stored {
     plan_sha256: String,
     /// Number of protocol files that the user gave; the folder has copies.
     protocols: usize,
-    /// When each switch confirmed each epoch, in the order in which the epochs were sent.
+    /// When each switch confirmed each step of the timeline (epoch), in the order in which the steps were sent.
     writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections that the switches received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tellings: Vec<Announcement>,
-    /// Number of hits that the switch counted, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow at a switch): number of hits that the switch counted.
     fired: Vec<u64>,
-    /// Number of packets whose key had no register cell, as the switch counted them, by injection of the plan.
+    /// For each injection: number of packets whose key (such as a connection) had no register cell, as the switch counted them.
     keyless: Vec<u64>,
     /// Counts of each trigger of the scenario on its switch, in declared order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -67,7 +67,7 @@ pub struct Stored {
     /// Whether the P4 programs of the switches saw the same time stamps of received frames as the captures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shares_stamps: bool,
-    /// Number of frames of a fault's flows that arrived while the fault was armed, by injection of the plan.
+    /// For each injection: number of frames of its flow that arrived while the fault was armed.
     pub met: Vec<u64>,
     /// Which frames the folder keeps: `all`, `hits` (those around hits) or `none`.
     pub kept: Captures,
@@ -203,8 +203,8 @@ impl StoredRun {
         ports.map(|port| (port.switch.clone(), port.port)).collect()
     }
 
-    /// Reads the frames of all captures in the order of time, except that a frame may follow a later one of its port. At the
-    /// end, compares the number of frames of each port with `evidence.json`.
+    /// Reads the frames of all captures in order of time; frames of one port keep their order even if their times decrease. At
+    /// the end, compares the number of frames of each port with `evidence.json`.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ impl StoredRun {
     }
 }
 
-/// Merges captures by time. `readers`: index of the switch's first port, which is added to port indexes, and capture file.
+/// Merges captures by time. `readers`: for each switch, the index of its first port among all ports, and its capture file.
 fn in_order(
     readers: Vec<(usize, captures_file::Reader)>,
 ) -> impl Iterator<Item = Result<KeptFrame, ReadError>> {
@@ -281,7 +281,7 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    /// Time by which the next frame is sorted: its own, or that of an earlier frame if later, in ns since 1970; 0 for an error.
+    /// Time by which the next frame is sorted, in ns since 1970: its own, or that of the frame before if later; 0 for an error.
     fn next_ns(&self) -> u64 {
         match &self.next {
             Some(Ok((_, frame))) => frame.at_ns.max(self.until_ns),

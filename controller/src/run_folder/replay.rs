@@ -255,7 +255,7 @@ pub struct Compared {
     pub flow: String,
     /// Number of packets of the flow that the fault examined in each run.
     pub met: [u64; 2],
-    /// Ordinals of packets that both runs have, and that the fault had to hit in only one of them.
+    /// Numbers, from 1 among the examined packets, of packets in both runs that the fault had to hit in only one of them.
     pub differing: Vec<u64>,
     /// Number of packets that the fault had to hit in both runs.
     pub alike: u64,
@@ -264,7 +264,7 @@ pub struct Compared {
     pub not_compared: Option<String>,
 }
 
-/// Compares, for each fault and flow, the ordinals of the packets that the fault had to hit in both runs.
+/// Compares, for each fault and flow, which packets the fault had to hit in both runs, by their numbers (ordinals).
 pub fn compare(first: &StoredRun, second: &StoredRun) -> Vec<Compared> {
     let plan = &first.planned.plan;
     let logs = [first, second].map(|run| logged(&run.events));
@@ -322,8 +322,8 @@ pub struct ComparedDisruption {
     pub as_planned: bool,
 }
 
-/// Counts for each run how often the steps with a fault of a program or a switch came, and how often the fault was carried out.
-/// The plan determines when a step comes, but not how long a program takes to end, so times are not compared.
+/// Counts, for each run, how often steps with a fault of a program or a switch came, and how often the fault was carried out.
+/// Times are not compared: the plan determines when a step comes, but not how long a program takes to end.
 pub fn compare_disruptions(first: &StoredRun, second: &StoredRun) -> Vec<ComparedDisruption> {
     let declared = first.planned.scenario.disruptions.iter();
     let compared = declared.map(|disruption| {

@@ -81,7 +81,7 @@ fn command(scenario: &Scenario) -> &'static str {
     }
 }
 
-/// The checks that the run must pass, each once: if `expect` says that a fault's two counts agree, that check is left out.
+/// The checks that the run must pass, each once: a proved fault has none if `expect` already says that its two counts agree.
 fn checks(scenario: &Scenario, run: &RunResult, expectations: &[Outcome]) -> Vec<Check> {
     let is_expected = |id: &str| {
         let counts =

@@ -25,7 +25,7 @@ pub(super) struct OverTime<'r> {
     end_s: f64,
     #[serde(skip)]
     steps: Vec<Span<'r>>,
-    /// For each fault of a program or a switch: from when its effect was observed until it was undone, or to the end.
+    /// For each fault of a program or a switch: the times from its observed effect until it was undone, or until the end.
     disruptions: Vec<Disrupted<'r>>,
     /// Hits of each packet fault over time, by the fault's name.
     hits: BTreeMap<&'r str, Vec<Hit>>,

@@ -86,7 +86,7 @@ const STEPS_LEGEND: &str = "The longest write: from its sending to the first swi
      Skew: from the first switch's confirmation to the last one's; in this time the switches were in different steps. \
      Skipped: the next step was due before this one was written.";
 
-/// The clients of the workload and their commands (`None`: all commands together), each with its value of the metric `wanted`.
+/// Each client of the workload with its Redis command (`None`: all commands together) and its value of the metric `wanted`.
 fn clients(
     run: &RunResult,
     wanted: ClientMetric,

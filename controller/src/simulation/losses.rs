@@ -69,7 +69,7 @@ fn share(scenario: &Scenario, fault: &Fault) -> Result<f64, SimulateError> {
     }
 }
 
-/// The frames that belong to a flow: their kind, their sender, and, if the kind goes to one worker, their receiver.
+/// Kind, sender and receiver of the frames that belong to a flow; no receiver if the kind does not go to one worker.
 fn matching(
     scenario: &Scenario,
     flow: &Flow,

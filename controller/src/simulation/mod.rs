@@ -32,10 +32,10 @@ use crate::jobs::entries::{key_of, param_of};
 
 pub use report::{LinkTraffic, MemberResult, Report};
 
-/// Maximum virtual time of a simulation in nanoseconds: one hour. Members that have not finished by then count as stuck.
+/// Maximum virtual time of a simulation in nanoseconds: 1 h. A server, worker or rank that is not done by then counts as stuck.
 const LIMIT_NS: u64 = 3_600_000_000_000;
-/// Bytes that a member's socket holds: half of Linux's default send buffer (net.core.wmem_default, 212,992 bytes), up to which
-/// the socket is writable.
+/// Bytes that the socket of a server, worker or rank holds: half of Linux's default send buffer (net.core.wmem_default, 212,992
+/// bytes), up to which the socket is writable.
 const SOCKET_BYTES: u64 = 212_992 / 2;
 
 /// Simulated processor time of agents and of the embedded switch per frame, without gradients and evaluations. Measured by
@@ -53,7 +53,7 @@ pub const COSTS: Costs = Costs {
     socket_bytes: None,
 };
 
-/// Simulated processor time of ranks and their switch, which receive and send frames in batches through rings.
+/// Simulated processor time per frame of ranks and their switch, which receive and send batches of frames through rings.
 pub const COSTS_OF_RANKS: Costs = Costs {
     receive_ns: 1_000,
     send_ns: 2_000,
@@ -62,13 +62,13 @@ pub const COSTS_OF_RANKS: Costs = Costs {
     ..COSTS
 };
 
-/// Additional delay in ns of a frame that the embedded switch holds for its link's latency: due frames leave every 50 µs.
+/// Additional delay in ns of a frame that the embedded switch holds for its link's latency: it sends due frames every 50 µs.
 const HELD_NS: u64 = 50_000;
 
 /// Options of `weir simulate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Number of processors that all members share; `None` if each member has its own processor.
+    /// Number of processors that the server, workers and ranks share; `None` if each of them has its own.
     pub processors: Option<usize>,
     /// Time in which a worker computes its gradient, or of a rank between two all-reduces, in nanoseconds.
     pub compute_ns: u64,
@@ -217,7 +217,7 @@ fn address(mac: Mac) -> Address {
     Address(mac.value() as u64)
 }
 
-/// Forwarding and sums of a switch in the simulation, from the entries that a run would write.
+/// How a switch forwards and sums in the simulation, from the table entries that a run would write.
 fn switch_spec(scenario: &Scenario, switch: &SwitchPlan) -> SwitchSpec {
     let forwards = |entry: &&TableEntry| entry.table == forward::TABLE;
     let entries = switch.entries.iter().filter(forwards);

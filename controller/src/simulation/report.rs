@@ -21,9 +21,9 @@ pub struct Report {
     pub seed: u64,
     /// Whether all members (server, workers, ranks) finished.
     pub is_whole: bool,
-    /// Time until the last worker or rank had its last answer, in seconds; `None` if a member never had its last answer.
+    /// Time until the last worker or rank had its last answer, in seconds; `None` if one of them never had it.
     pub completed_s: Option<f64>,
-    /// Time until the last worker or rank closed the job, in seconds, like `training.took` of a run; `None` if one never did.
+    /// Time until the last worker or rank closed its job, in seconds, like `training.took` of a run; `None` if one never did.
     pub closed_s: Option<f64>,
     /// Time until all members had ended, in seconds; a training's members close the job after its last round.
     pub ended_s: f64,

@@ -10,7 +10,7 @@ use tonic::{Response, Status};
 
 use super::{ANSWER_TIMEOUT, PortCount};
 
-/// Reasons for which the switch, not its program, drops frames: a full queue.
+/// Reasons of drops by the switch itself, not by its P4 program, because a queue was full.
 const FULL_QUEUES: [DropReason; 3] = [
     DropReason::QueueFull,
     DropReason::TransmitFull,

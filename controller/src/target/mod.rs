@@ -91,9 +91,9 @@ pub struct PortCount {
     pub tx_bytes: u64,
     /// Number of frames that arrived but were not processed, or that could not be sent.
     pub errors: u64,
-    /// Frames in `errors` that arrived while too many frames waited for the switch; only a capture contains these frames.
+    /// Number of frames in `errors` that arrived while the switch's queue was full; only captures contain these frames.
     pub rx_lost_frames: u64,
-    /// Frames in `errors` that the port did not accept for sending.
+    /// Number of frames in `errors` that the port did not accept for sending.
     pub tx_lost_frames: u64,
     /// Number of frames that the switch marked (ECN) because too many frames waited for the port's link.
     pub tx_marked_frames: u64,
@@ -109,7 +109,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The time on this clock `ns` nanoseconds after the reading, in ticks, such as the deadline of a lease.
+    /// The time in ticks on this clock `ns` nanoseconds after the reading, for example as the deadline of a lease.
     pub fn after(self, ns: u64) -> u64 {
         self.ticks.saturating_add(ns / self.tick_ns)
     }
@@ -121,8 +121,8 @@ pub trait Target: Send {
     fn name(&self) -> &str;
     /// Loads a P4 program, with empty tables, and starts it. `device_config` is the program in the switch's form.
     fn load(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError>;
-    /// Prepares a P4 program beside the running one: later writes apply to it, until [`Target::commit`] starts it. A kind of
-    /// switch without this ability loads the program at once.
+    /// Prepares a P4 program beside the running one: later writes go to it, and [`Target::commit`] starts it. A kind of switch
+    /// that cannot do so starts the program at once.
     fn save(&mut self, p4info: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         self.load(p4info, device_config)
     }
@@ -147,12 +147,12 @@ pub trait Target: Send {
     fn is_connected(&self) -> bool {
         true
     }
-    /// Reads the clock of the switch, on which the deadlines of leases are.
+    /// Reads the switch's clock; the deadline of a lease is a time of this clock.
     fn clock(&mut self) -> Result<Clock, TargetError> {
         Err(without_clock(self.name()))
     }
-    /// Opens a second session with the switch, which calls of this session do not delay; `runtime` drives it. It writes as the
-    /// same controller: only while this session lives, and only to the present program.
+    /// Opens a second session with the switch, which calls of this session do not delay; `runtime` drives it. The two count as
+    /// one controller: the second one may write only while this one lives, and only to the present program.
     fn lease_session(&self, _: &Arc<Runtime>) -> Result<Box<dyn LeaseSession>, TargetError> {
         Err(without_clock(self.name()))
     }
@@ -171,9 +171,9 @@ pub trait Target: Send {
     }
 }
 
-/// A second session with a switch, which only refreshes the lease of the switch's faults.
+/// A second session with a switch. It only extends the lease of the switch's faults, after which the faults have no effect.
 pub trait LeaseSession: Send {
-    /// Reads the clock of the switch, on which the deadlines of leases are.
+    /// Reads the switch's clock; the deadline of a lease is a time of this clock.
     fn clock(&mut self) -> Result<Clock, TargetError>;
     /// Writes updates in order; returns the error of the first update that the switch refuses.
     fn write(&mut self, updates: &[(UpdateType, Item)]) -> Result<(), TargetError>;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-/// Election id with which weir becomes primary; as weir is the only controller, any id other than 0 suffices.
+/// P4Runtime election id of weir: the controller with the highest becomes primary. As weir is the only one, any but 0 does.
 const ELECTION_ID: u128 = 1;
 
 /// Interval between attempts to become primary while another controller is primary.
@@ -234,7 +234,7 @@ impl Target for P4Runtime {
     }
 }
 
-/// A second session with the embedded switch, which refreshes the lease of its faults.
+/// A second session with the embedded switch, which extends the lease of the switch's faults.
 #[cfg(feature = "testbed")]
 struct P4RuntimeLease {
     name: String,

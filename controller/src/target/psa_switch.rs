@@ -37,7 +37,7 @@ impl Target for PsaSwitch {
         &self.name
     }
 
-    /// Loads a program: `device_config` is p4c's JSON, with which the switch was started, or another program.
+    /// Loads the program in `device_config`, p4c's JSON: the one with which the switch was started, or another one.
     fn load(&mut self, _: &P4Info, device_config: &[u8]) -> Result<(), TargetError> {
         let json = String::from_utf8_lossy(device_config);
         let program = Program::parse(&json).map_err(|source| TargetError::Config {

@@ -63,7 +63,7 @@ pub enum ThriftError {
     },
 }
 
-/// A Thrift connection to a switch. After an error other than a refusal the connection cannot be used any more.
+/// A Thrift connection to a switch. After any error but a refusal by the switch, it cannot be used any more.
 pub struct Connection {
     address: SocketAddr,
     input: TBinaryInputProtocol<TBufferedReadTransport<ReadHalf<TTcpChannel>>>,
@@ -114,8 +114,8 @@ impl Connection {
         self.address
     }
 
-    /// Calls a Thrift method, waits for its answer, and returns its result; `None` for a method without a result. `refusals` is
-    /// the family of the exception that the method declares.
+    /// Calls a Thrift method, and returns its result; `None` for a method without a result. `refusals`: family of the error
+    /// codes with which the switch may refuse this call.
     pub fn call(
         &mut self,
         service: &str,
@@ -185,7 +185,7 @@ impl Connection {
     }
 }
 
-/// Describes a Thrift error, without the kind of error with which the Thrift crate begins its text.
+/// Text of a Thrift error, without the kind of error with which the Thrift crate begins it.
 fn describe(error: &::thrift::Error) -> String {
     match error {
         ::thrift::Error::Transport(error) => error.message.clone(),

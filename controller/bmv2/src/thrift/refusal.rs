@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Family of a Thrift exception of BMv2: each family numbers its codes by itself, from its first one.
+/// Family of BMv2's Thrift exceptions: those of one kind of call. One error code has another meaning in each family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Exceptions of calls about tables and action profiles.

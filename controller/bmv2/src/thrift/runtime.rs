@@ -8,7 +8,7 @@ use super::refusal::Family;
 use super::types::{ActionEntry, Counts, KeyPart, RawEntry};
 use super::value::Value;
 
-/// Number of the context that every call names: BMv2's programs have only one.
+/// Number of the BMv2 context (a pipeline of its own) that every call names: BMv2's programs have only this one.
 pub const CONTEXT: i32 = 0;
 
 const STANDARD: &str = "standard";

@@ -2,7 +2,7 @@
 
 use super::value::Value;
 
-/// Match on one field of a table's key; values are big-endian, in as many bytes as the field's width needs.
+/// Match on one field of a table's key. Values are big-endian, with as many bytes as the field's width needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyPart {
     /// The field equals this value.

@@ -10,7 +10,7 @@ use super::compile;
 use crate::cli::p4::{Executor, P4Run};
 use crate::commands::colour::coloured;
 
-/// Reads the table entries of `--entries`; the file may be larger than a P4 program may be.
+/// Reads the table entries of `--entries`; this file may exceed the size limit of P4 programs.
 fn written(path: &Path) -> Result<ControlState, ExitCode> {
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);

@@ -20,7 +20,7 @@ pub struct Aborted {
     pub reason: String,
     /// When the condition held, in nanoseconds since the workload began.
     pub at_ns: u64,
-    /// Time from `at_ns` until the last switch confirmed that no fault is armed, in nanoseconds.
+    /// Time from `at_ns` until the last switch confirmed that all faults are off (disarmed), in nanoseconds.
     pub disarmed_ns: u64,
     /// Names of the faults whose hits the condition counts.
     #[serde(skip)]
@@ -28,8 +28,8 @@ pub struct Aborted {
 }
 
 impl Aborted {
-    /// Adds to the reason how many of the hit packets the switch could not forward: it counts a hit before it looks up the
-    /// packet's port.
+    /// Adds to the reason how many of the hit packets the switch could not forward. The switch counts a hit before it
+    /// determines where the packet leaves.
     #[must_use]
     pub fn with_unforwarded(mut self, unforwarded: u64) -> Aborted {
         if unforwarded > 0 {
@@ -60,7 +60,7 @@ pub enum GuardVerdict {
     GoOn,
     /// The condition of the next step of the timeline holds, so the step begins.
     Holds,
-    /// A condition of `abort_if` or `limits.hits` holds: the run has to end, and all faults are disarmed.
+    /// A condition of `abort_if` or `limits.hits` holds: the run has to end, and the faults have been disarmed.
     Aborted(Aborted),
 }
 
@@ -79,9 +79,9 @@ impl<'p> Guard<'p> {
         }
     }
 
-    /// Evaluates the conditions if that is due, and disarms all faults if the run is to be aborted. `elapsed`: time since the
-    /// workload began. `awaited`: index (from 0) of the step condition that the timeline waits for. `more` adds metrics of
-    /// probes and disruptions.
+    /// Evaluates the conditions if that is due, and disarms all faults if the run has to be aborted. `elapsed`: time since the
+    /// workload began. `awaited`: index (from 0) of the condition that the next step waits for; `None` if it waits for none.
+    /// `more` adds metrics of probes and of faults of programs and switches.
     pub fn check(
         &mut self,
         elapsed: Duration,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use scenario::Scenario;
 use scenario::diagnostic::Span;
 
-/// Error of a run that exceeded a limit of its scenario: where the limit is declared, and how far the run has come.
+/// Error of a run that exceeded a limit of its scenario: names the limit, where the file declares it, and the run's progress.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {limit} is reached: {state}")]
 pub struct LimitReached {

@@ -17,7 +17,7 @@ pub struct LinkCount {
     host: Counters,
 }
 
-/// Maximum time after the workload's end until the counts of the switch and the host have to agree.
+/// Maximum time after the workload's end for the counts of the switch and the host to become equal.
 const SETTLING: Duration = Duration::from_secs(2);
 
 impl LinkCount {

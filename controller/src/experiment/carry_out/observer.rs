@@ -23,7 +23,7 @@ pub trait Observer {
         Ok(())
     }
 
-    /// Receives the number of frames that the switches hit, by injection of the plan, before it is compared with the captures.
+    /// Receives the switches' counts of hits, one per injection of the plan (a fault on a flow), before their comparison.
     fn counted(&mut self, _fired: &mut [u64]) {}
 
     /// Called after the run, with the duration of the workload and, for a training, its accuracy.

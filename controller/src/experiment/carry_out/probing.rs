@@ -42,7 +42,7 @@ pub struct ProbeResult {
     pub question: String,
     /// Why the first failed request failed; `None` if no request failed.
     pub first_failure: Option<String>,
-    /// Number of requests after the maximum number of samples was reached; no other figure includes these requests.
+    /// Number of requests after the maximum number of kept samples was reached; no other count includes these requests.
     pub beyond: u64,
     /// Time and latency of each request, in JSON `[time, latency]` in ms; the latency is null if there was no good answer.
     #[serde(serialize_with = "pairs")]

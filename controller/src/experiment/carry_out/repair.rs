@@ -69,7 +69,7 @@ pub struct Repairer {
     gone: BTreeSet<String>,
     next_number: u16,
     repairs: Vec<Repair>,
-    /// For each plan that was installed, in order, the index of its entry in `repairs`.
+    /// Index in `repairs` of each new plan that was installed, in order.
     carried_out: Vec<usize>,
 }
 

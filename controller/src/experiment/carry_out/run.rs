@@ -1,4 +1,4 @@
-//! Runs the workload, and meanwhile follows the timeline, carries out disruptions and evaluates conditions.
+//! Runs the workload; meanwhile follows the timeline, carries out faults of programs and switches, evaluates conditions.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
@@ -44,7 +44,7 @@ pub struct CarriedOut {
 const POLL: Duration = Duration::from_millis(1);
 
 /// Runs the scenario's workload to its end, or until the run is aborted. Also returns the executions of faults of programs and
-/// switches. `so_far`: counts of hits that the judge updates during the run.
+/// switches. `so_far`: the judge's counts of hits, which its thread updates during the run.
 pub fn run(
     testbed: &mut Testbed<'_>,
     conditions: Conditions<'_>,
@@ -188,8 +188,8 @@ fn start_workload(
     })?)
 }
 
-/// Names of the switches whose processes have ended by themselves since the last call, each with the last line of its standard
-/// error. Returns an error if `spares` is false for one of these switches.
+/// Names of the switches whose processes have ended by themselves since the last call, each with its last line of standard
+/// error. Returns an error if `spares` returns false for one of them: the run cannot do without this switch.
 fn lost(
     switches: &mut [SwitchProcess],
     spares: impl Fn(&str) -> bool,

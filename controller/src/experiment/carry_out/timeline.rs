@@ -1,4 +1,4 @@
-//! Follows a scenario's timeline: one write per step puts the step's faults in force on every switch, while an activity runs.
+//! Follows a scenario's timeline: for each step, one write to each switch activates the step's faults, while an activity runs.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::experiment::fleet::{Fleet, FleetError};
 /// Maximum time of one iteration of an activity, unless a step is due earlier.
 const ITERATION: Duration = Duration::from_millis(5);
 
-/// An activity that runs while a timeline is followed: a scenario's workload, or traffic of machines outside of weir.
+/// An activity that runs while a timeline is followed: a scenario's workload, or traffic of machines that weir does not run.
 pub trait Activity {
     /// Error that ends the activity early.
     type Error: From<FleetError>;
@@ -38,7 +38,7 @@ pub enum Proceed {
 pub struct Timeline {
     /// Steps that are not in force yet, the last one of the timeline first.
     pending: Vec<Epoch>,
-    /// Time since the activity began from which the times of pending steps count.
+    /// Time, since the activity began, at which the clock of the pending steps starts: 0, or when a condition last held.
     base: Duration,
     /// Number of steps whose condition has held.
     held: usize,
@@ -54,9 +54,9 @@ impl Timeline {
         }
     }
 
-    /// Follows the timeline until the activity finishes; returns how long that took. `each_iteration` is called every few
-    /// milliseconds with the time since the start and, if the next step waits for a condition, the condition's index (from 0);
-    /// its result says whether the condition holds or the timeline ends. The last step stays in force.
+    /// Follows the timeline until the activity finishes; returns how long that took. Every few milliseconds, `each_iteration`
+    /// gets the time since the start, and the index (from 0) of the condition that the next step waits for (`None` if it waits
+    /// for none). It returns whether the condition holds, or whether the timeline ends. The last step stays in force.
     pub fn follow<A: Activity + ?Sized>(
         mut self,
         fleet: &mut Fleet,

@@ -23,16 +23,16 @@ pub struct Conclusion {
     pub flows: BTreeMap<String, FlowCount>,
     /// Name of each declared flow, and its throughput over time.
     pub throughput: Vec<(String, Throughput)>,
-    /// Frames that passed but are missing in the evidence; the faults of their switches are then unproved.
+    /// Frames that passed a switch but are missing in the evidence; faults of this switch are then not proved.
     pub losses: Vec<Loss>,
-    /// Recovery of RDMA connections from each packet that a fault took.
+    /// How RDMA connections recovered from faults: one entry for each data packet that a fault took away.
     pub recoveries: Vec<Recovery>,
-    /// Number of frames of a fault's flows that arrived while the fault was armed, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow): number of the flow's frames that arrived while the fault was armed.
     pub met: Vec<u64>,
 }
 
 impl Conclusion {
-    /// Judges each fault and trigger by the proof, which the frames gave, and by the counts of the switches.
+    /// Judges each fault and trigger by `proof`, the judgment of the captured frames, and by the counts of the switches.
     pub fn from_proof(planned: &Planned, evidence: &Evidence, proof: Proof) -> Conclusion {
         let scenario = &planned.scenario;
         let faults = scenario.faults.iter();

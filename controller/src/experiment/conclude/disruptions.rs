@@ -1,4 +1,4 @@
-//! Judges a fault of a program or a switch: whether it was observed, and whether its switch forwarded frames while down.
+//! Judges a fault of a program or a switch: whether its effect was observed, and whether a switch forwarded while down.
 
 use proof::Proof;
 use scenario::model::disruption::{Disruption, Subject};
@@ -28,8 +28,8 @@ pub struct DisruptionResult {
     pub observed: u64,
     /// How often the controller carried out the fault but observed something else.
     pub missed: u64,
-    /// Number of frames that left the switch while it was down and did not arrive before. `None` for a command, and if the
-    /// judge could not count such frames.
+    /// Number of frames that left the switch while it was down, without those that had arrived before. `None` for a command,
+    /// and if the judge could not count them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collateral: Option<u64>,
     /// Whether every execution was observed, and no frame left the switch while it was down.

@@ -29,20 +29,20 @@ pub struct FaultResult {
     pub observed: u64,
     /// Number of frames in `observed` that another fault dropped, so that the effect of this fault is not visible.
     pub overridden: u64,
-    /// For a fault with keys: number of frames that it spared because the switch had no register cell for their key.
+    /// For a fault that acts by key (such as a connection): number of frames spared because their key had no register cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// Number of frames that the fault had to hit and that the switch has no forwarding entry for. They cannot leave, so its
-    /// effect on them is unknown: they count as neither hit nor missed.
+    /// Number of frames that the fault had to hit, but that no entry of the switch forwards. They cannot leave, so the fault's
+    /// effect on them is unknown: they count neither as hit nor as missed.
     #[serde(skip_serializing_if = "is_zero")]
     pub unforwarded: u64,
     /// Number of frames that the fault had to hit and did not hit.
     pub missed: u64,
     /// Number of frames that the fault had to spare and hit.
     pub collateral: u64,
-    /// Number of frames in `met` that arrived while an epoch was being written: judged as of the epoch, old or new, that fits.
+    /// Number of frames in `met` that arrived while the next step was being written: judged by the old or new step, as fits.
     pub boundary: u64,
-    /// For a delay: number of frames that the fault had to spare, but that took as long as frames that it hit.
+    /// For a delay: number of frames that the fault had to spare, but that took as long as the frames that it hit.
     pub slow: u64,
     /// For a delay or a rate: the largest lateness of a frame, beyond the time that the scenario requests, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,13 +53,13 @@ pub struct FaultResult {
     /// For a delay: number of frames whose lateness exceeded `lateness_bound_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
-    /// For a fault that takes RDMA data packets: number of these packets that their sender retransmitted.
+    /// For a fault that takes away RDMA data packets: number of these packets that their sender sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<u64>,
-    /// For a fault that takes RDMA data packets: longest time from a taken packet to its retransmission, in nanoseconds.
+    /// For a fault that takes away RDMA data packets: longest time from such a packet to its retransmission, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_ns: Option<u64>,
-    /// Time since the workload began from which on captured frames are missing; the captures' counts cover only earlier ones.
+    /// Time since the workload began from which on captures lack frames; all counts from captures are of the time before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
     /// Whether the fault missed frames or hit wrong ones before `unproved_from_ns`.
@@ -180,7 +180,7 @@ impl FaultResult {
         result
     }
 
-    /// Marks the fault as unproved from a time on, because captured frames are missing from then on; `errors` are from before.
+    /// Marks the fault as not proved from `from_ns` on, as captured frames are missing from then on; `errors` came before.
     fn give_up<'l>(
         &mut self,
         from_ns: u64,
@@ -276,7 +276,7 @@ impl FaultResult {
     }
 }
 
-/// Number of hits that the switch counted for an injection, without frames that no table entry forwards.
+/// Number of hits that the switch counted for an injection (a fault on a flow), without frames that no table entry forwards.
 fn fired(evidence: &Evidence, proof: &Proof, injection: usize) -> u64 {
     evidence.fired[injection].saturating_sub(proof.observations[injection].unforwarded)
 }
@@ -286,7 +286,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Describes a difference between a switch's count and captures for one flow, which the fault's totals do not show.
+/// Describes a difference between a switch's count and the captures for one flow; totals of the fault do not show it.
 fn differing_cell(injection: &Injection, fired: u64, observed: u64) -> Option<String> {
     let Injection { flow, switch, .. } = injection;
     (fired != observed).then(|| {
@@ -318,7 +318,7 @@ fn describe_strays(switch: &str, strays: Strays) -> Vec<String> {
     reasons
 }
 
-/// Explains why a fault hit nothing, which proves nothing; `None` if the scenario expects no hit.
+/// Explains why a fault hit nothing, so that nothing is proved; `None` if the scenario expects that it hits nothing.
 fn idle(
     planned: &Planned,
     fault: &Fault,
@@ -340,7 +340,7 @@ fn idle(
     ))
 }
 
-/// Describes frames whose key the switch confused with another key, or had no register cell for.
+/// Describes frames whose key (such as a connection) the switch confused with another key, or had no register cell for.
 fn unkeyed(
     planned: &Planned,
     fault: &Fault,

@@ -29,11 +29,11 @@ pub use metrics::add_metrics;
 pub use run_result::RunResult;
 pub use triggers::TriggerResult;
 
-/// How long to wait for frames that are still in flight when the workload has ended, besides delays of faults and links.
+/// How long to wait for frames in flight when the workload has ended, in addition to the delays of faults and links.
 const DRAINING: Duration = Duration::from_millis(250);
 
 /// Disarms all faults, waits for frames in flight, ends the captures, and judges the run. `disruptions`: executions of faults
-/// of programs and switches. `before`: processor counts of the machine before the run.
+/// of programs and switches. `before`: processor times of the machine before the run.
 pub fn conclude(
     mut testbed: Testbed<'_>,
     judging: Judging,

@@ -13,25 +13,25 @@ use crate::experiment::fleet::EpochWrite;
 pub struct StepResult {
     /// Name of the step in the scenario.
     pub step: String,
-    /// Number of the epoch that puts the step in force on the switches.
+    /// Number (epoch) with which the controller put the step in force on the switches.
     pub epoch: u16,
     /// When the step was due (or, if it waited for a condition, was written), in nanoseconds since the workload began.
     pub at_ns: u64,
     /// Time from the first switch's write to the last switch's confirmation; `None` if the step was skipped because the next
     /// step was due before it was written.
     pub write_ns: Option<u64>,
-    /// Time from the first switch's confirmation to the last one's, while switches were in different steps; `None` if skipped.
+    /// Time between the first and the last switch's confirmation, with switches in different steps; `None` if it was skipped.
     pub skew_ns: Option<u64>,
 }
 
-/// When the workload began, in nanoseconds since 1970: when all switches had confirmed epoch 1. `None` if it never began.
+/// When the workload began, in ns since 1970: when all switches had confirmed the first step (epoch 1); `None` if never.
 pub fn start_ns(writes: &[EpochWrite]) -> Option<u64> {
     let first = writes.iter().filter(|write| write.epoch == 1);
     first.map(|write| write.confirmed_ns).max()
 }
 
-/// When each epoch began, in nanoseconds since the workload began: by the timeline, or, from the first epoch on that waits for
-/// a condition, when it was written. `None` if the epoch never began.
+/// When each epoch (step of the timeline) began, in nanoseconds since the workload began: as the timeline says, or, from the
+/// first epoch on that waits for a condition, when it was written. `None` if it never began.
 pub fn begun(timeline: &[Epoch], writes: &[EpochWrite]) -> Vec<Option<u64>> {
     let start = start_ns(writes);
     let mut waits = false;
@@ -75,7 +75,7 @@ pub fn steps(timeline: &[Epoch], writes: &[EpochWrite], wall: Duration) -> Vec<S
     due.collect()
 }
 
-/// The longest time for which the switches were in different steps, in nanoseconds, over all epochs.
+/// The longest time for which the switches were in different steps of the timeline, in nanoseconds.
 pub fn longest_skew_ns(writes: &[EpochWrite]) -> u64 {
     let mut confirmed: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
     // Epoch 0 is not a step: it disarms the faults.

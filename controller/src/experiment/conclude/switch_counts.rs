@@ -9,7 +9,7 @@ use crate::experiment::fleet::FleetError;
 use crate::experiment::prepare::Testbed;
 use crate::target::PortCount;
 
-/// Frames that the switches report as lost in rings and queues, or as arrived after the lease of the faults.
+/// Frames that the switches report as lost (on arrival, in queues, on sending), or as passed after the faults' lease had ended.
 pub fn losses(testbed: &mut Testbed<'_>) -> Result<Vec<Loss>, FleetError> {
     let mut losses = Vec::new();
     for switch in &testbed.planned.plan.switches {

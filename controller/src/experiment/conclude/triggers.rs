@@ -23,12 +23,12 @@ pub struct TriggerResult {
     /// How often the trigger fired on the switch, for all keys together; `None` if the switch does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<u64>,
-    /// How often the trigger fired when the captured frames were replayed through the model.
+    /// How often the trigger fired when the judge replayed the captured frames.
     pub observed: u64,
-    /// For a trigger with keys: number of frames that it did not count because their key had no register cell.
+    /// For a trigger that counts by key (such as a connection): number of frames left out as their key had no register cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyless: Option<u64>,
-    /// Time since the workload began from which on captured frames are missing; `observed` covers only earlier frames.
+    /// Time since the workload began from which on captures lack frames; `observed` covers only the frames before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unproved_from_ns: Option<u64>,
     /// Whether the switch's count and that of the captures agree.

@@ -1,8 +1,9 @@
 //! Computes how one plan replaces another on a switch that keeps forwarding.
 //!
 //! If both plans need the same program, only table entries change. Otherwise the new program takes over entries and counts of
-//! the old one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT): table entries that do not fit it are deleted
-//! before, and missing ones are written after the change. All faults are disarmed meanwhile, so only forwarding entries matter.
+//! the old one (P4Runtime specification 1.4, section 14, RECONCILE_AND_COMMIT). Entries that do not fit the new program are
+//! deleted before this, and missing ones are written after it. All faults are disarmed meanwhile, so only forwarding entries
+//! matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -174,7 +175,7 @@ impl Change {
         self.after = written.into_iter().chain(entries).chain(gone).collect();
     }
 
-    /// Resets default actions of tables that only the old program has: otherwise the new program could not take over.
+    /// Resets the default actions of tables that only the old program has; if they are set, the new program cannot take over.
     fn defaults(&mut self, old: &SwitchPlan, new: &SwitchPlan) {
         let stays = new.faulting();
         for direction in old.faulting() {
@@ -243,7 +244,7 @@ fn reasons(old: Version<'_>, new: Version<'_>) -> Vec<String> {
     reasons
 }
 
-/// The specification of a fault unit, without the description for readers.
+/// Specification of a fault unit (a table of the P4 program that applies one effect), without its description for readers.
 fn shape(unit: &UnitSpec) -> UnitSpec {
     UnitSpec {
         about: String::new(),
@@ -267,7 +268,7 @@ fn headers(program: &Program) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Register cells that keep their values under the new plan, and registers that are cleared.
+/// Register cells that keep their values when a new plan replaces the old one, and registers that are set to 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptRegisters {
     /// Cells whose values are copied, each with its old and its new position: register name and cell index.
@@ -277,7 +278,7 @@ pub struct KeptRegisters {
 }
 
 impl KeptRegisters {
-    /// Determines the cells and registers of the switch; `over`: which faults continue; `had`: P4Info of the old program.
+    /// Determines these cells and registers for a switch. `over`: which faults continue. `had`: P4Info of the old program.
     pub fn new(over: &Over, plan: &Plan, new: Version<'_>, had: &P4Info) -> KeptRegisters {
         let has = &new.program.p4info;
         let mut carried = KeptRegisters::default();

@@ -42,7 +42,7 @@ const MOST_CONNECTIONS: usize = MOST_TOLD / STREAMS;
 const MOST_TURN: Duration = Duration::from_millis(2);
 /// Maximum number of remarks on failed announcements in a run.
 const MOST_REMARKS: usize = 8;
-/// Number of packet streams in a connection: data and READ responses, in both directions.
+/// Number of packet streams in an RDMA connection: data, and responses to READ requests, each in both directions.
 const STREAMS: usize = 4;
 
 /// The socket at which the run's programs announce RDMA connections.
@@ -161,7 +161,7 @@ impl Connections {
     }
 }
 
-/// Streams of a connection with their first numbers: data and READ responses each way. READ responses use the requester's.
+/// Streams of a connection with their first sequence numbers: data, and READ responses (by the requester's numbers), each way.
 fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
     let there = |responds| Stream {
         source: opened.local,
@@ -190,8 +190,8 @@ fn streams(opened: &Opened, generation: u8) -> [(Stream, Begun); STREAMS] {
 /// One end of a connection: IPv4 address, queue pair number, first sequence number.
 type End = (Ipv4Addr, u32, u32);
 
-/// Numbers the generations of connections between the same two queue pairs. Each end may announce a connection once; if an end
-/// announces it again, the connection was restarted, even with the same sequence numbers.
+/// Numbers the successive connections between the same two queue pairs (generations). Each end may announce a connection once.
+/// If an end announces it again, the connection was restarted, even with the same sequence numbers.
 #[derive(Debug, Default)]
 struct Generations {
     of: BTreeMap<[(Ipv4Addr, u32); 2], Generation>,
@@ -202,12 +202,12 @@ struct Generations {
 struct Generation {
     number: u8,
     ends: [End; 2],
-    /// Whether each of `ends` has announced this generation.
+    /// For each of `ends`: whether it has announced this generation.
     by: [bool; 2],
 }
 
 impl Generations {
-    /// Returns the generation of an announced connection, from 1; `None` if the run has announced [`MOST_CONNECTIONS`] before.
+    /// Returns the generation number of an announced connection, from 1; `None` after [`MOST_CONNECTIONS`] connections.
     fn announced(&mut self, opened: &Opened) -> Option<u8> {
         let own = (opened.local, opened.qp, opened.psn);
         let mut ends = [own, (opened.peer, opened.peer_qp, opened.peer_psn)];
@@ -235,7 +235,7 @@ impl Generations {
     }
 }
 
-/// Result of reading from a program's connection: a whole line, a part of one, or nothing to expect.
+/// Result of reading from a program's connection: a whole line; a part of one, of which more may come; or no line at all.
 enum Received {
     Line(String),
     More,
@@ -272,8 +272,8 @@ impl Visitor {
 }
 
 impl Fleet {
-    /// Writes the first numbers of streams to every running switch whose faults need them. From then on, the switches number
-    /// the packets of these streams accordingly. An error of one switch does not prevent the writes to others.
+    /// Writes the first sequence numbers of streams to every running switch whose faults need them. From then on, the switches
+    /// number the packets of these streams from there. An error of one switch does not prevent the writes to others.
     pub fn announce(&mut self, streams: &[(Stream, Begun)]) -> Result<(), FleetError> {
         let written = self.each(|device| {
             let mut updates = Vec::new();

@@ -12,7 +12,7 @@ use crate::experiment::Planned;
 use crate::target::{Item, Query};
 
 impl Fleet {
-    /// Number of packets that met no fault at a switch, because the lease of the switch's faults had run out.
+    /// Number of packets on which no fault of a switch acted, because the lease of the switch's faults had ended.
     pub fn lapsed(&mut self, switch: &str) -> Result<u64, FleetError> {
         let Some(device) = self.device(switch) else {
             return Ok(0);
@@ -41,17 +41,17 @@ impl Fleet {
         Ok(items.into_iter().map(value).collect())
     }
 
-    /// Number of hits that the switches counted, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow at a switch): number of hits that the switch counted.
     pub fn fired(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
         self.cells(plan, |injection| Some(&injection.counter))
     }
 
-    /// Number of packets whose key had no register cell, as the switches counted them, by injection of the plan.
+    /// For each injection: number of packets whose key (such as a connection) had no register cell, as the switch counted them.
     pub fn keyless(&mut self, plan: &Plan) -> Result<Vec<u64>, FleetError> {
         self.cells(plan, |injection| injection.keyless.as_ref())
     }
 
-    /// The counter cell of each injection, by injection of the plan; 0 for an injection without the counter.
+    /// For each injection of the plan: the value of its cell in the counter that `counter` names; 0 if it has no such counter.
     fn cells(
         &mut self,
         plan: &Plan,

@@ -1,11 +1,11 @@
-//! Passes the writes, announcements and outages of switches from the controller's thread to the judge's thread.
+//! Passes confirmed steps (writes), announcements of RDMA connections and outages of switches to the judge's thread.
 
 use std::sync::{Mutex, PoisonError};
 
 use proof::{EpochWrite, Outage};
 use scenario::plan::announcement::Announcement;
 
-/// Writes, announcements and outages that the judge has not taken yet.
+/// Confirmed steps, announced RDMA connections and outages that the judge has not taken yet.
 #[derive(Debug, Default)]
 pub struct JudgeLog(Mutex<Pending>);
 
@@ -18,16 +18,16 @@ struct Pending {
     outages: Vec<Outage>,
 }
 
-/// Writes, announcements and outages since the judge took the last ones.
+/// Confirmed steps, announced RDMA connections and outages since the judge took the last ones.
 #[derive(Debug)]
 pub struct LogEntries {
-    /// Epochs that the switches have confirmed.
+    /// Steps of the timeline (epochs) that the switches have confirmed.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections to switches.
     pub announcements: Vec<Announcement>,
     /// Outages of switches that began or ended.
     pub outages: Vec<Outage>,
-    /// Time in nanoseconds since 1970: all writes and announcements sent before it are in this value or in an earlier one.
+    /// Time in nanoseconds since 1970 before which all sent writes and announcements are in this value or an earlier one.
     pub until_ns: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Keeps refreshing the lease of the faults on one switch, in a separate thread over a separate session, so that no other work
-//! of the controller delays a refresh.
+//! Keeps refreshing the lease of a switch's faults, as the switch ends them when it runs out. A separate thread and session do
+//! so, so that no other work of the controller delays a refresh.
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;

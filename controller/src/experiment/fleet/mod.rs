@@ -66,7 +66,7 @@ struct Device {
     planned: SwitchPlan,
     /// Table entries that the switch has, without default actions.
     entries: Vec<TableEntry>,
-    /// Entries for announced RDMA connections that the switch has, by their table and key.
+    /// Table entries for announced RDMA connections that the switch has, by the text of their table and key.
     #[cfg(feature = "testbed")]
     told: BTreeMap<String, TableEntry>,
     /// Meter configurations that limit jobs to their rates.
@@ -79,7 +79,7 @@ struct Device {
     lapsed: Option<(Instant, TargetError)>,
 }
 
-/// How long after a failed refresh the run may notice that the switch has died: a dying process closes its sessions first.
+/// Time after a failed refresh in which the run may find that the switch has died: a dying process closes its sessions first.
 const DYING: Duration = Duration::from_millis(300);
 
 impl Device {
@@ -139,7 +139,7 @@ fn updates(switch: &SwitchPlan, held: &[TableEntry]) -> Vec<(UpdateType, Item)> 
     all.map(|item| (UpdateType::Insert, item)).collect()
 }
 
-/// Updates that set items which always exist, such as meter cells.
+/// Updates of items that always exist, such as meter cells: they are modified, never inserted.
 fn set(cells: &[Item]) -> Vec<(UpdateType, Item)> {
     let cells = cells.iter().cloned();
     cells.map(|cell| (UpdateType::Modify, cell)).collect()
@@ -181,7 +181,7 @@ pub struct Fleet {
     lease: Option<Lease>,
     /// Runtime of the sessions that refresh leases, which nothing else uses; `None` before the first lease.
     lease_runtime: Option<Arc<Runtime>>,
-    /// Number of the epoch that was put in force last; 0 if no fault is armed.
+    /// Number of the step of the timeline (epoch) that was put in force last; 0 if no fault is armed.
     epoch: u16,
     /// Runtime of the new sessions with switches that are restarted.
     #[cfg(feature = "testbed")]
@@ -296,8 +296,8 @@ impl Fleet {
             .map(|device| Arc::clone(&device.program))
     }
 
-    /// Puts an epoch in force on every switch, in each pipeline that has faults; epoch 0 disarms all faults. Writes to all
-    /// switches at once, so a slow switch delays no other. Also keeps refreshing the lease of the faults, until epoch 0.
+    /// Puts an epoch (a step of the timeline) in force on every switch, in each pipeline that has faults; epoch 0 disarms them.
+    /// All switches are written at once, so a slow one delays no other. Also keeps refreshing the faults' lease, until epoch 0.
     pub fn set_epoch(&mut self, epoch: u16) -> Result<(), FleetError> {
         self.epoch = epoch;
         match epoch {
@@ -337,7 +337,7 @@ impl Fleet {
         }
     }
 
-    /// Puts epoch 0 in force, which disarms all faults, unless it is in force already.
+    /// Disarms all faults on all switches (epoch 0), unless they are disarmed already.
     pub fn disarm(&mut self) -> Result<(), FleetError> {
         match self.epoch_writes.last() {
             Some(last) if last.epoch == 0 => Ok(()),
@@ -405,7 +405,7 @@ impl Fleet {
         Ok(ended?)
     }
 
-    /// Number of the epoch that is in force on every switch; 0 if no fault is armed.
+    /// Number of the step of the timeline (epoch) that is in force on every switch; 0 if no fault is armed.
     pub fn epoch(&self) -> u16 {
         self.epoch
     }
@@ -420,8 +420,8 @@ impl Fleet {
         }
     }
 
-    /// Connects to the new process of a restarted switch, and writes everything that its former process had, with the epoch and
-    /// the lease in force. Returns how many of the written items the switch shows when it is read, and how many were written.
+    /// Connects to the new process of a restarted switch, and writes everything that its former process had, with the step and
+    /// the lease in force. Returns how many of the written items the switch then has, and how many were written.
     #[cfg(feature = "testbed")]
     pub(super) fn bring_up(
         &mut self,
@@ -456,7 +456,7 @@ impl Fleet {
         Ok((shown.count(), updates.len()))
     }
 
-    /// When each switch confirmed each epoch, in the order in which the epochs were sent.
+    /// When each switch confirmed each step of the timeline (epoch), in the order in which the steps were sent.
     pub fn epoch_writes(&self) -> &[EpochWrite] {
         &self.epoch_writes
     }

@@ -10,7 +10,7 @@ use super::aggregation::aggregation_entries;
 use super::change::{Change, Version};
 use super::{Device, Fleet, FleetError};
 
-/// Whether all entries of a table are replaced by a new plan: those of jobs and of forwarding.
+/// Whether a new plan replaces all entries of this table, as in the tables of jobs and of forwarding.
 fn is_replaced(table: &str) -> bool {
     let of_jobs = [
         aggregate::JOBS,

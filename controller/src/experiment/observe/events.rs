@@ -27,12 +27,12 @@ pub struct Event<'a> {
     pub port: u32,
     /// Number of the frame among all frames that arrived at the port, from 1.
     pub frame: usize,
-    /// Number of the frame, from 1, among the frames of the flow, or of its key in the flow, that the fault examined.
+    /// Number of the frame, from 1, among those of the flow (or of its key in the flow) that the fault examined.
     pub ordinal: u64,
     /// Position of the frame in its RDMA connection; `None` unless the fault selects by sequence number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<RdmaPosition>,
-    /// Number of the epoch that was in force when the frame arrived.
+    /// Number of the step of the timeline (epoch) that was in force when the frame arrived.
     pub epoch: u16,
     /// Whether the fault hit the frame as it had to, missed it, or hit it wrongly.
     pub outcome: Outcome,
@@ -56,7 +56,7 @@ pub struct Event<'a> {
 pub struct RdmaPosition {
     /// Sequence number of the packet minus the first sequence number of its connection.
     pub relative_psn: u32,
-    /// Round of the connection, from 1: a packet whose sequence number does not follow the previous one begins a new round.
+    /// Round of the packet, from 1: a packet whose sequence number does not follow the previous one begins a new round.
     pub round: u32,
     /// Where the switch got the connection's first sequence number from.
     pub first: FirstPsn,

@@ -33,7 +33,7 @@ impl InOrder {
         self.waiting.insert(key, hit);
     }
 
-    /// Takes the hits of frames that arrived before `until_ns`. Later, except at the end, no hit of these frames is added.
+    /// Takes the hits of frames that arrived before `until_ns`; none of these frames has a later hit, except at the run's end.
     pub fn take(&mut self, until_ns: u64) -> Vec<Hit> {
         let later = match until_ns {
             u64::MAX => BTreeMap::new(),
@@ -44,7 +44,7 @@ impl InOrder {
     }
 }
 
-/// Hits of one injection that are so close in time that a drawing shows them as one mark.
+/// Hits of one injection (a fault on a flow) that are so close in time that a drawing shows them as one mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// Index of the injection in [`scenario::Plan::injections`].

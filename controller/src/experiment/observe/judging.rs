@@ -17,7 +17,7 @@ use super::spool::{Disk, Spool, SpoolError, Spooled};
 use crate::experiment::Planned;
 use crate::experiment::fleet::judge_log::JudgeLog;
 
-/// The judge's counts for each injection of the plan so far; the judge's thread updates them.
+/// The judge's counts so far, for each injection of the plan (a fault on a flow); the judge's thread updates them.
 pub type SoFar = Arc<Mutex<Vec<Observation>>>;
 
 /// Messages to the judge's thread.
@@ -32,11 +32,11 @@ enum Message {
 
 /// Final counts that the switches report at the end of a run.
 pub struct SwitchCounts {
-    /// Number of hits that the switch counted, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow at a switch): number of hits that the switch counted.
     pub fired: Vec<u64>,
     /// Counts of each trigger of the scenario, in declared order.
     pub triggers: Vec<proof::TriggerCount>,
-    /// Frames that the switches report as lost, in rings, in queues, or after the lease.
+    /// Frames that the switches report as lost in rings or queues, or as passed after the faults' lease had ended.
     pub losses: Vec<Loss>,
 }
 
@@ -96,7 +96,7 @@ impl Judging {
         })
     }
 
-    /// The judge's counts so far. They cover frames that passed so long ago that no fault holds them any more.
+    /// The judge's counts so far. They cover only frames that passed so long ago that no fault can still hold them.
     pub fn so_far(&self) -> SoFar {
         Arc::clone(&self.so_far)
     }
@@ -233,7 +233,7 @@ impl JudgeThread {
         JudgedRun::default()
     }
 
-    /// Passes the controller's log to the judge. Returns the time, in nanoseconds since 1970, until which the log is complete.
+    /// Passes the controller's log of steps to the judge. Returns until when, in nanoseconds since 1970, the log is complete.
     fn pass_log(&self, judge: &mut Judge<'_>, until_ns: u64) -> u64 {
         let taken = self.log.take(until_ns);
         taken.writes.iter().for_each(|write| judge.write(write));
@@ -275,7 +275,7 @@ impl JudgeThread {
         firsts.min()
     }
 
-    /// Passes the frames before a time to the judge, port by port; it decides on frames that no fault holds any more.
+    /// Passes the frames before a time to the judge, port by port. The judge decides on those that no fault can still hold.
     fn step(&mut self, judge: &mut Judge<'_>, before_ns: u64) {
         for port in 0..self.ports.len() {
             while let Some(batch) = self.waiting[port].batches.pop_front() {

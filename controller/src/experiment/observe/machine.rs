@@ -85,9 +85,9 @@ fn own(stat: &str) -> Option<u64> {
     fields.map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// If processes outside the run use at least this share of processor time, a report blames them; on a quiet machine it is 0.01.
+/// Minimum share of processor time used by processes outside the run for a report to blame them; a quiet machine has 0.01.
 const OTHERS_LEAST: f64 = 0.10;
-/// If the processors were idle for more than this share of the run, no process waited for long.
+/// Share of idle processor time in a run above which no process had to wait for long.
 const IDLE_MOST: f64 = 0.50;
 
 /// Counts of processor time before a run, to which those after the run are compared.

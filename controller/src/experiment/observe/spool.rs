@@ -11,7 +11,7 @@ use testbeds::capture::Batch;
 
 /// Maximum size of the batches in memory, in bytes.
 const MEMORY_BYTES: u64 = 16 << 20;
-/// Size of a spool file, in bytes. A file's space returns to the disk when no batch in it is needed, so files are short.
+/// Size of a spool file, in bytes. Files are short, as a file's space is freed only when none of its batches is needed.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// Stores batches of frames that wait for the judge. The recorder's thread, the judge's thread and the batches share it.

@@ -109,7 +109,7 @@ fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Describes why a port is captured: for the proof of faults, else for that of triggers, else for the counts of flows.
+/// Describes why a port is captured: to prove faults, otherwise to prove triggers, otherwise to count frames of flows.
 fn reason(reasons: &Reasons) -> String {
     let Reasons {
         faults,

@@ -27,7 +27,7 @@ pub struct ProgramFolders {
     here: PathBuf,
 }
 
-/// The environment of the user's programs; its folders are deleted when its last owner drops it.
+/// The environment of the user's programs; its folders are deleted when its last owner is dropped.
 #[derive(Default)]
 pub struct Environment {
     /// The user that programs run as; `None` for the sandbox's root.
@@ -100,7 +100,7 @@ impl Environment {
         Ok((Arc::new(environment), connections))
     }
 
-    /// Publishes the hosts' names, opens low ports on each host, and determines the user that programs run as.
+    /// Publishes the hosts' names, allows ports below 1024 on each host, and determines the user that programs run as.
     fn open(&mut self, bed: &Bed, scratch: &Scratch) -> Result<(), EnvironmentError> {
         if let Err(error) = publish_names(bed.topology(), scratch) {
             self.remarks.push(format!(
@@ -153,7 +153,7 @@ impl Environment {
         scratch.map_or_else(PathBuf::new, |scratch| scratch.path().join(name))
     }
 
-    /// The folders of a program: `name` is the name of its own folder; `file` is its workload file, if it has one.
+    /// The folders of a program: `name` is the name of its own folder; `file` is the workload file that declares it, if any.
     pub fn folders_of(&self, name: &str, file: Option<&str>) -> ProgramFolders {
         ProgramFolders {
             own: self.folder(name),

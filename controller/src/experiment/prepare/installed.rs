@@ -39,7 +39,7 @@ pub fn check_installed(scenario: &Scenario) -> Result<(), EnvironmentError> {
     }
 }
 
-/// The program of a command line if it is not installed; `None` also if its path is not known before the run.
+/// The program of a command line if it is not installed; `None` if it is, or if its path is not known before the run.
 fn missing_of(run: &CommandLine, here: &Path, path: &OsStr) -> Option<Missing> {
     let filled = |template: &Template| template.expand(|_| here.display().to_string());
     match run {

@@ -56,10 +56,10 @@ pub struct Recorded {
 /// Why a port is recorded; all lists are empty if only `captures: all` requests the port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reasons {
-    /// Names of the faults that act at the port's switch: the frames that entered and left the switch, by any port, prove them.
+    /// Names of the faults that act at the port's switch: all frames that entered and left the switch are needed to prove them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// Names of the triggers at the port's switch: the proof replays the frames that they count.
+    /// Names of the triggers at the port's switch: to prove them, the judge replays the frames that they count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
     /// Names of the faults that restart the port's switch: they are proved if no frame leaves the switch while it is down.
@@ -119,10 +119,10 @@ fn of_switch(planned: &Planned, name: &str) -> Reasons {
     reasons
 }
 
-/// The ports (switch and number) at which frames of a flow enter and leave the network. None for a flow that the judge does not
-/// count, because a switch sums its frames.
+/// The ports (switch and number) at which frames of a flow enter and leave the network; empty if a switch sums the frames, as
+/// the judge does not count such a flow.
 ///
-/// The report lists all flows anyway, so an expectation on a flow, or its protection, requires no additional port.
+/// All flows are in the report anyway, so an expectation on a flow, or its protection, needs no further port.
 fn ends(scenario: &Scenario, flow: &Flow) -> Vec<(String, u32)> {
     let mut paths = flow.paths.iter();
     if paths.any(|path| path.switches.iter().any(|switch| scenario.sums(switch))) {
@@ -147,10 +147,10 @@ fn ends_of(paths: &[Path]) -> impl Iterator<Item = &str> {
     ends.map(String::as_str)
 }
 
-/// Whether frames of a flow may leave the network to a host that is not an end of the flow's paths: multicast and broadcast
-/// frames. The judge counts such a frame as received if it leaves to any host.
+/// Whether frames of a flow may leave the network to hosts that are not ends of the flow's paths, as multicast and broadcast
+/// frames do. The judge counts such a frame as received if it leaves to any host.
 ///
-/// A flow whose filter requires the IPv4 address of one host as destination leaves to this host only.
+/// If the flow's filter requires the IPv4 address of one host as destination, frames leave only to this host.
 fn may_leave_anywhere(scenario: &Scenario, flow: &Flow) -> bool {
     // The judge does not count such frames of these flows.
     if scenario.topology.wire || flow.on.is_some() {

@@ -25,7 +25,7 @@ pub struct Testbed<'a> {
 }
 
 impl<'a> Testbed<'a> {
-    /// Builds the network and starts its switches. Calls `started` for each switch's process, before a session with it begins.
+    /// Builds the network and starts its switches. Calls `started` with each switch's process before a session with it begins.
     pub fn up(
         planned: &'a Planned,
         conditions: Conditions<'_>,

@@ -77,7 +77,7 @@ pub enum Content {
     Stretches(Vec<(f64, f64)>),
     /// Values at times in seconds; a time without a value is marked at the top of the panel.
     Points(Vec<(f64, Option<f64>)>),
-    /// Values per interval of equal width, from time 0 on: of packets before the faults (sent) and after the faults (received).
+    /// A value for each interval of equal width, from time 0 on: for packets sent (before the faults), and for those received.
     Bins {
         /// Width of each interval in seconds.
         width_s: f64,
@@ -88,7 +88,7 @@ pub enum Content {
     },
 }
 
-/// Keeps of each column the points with the highest and the lowest value, and one without a value; keeps all if they are few.
+/// Thins dense points: each column keeps its highest point, its lowest one, and one without a value. Few points all stay.
 pub fn thinned(points: &[(f64, Option<f64>)], end_s: f64) -> Vec<(f64, Option<f64>)> {
     if points.len() <= 2 * COLUMNS {
         return points.to_vec();
@@ -379,7 +379,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws values per interval as a line of steps, up to the end of the axis; `None` without values.
+    /// Draws a value per interval as a line of steps, up to the end of the axis; `None` if there are no values.
     fn stairs(&self, bins: &[f64], width_s: f64, at: impl Fn(f64) -> f64) -> Option<String> {
         let mut line = String::new();
         let shown = bins.iter().enumerate();

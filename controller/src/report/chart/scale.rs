@@ -20,7 +20,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The multiple in which values up to `most` are shown: its size in the unit (1e6), and its name (`ms`).
+    /// The multiple of the unit in which values up to `most` are shown: its size (`1e6` for ms) and its name (`ms`).
     pub(super) fn shown(self, most: f64) -> (f64, &'static str) {
         let steps: &[(f64, &str)] = match self {
             Unit::Time => &[(1e3, "µs"), (1e6, "ms"), (1e9, "s")],
@@ -60,7 +60,7 @@ impl Scale {
         }
     }
 
-    /// Creates an axis that fits the values; returns also the multiple of the unit in which values are shown, and its name. The
+    /// Creates an axis that fits the values; also returns the multiple of the unit in which they are shown, and its name. The
     /// axis is logarithmic if the highest value is so high that most others would all lie at the bottom.
     pub fn fit(mut values: Vec<f64>, unit: Unit) -> (Scale, f64, &'static str) {
         values.sort_by(f64::total_cmp);
@@ -79,7 +79,7 @@ impl Scale {
         (Scale::linear(most / of, 4), of, name)
     }
 
-    /// Creates a logarithmic axis of whole decades around the values.
+    /// Creates a logarithmic axis of whole powers of ten around the values.
     pub fn decades(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
             (value.min(low), value.max(high))
@@ -120,7 +120,7 @@ impl Scale {
     }
 }
 
-/// The smallest round distance between ticks with which at most `count` ticks cover `whole`.
+/// The smallest round distance between ticks for which at most `count` ticks are needed from 0 to `whole`.
 pub(super) fn step(whole: f64, count: u32) -> f64 {
     let least = whole / f64::from(count);
     if least <= 0.0 || !least.is_finite() {

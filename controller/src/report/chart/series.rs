@@ -42,7 +42,7 @@ pub struct Series {
 pub enum Form {
     /// As lines between the points, over a vertical axis from 0.
     Lines,
-    /// As separate points, over a logarithmic vertical axis of whole decades; values of 0 or less are not drawn.
+    /// As separate points, over a logarithmic vertical axis of whole powers of ten; values of 0 or less are not drawn.
     Points,
 }
 

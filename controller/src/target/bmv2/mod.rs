@@ -53,7 +53,7 @@ pub fn check(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
         .try_for_each(|tool| tools.find(*tool).map(drop))
 }
 
-/// Checks that p4c is installed, if this kind of switch needs it; for switches that run already.
+/// Checks that p4c is installed, if this kind of switch needs it. For switches that already run, BMv2 need not be installed.
 pub fn check_compiler(kind: Kind, tools: &Tools) -> Result<(), MissingTool> {
     match backend(kind) {
         Some(backend) => tools.find(backend.tool()).map(drop),

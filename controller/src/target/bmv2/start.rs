@@ -26,7 +26,7 @@ use p4lang::p4info::P4Info;
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between checks whether a started switch accepts connections.
 const LOOK: Duration = Duration::from_millis(10);
-/// P4Runtime's registered TCP port; a switch listens on this port plus its device id. `THRIFT_PORT`, BMv2's default, likewise.
+/// Registered TCP port of P4Runtime; the next one is BMv2's default for Thrift. A switch adds its device id to both.
 const P4RUNTIME_PORT: u16 = 9559;
 const THRIFT_PORT: u16 = 9090;
 
@@ -96,7 +96,7 @@ pub struct RunningSwitch {
     pub folder: TempDir,
 }
 
-/// Compiles the program, starts the switch, and loads the program. `spawn` starts the process where the interfaces are.
+/// Compiles the program, starts the switch, and loads the program. `spawn` starts the process in the interfaces' namespace.
 pub fn start(
     tools: &Tools,
     runtime: &Arc<Runtime>,
@@ -206,7 +206,7 @@ fn await_listening(
     }
 }
 
-/// A session with a BMv2 switch that counts at the ports' interfaces, as BMv2 has no port counters.
+/// A session with a BMv2 switch, which has no port counters: its counts are those of the ports' network interfaces.
 struct OnInterfaces {
     target: Box<dyn Target>,
     ports: Vec<(u32, String)>,

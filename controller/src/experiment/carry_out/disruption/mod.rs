@@ -25,7 +25,7 @@ pub use switchboard::Switchboard;
 pub struct DisruptionExecution {
     /// Name of the fault in the scenario.
     pub fault: String,
-    /// Number of the epoch with which the execution began.
+    /// Number of the step of the timeline (epoch) with which the execution began.
     pub epoch: u16,
     /// When the controller began to carry out the fault.
     pub asked_ns: u64,
@@ -66,7 +66,7 @@ impl DisruptionExecution {
         self.skipped.is_none() && self.unseen.is_none() && self.done_ns.is_some()
     }
 
-    /// The time in which the execution kept its switch down; `None` for a program, and if the switch did not go down.
+    /// When the switch was down because of this execution; `None` for a fault of a program, or if the switch did not go down.
     pub fn outage(&self, does: &Does) -> Option<Outage> {
         match does.subject() {
             Subject::Command(_) => None,
@@ -119,7 +119,7 @@ struct Running<'p> {
     was_in_force: bool,
     /// Index of the present execution among all executions of the run.
     entry: usize,
-    /// The outage of the fault's switch that was last reported to the judge; `None` if none was.
+    /// The switch's outage that was last reported to the judge; `None` if none was reported.
     announced: Option<Outage>,
 }
 
@@ -147,7 +147,7 @@ impl<'p> Disruptor<'p> {
         }
     }
 
-    /// Starts the faults that begin with the step in force (`epoch`), and undoes those whose steps have ended.
+    /// Starts the faults that begin with the present step (number `epoch`), and undoes those whose steps have ended.
     pub fn poll(
         &mut self,
         epoch: u16,

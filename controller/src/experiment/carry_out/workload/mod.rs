@@ -84,7 +84,8 @@ pub trait Load: Send {
         Ok(())
     }
 
-    /// When the server received the first sum by the plan of the n-th `replan` (from 0), in ns since 1970; `None`: not yet.
+    /// When the server received the first sum by the plan of the n-th `replan` call (from 0), in ns since 1970; `None`: not
+    /// yet.
     fn resumed_ns(&self, _replan: usize) -> Option<u64> {
         None
     }

@@ -49,7 +49,7 @@ impl OrderProgress {
         OrderProgress::Done { processes, remark }
     }
 
-    /// Result of an order by a look at its processes in /proc: all of them must be `what`, such as "stopped".
+    /// Result of an order by the state of its processes in /proc: done if all of them are `what`, such as "stopped".
     pub(super) fn from_census(seen: io::Result<Census>, what: &str) -> OrderProgress {
         /// Maximum number of processes that the description names.
         const NAMED: usize = 4;

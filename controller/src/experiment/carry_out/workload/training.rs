@@ -61,13 +61,13 @@ pub struct TrainingLoad {
     iterations: u32,
     rounds: Vec<RoundReport>,
     failed_at: Option<Instant>,
-    /// Orders to the workers, by rank, for each new plan whose first chunk the server has not reported yet, oldest first.
+    /// For each new plan whose first chunk the server has not reported yet, oldest first: an order to each worker, by rank.
     moves: VecDeque<Vec<Move>>,
     /// First chunk of each new plan, and when the server received the first sum by the plan (`None`: not yet).
     replans: Vec<(u32, Option<u64>)>,
 }
 
-/// Order to a worker to send its updates elsewhere.
+/// Order to a worker by a new plan: its place in a part that a switch sums (`None`: the server sums), and the next hop's MAC.
 struct Move {
     part: Option<PlaceInPart>,
     via: Mac,
@@ -176,7 +176,7 @@ impl TrainingLoad {
     }
 }
 
-/// The parts of the gradients' plan that switches sum, as the server takes them: the number of the part's job and its workers.
+/// The parts of the gradients' plan that switches sum, in the form that the server takes: job number and workers of each part.
 fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     let parts = scenario
         .gradients
@@ -195,7 +195,7 @@ fn summed_parts(scenario: &Scenario) -> Vec<PartOf> {
     summed.collect()
 }
 
-/// Where a plan makes the worker of a host send its updates; `None` if the plan has no such worker.
+/// Where a plan makes the worker on `host` send its updates; `None` if the plan has no worker there.
 fn place(gradients: &Gradients, host: &str) -> Option<Move> {
     let (part, member) = gradients.part_of(host)?;
     let child = part.members.iter().position(|other| other == member)?;
@@ -208,7 +208,7 @@ fn place(gradients: &Gradients, host: &str) -> Option<Move> {
     })
 }
 
-/// Replies of the server to orders: a plan's first chunk, or the first sum by a plan and its time.
+/// Replies of the server to orders: the first chunk of a new plan; or a plan's first chunk, and when its first sum arrived.
 enum Reply {
     Replanned(u32),
     Resumed(u32, u64),

@@ -50,9 +50,9 @@ impl Wire {
         self.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
-    /// Passes on that the cable at one side is unplugged: sets the interface of the other side down, so that the machine
-    /// connected there loses its carrier, if the driver switches its transmitter off. Sets the interface up again when the
-    /// first side has a carrier again; while it is down, the state of its own cable is unknown.
+    /// Passes on that the cable at one side is unplugged: sets the other side's interface down, so that the machine connected
+    /// there loses its carrier, if the driver switches its transmitter off. Sets this interface up again when the first side
+    /// has a carrier again; while it is down, the state of its own cable is unknown.
     fn pass_carrier_on(&mut self, sides: &[(String, Found); 2]) -> Result<(), NetError> {
         let carrier = |side: usize| sides[side].1.carrier;
         let name = |side: usize| sides[side].0.as_str();
@@ -149,7 +149,7 @@ impl Load for Wire {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Progress in seconds, including the one that has just begun; for a wire without a duration, the total is always one more.
+    /// Progress in seconds; for a wire without a duration, the total is always one second more than has passed.
     fn position(&self) -> Position {
         let done = self.elapsed().as_secs();
         let total = self.length.map(|length| length.as_secs_f64().ceil() as u64);

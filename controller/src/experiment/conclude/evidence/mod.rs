@@ -1,4 +1,4 @@
-//! The evidence of a run besides the captured frames, and the judgment of evidence and frames.
+//! The evidence of a run (counts and logs besides the captured frames), and the judgment of evidence and frames.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,7 +15,7 @@ use crate::experiment::carry_out::disruption::{self, DisruptionExecution};
 use crate::experiment::observe::captures::KeptFrames;
 use crate::experiment::observe::hit_log::InOrder;
 
-/// The replay skips a period without frames, except the last 600 s before the next frame; in nanoseconds.
+/// In a longer period without frames, the replay skips all but the last 600 s before the next frame; in nanoseconds.
 const LONG_NS: u64 = 600_000_000_000;
 
 /// Everything that proves a run's faults, besides the captured frames: counts and logs. It comes from a run that has just
@@ -24,13 +24,13 @@ const LONG_NS: u64 = 600_000_000_000;
 pub struct Evidence {
     /// Counts of the captured frames that the run's folder keeps.
     pub kept: KeptFrames,
-    /// When each switch confirmed each epoch, in the order in which the epochs were sent.
+    /// When each switch confirmed each step of the timeline (epoch), in the order in which the steps were sent.
     pub writes: Vec<EpochWrite>,
     /// Announcements of RDMA connections that the controller sent to switches.
     pub announcements: Vec<Announcement>,
-    /// Number of hits that the switch counted, by injection of the plan.
+    /// For each injection of the plan (a fault on a flow at a switch): number of hits that the switch counted.
     pub fired: Vec<u64>,
-    /// Number of packets whose key had no register cell, as the switch counted them, by injection of the plan.
+    /// For each injection: number of packets whose key (such as a connection) had no register cell, as the switch counted them.
     pub keyless: Vec<u64>,
     /// Counts of each trigger of the scenario on its switch, in declared order.
     pub triggers: Vec<TriggerCount>,
@@ -51,14 +51,14 @@ impl Evidence {
         })
     }
 
-    /// When the workload began, in nanoseconds since 1970: when all switches had confirmed epoch 1. `None` if it never began.
+    /// When the workload began, in ns since 1970: when all switches had confirmed the first step (epoch 1); `None` if never.
     pub fn start_ns(&self) -> Option<u64> {
         let first = self.writes.iter().filter(|write| write.epoch == 1);
         first.map(|write| write.confirmed_ns).max()
     }
 
-    /// Judges captured frames again. `ports`: switch and number of each port. `frames`: with their ports' indexes in `ports`,
-    /// by time, except that a frame may follow a later one of its port. `hit` receives hits in the order of the log.
+    /// Judges captured frames again. `ports`: switch and port number. `frames`: index in `ports` and frame, in order of time;
+    /// frames of one port keep their order even if their times decrease. `hit` receives hits in the order of the log.
     ///
     /// # Errors
     ///

@@ -139,8 +139,8 @@ pub enum ReadError {
     },
 }
 
-/// Iterates over the frames in a switch's capture file, each with the index of its port's interface. Frames of one port are in
-/// order, and a frame's time, or that of an earlier frame of its port if that is later, never decreases.
+/// Iterates over a switch's captured frames in order of time, each with the index of its port's interface. Frames of one port
+/// keep their order: one with an earlier time than its predecessor is sorted by the predecessor's time.
 pub struct Reader {
     path: PathBuf,
     pcapng: PcapNgReader<BufReader<File>>,

@@ -18,7 +18,7 @@ use self::file::{Head, Writer, Written};
 use super::spool::{Disk, Spooled};
 use crate::experiment::Planned;
 
-/// Number of frames between the same hosts that are kept before a hit frame, and the same number after it.
+/// Number of frames that are kept before a hit frame, and also after it, of those between the same two hosts.
 const AROUND: usize = 8;
 /// Maximum number of pairs of hosts, per port, whose latest frames are remembered.
 const MOST_PAIRS: usize = 4_096;
@@ -58,7 +58,7 @@ pub struct Keeper {
     ports: Vec<Port>,
     /// The capture files, one per switch.
     files: Vec<Writer>,
-    /// Fault with its effect, and flow, by injection: texts for comments.
+    /// Texts for comments, by injection (a fault on a flow): the fault with its effect, and the flow.
     injections: Vec<(String, String)>,
     stopped: Option<(u64, String)>,
     selection: Selection,
@@ -67,16 +67,16 @@ pub struct Keeper {
 /// A port of which frames are kept.
 struct Port {
     kept: KeptPort,
-    /// Index of the switch's file among the files, and index of the port's interface in this file.
+    /// Index of the switch's capture file in `files`, and index of the port's interface in this file.
     place: (usize, usize),
-    /// How long the port's link holds frames that arrive, and frames that leave, in nanoseconds.
+    /// Latency of the port's link in nanoseconds: how long it holds frames that arrive, and frames that leave.
     latency_ns: (u64, u64),
     held: VecDeque<Spooled>,
     /// Number of frames of the first batch that have been selected or discarded.
     done: usize,
     /// Number of processed frames, of all batches, that arrived at the switch.
     came: u64,
-    /// Latest time of a frame so far, by which frames of all ports are sorted; it never decreases.
+    /// Latest time of the port's frames so far, which never decreases; frames of all ports are sorted by it.
     key_ns: u64,
     /// Comments on hit frames, by the frame's number (from 1) among those that arrived at the port.
     hits: HashMap<u64, Vec<String>>,
@@ -88,7 +88,7 @@ struct Port {
     last_pair: ([u8; ADDRESSES], usize),
 }
 
-/// The latest frames between two hosts that were not kept, and how many of their next frames are to be kept.
+/// For two hosts: their latest frames that were not kept, and how many of their next frames are to be kept.
 #[derive(Default)]
 struct Around {
     before: VecDeque<(Head, Vec<u8>)>,

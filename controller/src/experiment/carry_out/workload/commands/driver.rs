@@ -50,11 +50,11 @@ struct State {
     is_held: bool,
     /// Whether a fault ends the present run, which then counts as ended by a fault.
     is_ended_by_fault: bool,
-    /// While a fault stops the present run: when the run is killed if it has not ended, and its processes.
+    /// While a fault stops the present run: the deadline after which the run is killed, and the run's processes.
     stopping: Option<(Instant, Option<Remains>)>,
     /// Number of times that the driver's program was started.
     starts: u64,
-    /// Value of `starts` when a fault ended a run, which is repeated unless the fault is for good; `None` if no run was ended.
+    /// Value of `starts` when a fault ended a run, to be repeated unless the fault is for good; `None` if no fault ended a run.
     starts_before: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Driver {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Begins to carry out an order of a fault. Between two runs, without a process, only the next run is prevented.
+    /// Begins to carry out an order of a fault. Between two runs there is no process, and only the next run is prevented.
     pub fn order(&mut self, order: Order) -> OrderProgress {
         if self.is_over() {
             return OrderProgress::Absent("it had ended by itself".to_owned());
@@ -199,13 +199,13 @@ impl Drop for Driver {
 }
 
 impl State {
-    /// Prevents that the program is started again: until [`Order::Start`], or `for_good`.
+    /// Prevents further starts of the program: until [`Order::Start`], or, with `for_good`, until the end.
     fn holds(&mut self, for_good: bool) {
         self.is_held = true;
         self.is_stopped = for_good;
     }
 
-    /// Records whether the order of a fault ends a run (`in_run`), or came between two runs.
+    /// Records whether the order of a fault ends a run of the program (`in_run`), or came between two runs.
     fn ends_run(&mut self, in_run: bool) {
         self.is_ended_by_fault = in_run;
         self.starts_before = in_run.then_some(self.starts);

@@ -185,7 +185,7 @@ fn result(
     })
 }
 
-/// Messages on text that a command's metrics matched but that is not a number: the series lack these values.
+/// Messages on matches of a command's metrics that are not numbers, and so are missing in the series.
 fn unread(prepared: &Prepared) -> impl Iterator<Item = String> {
     let name = prepared.name().to_owned();
     let unread = prepared.watch.unread().into_iter();

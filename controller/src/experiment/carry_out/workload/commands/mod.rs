@@ -39,7 +39,7 @@ pub(super) struct Prepared {
     environment: Arc<Environment>,
     output: Arc<CommandOutput>,
     watch: Watch,
-    /// The scenario's job that has the command's host as a rank; its variables are set for the command.
+    /// The scenario's job with a rank on the command's host, whose variables the command gets; `None` if there is no such job.
     of_job: Option<scenario::model::job::Job>,
     /// Whether `expect` contains the command's exit code.
     end_is_expected: bool,

@@ -19,9 +19,9 @@ use super::Prepared;
 
 /// Interval between checks whether a service is ready.
 const POLL: Duration = Duration::from_millis(5);
-/// How long drivers may run after a service has ended: one that serves a single client ends a little before the client.
+/// How long drivers may run after a service has ended: a service for a single client ends a little before this client.
 const AFTERMATH: Duration = Duration::from_millis(200);
-/// If a service ends this soon after weir's check found it ready, the check may have been the cause.
+/// If a service ends within this time after weir's check found it ready, the check itself may have been the cause.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// Number of last output lines that the message on a service's end shows.
 const LAST_WORDS: usize = 3;
@@ -319,7 +319,7 @@ impl Service {
         OrderProgress::Pending
     }
 
-    /// Progress of a restart. If the service is not ready in time, that is a result of the fault, and does not end the run.
+    /// Progress of a service's restart. If it is not ready in time, that is a result of the fault, and does not end the run.
     fn is_ready_again(&mut self, is_late: bool) -> OrderProgress {
         let Some(ready) = self.prepared.command.ready.clone() else {
             return OrderProgress::done(1);
@@ -383,7 +383,7 @@ impl Service {
     }
 }
 
-/// Applies `act` to all processes of a program and checks that all are `what`; `None`: the program has no processes.
+/// Applies `act` to all processes of a program, and checks that all are `what` afterwards. `handle`: `None` if it has none.
 pub(super) fn of_handle(
     handle: Option<&Handle>,
     act: impl FnOnce(&Handle) -> io::Result<Option<Census>>,
@@ -393,7 +393,7 @@ pub(super) fn of_handle(
     OrderProgress::from_census(seen.map(Option::unwrap_or_default), what)
 }
 
-/// Result of an order to stop a program whose first process has ended: whether any other of its processes is left.
+/// Result of an order to stop a program whose first process has ended: done if none of its other processes is left.
 pub(super) fn ended(remains: Option<Remains>, remark: Option<String>) -> OrderProgress {
     let seen = remains.map_or(Ok(Census::default()), Remains::end);
     match OrderProgress::from_census(seen, "gone") {
