@@ -83,7 +83,7 @@ fn check_calls(program: &Program, stale: &Stale, vars: &[Var], block: &mut [Stmt
     any
 }
 
-/// Replaces a field by 0 while its header is invalid, if it may hold another value; returns whether `e` changed.
+/// Replaces the field by 0 while its header is invalid, if it might otherwise have another value; returns whether `e` changed.
 fn check(program: &Program, stale: &Stale, vars: &[Var], e: &mut Expr) -> bool {
     let Some(lvalue) = field(e) else {
         return false;

@@ -75,7 +75,7 @@ pub struct Digests {
 /// Counts and positions that belong to one pass of a packet through a pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct Pass {
-    /// Number of the pass: a register is executed at most once in it.
+    /// Number of the pass, to detect a register that a packet executes twice in one pass.
     pub number: u64,
     /// Number of the pipe that the packet passes, on a Tofino.
     pub pipe: u32,

@@ -59,7 +59,7 @@ impl Bank {
         }
     }
 
-    /// Number of rows: of cells of each register in the bank.
+    /// Number of rows, equal to the number of cells of each register in the bank.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -87,7 +87,7 @@ impl Bank {
 }
 
 impl Bank {
-    /// Writes the same words to all rows from word `offset` on: the same value to all cells of a register.
+    /// Writes the same words to all rows from word `offset` on, which sets all cells of a register to one value.
     pub fn fill(&mut self, offset: u32, from: &[u64]) {
         let (offset, stride) = (offset as usize, self.stride.max(1) as usize);
         match &mut self.words {
@@ -108,8 +108,8 @@ impl Bank {
         }
     }
 
-    /// Sets word = `f(value, word)` for adjacent words of a row, and with `keep`, the values too. Rows beyond the last are as
-    /// in reads and writes.
+    /// Sets each of adjacent words of a row to `f(value, word)`; with `keep`, sets `values` to the results too. A row beyond
+    /// the last reads as 0, and writes to it have no effect.
     #[inline(always)]
     pub fn update(
         &mut self,

@@ -14,9 +14,9 @@ pub(crate) struct Residual<'p> {
     object: &'p str,
     call: Span,
     unit: u32,
-    /// Position from which on data is subtracted, in bits of the packet.
+    /// Position in the packet, in bits, from which on data is subtracted from the checksum.
     start: usize,
-    /// L-value to which the result is written; its variable belongs to the running unit at index `depth` − 1.
+    /// L-value to which the result is written. Its variable belongs to the running parser or function at index `depth` − 1.
     pub(crate) to: VarPath,
     pub(crate) depth: usize,
 }
@@ -37,7 +37,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.residuals.push(residual);
     }
 
-    /// When a sub-parser or function ends, redirects results for its parameters to the arguments of the call.
+    /// When a sub-parser or function ends: results for its parameters will go to the arguments of its call instead.
     pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&VarPath) -> Option<VarPath>) {
         let depth = self.envs.len();
         self.residuals.retain_mut(|residual| {

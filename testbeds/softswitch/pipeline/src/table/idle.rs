@@ -47,7 +47,7 @@ impl Timer {
     }
 }
 
-/// Table entries by the time of their next check in nanoseconds, and row number; a match moves no entry here, a check does.
+/// Entries by time of their next check in nanoseconds, and row number. A match does not move an entry here, its check does.
 #[derive(Debug, Clone, Default)]
 pub struct Timers(BTreeSet<(u64, u32)>);
 
@@ -65,7 +65,7 @@ impl Table {
         Some(self.idle.0.first()?.0)
     }
 
-    /// The number of the next entry whose idle timeout has passed; the timeout restarts. Checks at most `looks` entries.
+    /// Takes the number of the next entry whose idle timeout has passed, which restarts. `None`: none among `looks` entries.
     pub fn expired(&mut self, now_ns: u64, looks: &mut u32) -> Option<u32> {
         loop {
             let (due, index) = *self.idle.0.first()?;

@@ -142,8 +142,7 @@ impl KeyPlan {
 }
 
 impl Packing {
-    /// Appends an entry's packed values, followed by its masks unless all fields are exact; for a range, the lower and upper
-    /// bound.
+    /// Appends an entry's packed values and, `with_masks`, its packed masks; for a range, the lower and the upper bound.
     pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
         let start = to.len();
         to.resize(start + self.words * if with_masks { 2 } else { 1 }, 0);
@@ -223,8 +222,8 @@ impl Packing {
         })
     }
 
-    /// Writes an entry's mask in which a range is the common prefix of its bounds, in whole nibbles: the bits that must be
-    /// equal for the range to match. Nibbles, because each prefix length is a group to search.
+    /// Writes to `to` an entry's mask of the bits that must be equal for it to match. For a range, this is the common prefix of
+    /// both bounds, cut to whole nibbles, since each prefix length makes a further group to search.
     pub fn cover(&self, values: &[u64], masks: &[u64], to: &mut [u64]) {
         let Some(fixed) = &self.fixed else {
             to.copy_from_slice(masks);

@@ -11,7 +11,7 @@ use crate::job::{Job, Path};
 use crate::queues::{Admission, CLASSES, Waited};
 use crate::stats::DropReason;
 
-/// Width of a queue's number within its port in a ghost's report, in bits; the port's number in the pipe precedes it.
+/// Number of bits for a queue's number within its port, in the queue number that a ghost gets. The port precedes them.
 const QUEUE_BITS: u32 = 4;
 
 impl Tna {
@@ -104,7 +104,7 @@ fn refuses(congestion: u64, colour: u64) -> bool {
     }
 }
 
-/// Packs the fields of a waiting copy for which a `Job` has no field.
+/// Packs those fields of a waiting copy for which a `Job` has no field of its own.
 fn packed(copy: &EgressCopy) -> [u64; 5] {
     let flags = [copy.rid_first, copy.bypass, copy.deflected];
     let flags = flags.iter().fold(0, |all, f| all << 1 | u64::from(*f));

@@ -6,7 +6,7 @@
 use p4lang::ir::{Block, Const, Control, ControlId, ExternId, ExternKind, Program, Stmt, StmtKind};
 use std::collections::BTreeSet;
 
-/// The registers that a path through the program executes at least once, and those that it executes at least twice.
+/// Registers that a path through the program executes: those executed at least once, and those at least twice.
 #[derive(Default, Clone)]
 struct Executions {
     once: BTreeSet<ExternId>,

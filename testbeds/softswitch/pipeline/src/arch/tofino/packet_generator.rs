@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Number of applications of a pipe: 8 on a Tofino 1, 16 on a Tofino 2.
 const APPS: [u32; 2] = [8, 16];
-/// Maximum number of starts of applications whose packets are not all made; further starts are lost and counted.
+/// Maximum number of started applications that still have packets to make; further starts are lost and counted.
 const RUNS: usize = 1024;
 
 /// The condition that starts an application of the packet generator.
@@ -83,7 +83,7 @@ pub(crate) struct Generator {
     started: u64,
 }
 
-/// A started application and its next packet. Packets are made one by one when they are due, because a start may make 2³².
+/// A started application and its next packet. Packets are made one by one when they are due: one start may make 2³² of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct AppRun {
     /// Time at which the next packet is due, in nanoseconds.
@@ -107,19 +107,19 @@ struct AppRun {
     body: Arc<[u8]>,
 }
 
-/// The six bytes in front of a generated packet, of which the first contains application and pipe.
+/// The six bytes in front of a generated packet. The first has application and pipe; the others depend on the variant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
     /// Number of the batch, and number of the packet in it, from 0.
     Counted,
     /// Number of the port that went down, and number of the packet in its batch.
     Port([u8; 2]),
-    /// Tofino 1: the first bits of the recirculated packet, as upper and lower half; the lower one counts up with the batches.
+    /// Tofino 1: the second byte of the recirculated packet, and its third and fourth as a number, to which the batch is added.
     Key(u8, u16),
 }
 
 impl AppRun {
-    /// The next packet (time in ns, port, bytes), and the start without it, or `None` if it was the last packet.
+    /// Makes the next packet: time in ns, port, bytes; and the application for the packets after it, `None` if it was the last.
     fn next(mut self) -> (u64, u32, Vec<u8>, Option<AppRun>) {
         let (batch, packet) = (self.batch as u16, (self.packet as u16).to_be_bytes());
         let pair = match self.header {

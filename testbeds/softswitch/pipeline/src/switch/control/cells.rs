@@ -327,7 +327,7 @@ impl Switch {
         }
     }
 
-    /// Records the previous values of a whole array of cells, but only once per batch: a rollback restores the first recorded.
+    /// Records the previous values of a whole array of cells at its first write in a batch, which a rollback restores.
     fn remember(
         &mut self,
         same: impl Fn(&OldCells) -> bool,

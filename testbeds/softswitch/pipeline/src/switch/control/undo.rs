@@ -33,11 +33,11 @@ pub(crate) enum Undo {
     Note(Noted, Option<Note>),
 }
 
-/// The previous values of cells, to roll a write back: one for each pipe, starting with pipe 0. No packet comes between a write
-/// and its rollback, so the pipes are the same.
+/// The values of cells before a write, to undo the write: one for each pipe, pipe 0 first. No packet comes between a write and
+/// its rollback, so the pipes are the same then.
 #[derive(Debug)]
 pub(crate) enum OldCells {
-    /// A register's cell: index of the bank, first word in a row, index of the row; then the cell's words in each pipe.
+    /// A register's cell: index of its memory bank, first word in a row, index of the row; the cell's words in each pipe.
     Register(usize, u32, u64, Vec<Vec<u64>>),
     Registers(usize, Vec<Bank>),
     Counter(usize, usize, Vec<CounterValue>),

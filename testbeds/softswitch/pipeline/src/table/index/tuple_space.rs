@@ -106,7 +106,7 @@ impl TupleSpace {
         })
     }
 
-    /// Updates the search order when a group's best rank may have changed from `before`; `None`: the group had no rows.
+    /// Moves a group in the search order when its best rank may have changed from `before`; `None`: the group was empty.
     fn take_turn(&mut self, group: u32, before: Option<i32>) {
         let best = self.groups[group as usize].best();
         if best == before {

@@ -90,8 +90,8 @@ impl Compiler<'_> {
         Ok(Some(d))
     }
 
-    /// Compiles a predicate: sets bit n of the result, where n is the number that the comparison results form, the first in the
-    /// lowest bit. Comparisons: those in the arguments, or all of the method.
+    /// Compiles a predicate: the comparison results form a number n, the first result in the lowest bit, and only bit n of the
+    /// predicate is set. Uses the comparisons in the arguments; without arguments, all of the method.
     pub(crate) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());

@@ -15,11 +15,11 @@ use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param
 pub(crate) enum CellRef {
     /// A register's cell: number of the register, index of the cell.
     Indexed(u32, u64),
-    /// A direct register's cell in the found table entry: index of the table, first word, number of words.
+    /// A direct register's cell in the found table entry: table index, first word in the entry's data, number of words.
     Direct(u32, u32, u32),
-    /// A selector's group member: index of the profile, index among the members of its groups.
+    /// A selector's group member: index of the profile, index that counts members through all groups.
     Member(u32, u64),
-    /// A row of a register's cells: number of the register, index of the row, width of a cell in bits.
+    /// A row (all cells that an ALU accesses at once): register number, index of the row, width of a cell in bits.
     Row(u32, u64, u32),
 }
 
