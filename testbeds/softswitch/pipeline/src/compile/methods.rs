@@ -252,7 +252,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Lets `write` store a call's result in its destination, or in a temporary slot if there is none or it needs a copy.
+    /// Lets `write` store a call's result at its destination, or in a temporary slot if there is none or it must be copied
+    /// there.
     pub(crate) fn write_result(
         &mut self,
         result: Option<&LValue>,

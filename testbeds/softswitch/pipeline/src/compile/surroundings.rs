@@ -18,12 +18,12 @@ pub struct TofinoContext {
     /// The register action's method that is being compiled; `None` outside of such methods.
     pub(crate) method: Option<MethodPlan>,
     pub(crate) residuals: Vec<ResidualPlan>,
-    /// Free slots that the architecture sets to 0 before each parser, for residual checksums.
+    /// Free slots for residual checksums, among those that the architecture sets to 0 before each parser.
     pub kept: Vec<Slot>,
 }
 
 impl TofinoContext {
-    /// Records that the program reads or writes a field of the type `owner`.
+    /// Records that the program accesses this field of the type `owner`.
     pub fn met(&mut self, owner: &str, field: &str) {
         self.reads_parser_error |=
             owner == "ingress_intrinsic_metadata_from_parser_t" && field == "parser_err";

@@ -5,10 +5,10 @@ use crate::op::{Code, Op, Slot, T3, Target};
 
 /// Minimum number of copies of adjacent slots that is worth one `Copy` instruction.
 const JOINED: usize = 3;
-/// Number of instructions in which a second write to a slot is searched.
+/// Number of instructions after a copy among which another write to its destination is searched for.
 const AHEAD: usize = 8;
 
-/// Facts about the program that its code does not contain.
+/// Facts about the program that are not in its code.
 pub(crate) struct Facts<'a> {
     /// Maximum number of steps of a block.
     pub max_steps: u32,

@@ -54,7 +54,7 @@ fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     longer
 }
 
-/// Joins four instructions into one `Update`: read registers, combine them with a run, write the result back and to the run.
+/// Joins four instructions into one `Update`: read register cells, combine them with slots, write the result to both.
 fn fuse(ops: &[LaneOp], temporaries: u32) -> Vec<LaneOp> {
     let targets: Vec<u32> = ops.iter().filter_map(LaneOp::target).collect();
     let mut fused = ops.to_vec();
