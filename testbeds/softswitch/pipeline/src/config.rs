@@ -4,7 +4,7 @@ use crate::port_numbers::CPU_PORT;
 use crate::queues::EgressQueues;
 use std::collections::BTreeSet;
 
-/// Maximum number of trace marks (states, tables, actions that packets met) that are kept until the caller fetches them.
+/// Maximum number of trace marks (parser states, tables and actions that packets met) kept until the caller takes them.
 pub(crate) const TRACE_LIMIT: usize = 65_536;
 
 /// Default maximum number of steps of a block: twice the steps of a loop over a `bit<16>`. With it, a program with an infinite
@@ -50,7 +50,7 @@ pub enum Executor {
     Fast,
     /// The interpreter that runs p4lang's IR directly, for comparison.
     Reference,
-    /// Both executors, block by block from the same state: for tests. The register machine's results count, and
+    /// Both executors, for tests: each block runs in both, from the same state. The register machine's results count, and
     /// [`crate::Switch::take_differences`] returns how the interpreter's results differ.
     Both,
 }
@@ -72,7 +72,7 @@ pub struct Config {
     /// 1,024 words of 8 bytes that its instructions read or write. A block that exceeds the maximum is aborted and counted
     /// ([`crate::Stats::out_of_steps`]).
     pub max_steps: u32,
-    /// Maximum number of consecutive resubmissions and egress clones of a packet; the switch drops it beyond.
+    /// Maximum number of passes that a packet makes in a row by resubmission or egress clones; at more, the switch drops it.
     pub max_passes: u32,
     /// Maximum number of further passes (resubmissions, clones) that one event, such as a received packet, may cause.
     pub max_work: u32,

@@ -15,7 +15,7 @@ pub struct Limits {
     pub members: u64,
     /// Maximum number of tables.
     pub tables: usize,
-    /// Maximum number of 8-byte slots for the program's variables; every executor has a frame of that size.
+    /// Maximum number of 8-byte slots for the program's variables. Every executor has an array of so many slots, the frame.
     pub slots: u32,
     /// Maximum number of 8-byte slots that the code copies to or from bytes (headers, hashed data, digests, register elements).
     /// A slot counts again at each place in the code that copies it.

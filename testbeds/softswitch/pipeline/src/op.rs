@@ -59,7 +59,7 @@ pub enum Op {
         to: Target,
     },
     End,
-    /// Starts a loop iteration or parser state, which takes `cost` of the block's steps; jumps to `to` if fewer are left.
+    /// Starts a loop iteration or parser state, which uses up `cost` steps of the block; jumps to `to` if fewer are left.
     Step {
         to: Target,
         cost: u32,
@@ -345,7 +345,7 @@ pub enum Op {
         words: u32,
         d: Slot,
     },
-    /// Writes a direct register's cell at the table entry found last, or with `every`, at all entries of the table.
+    /// Writes a direct register's cell in the data of the table entry found last, or with `every`, of all entries of the table.
     DirectWrite {
         every: bool,
         table: u32,
@@ -399,7 +399,7 @@ pub enum Op {
         start: Slot,
         d: Slot,
     },
-    /// Ends a parser: sets slot `cleared` to 0, then writes the parser's error to slot `error`, which may be the same.
+    /// Ends a parser: first sets slot `cleared` to 0, then slot `error` to the parser's error. Both may be the same slot.
     Verdict {
         /// Slot of the parser's error: see [`crate::op::bindings::ParserResults`].
         error: Slot,
@@ -415,7 +415,7 @@ pub enum Op {
         digest: u32,
         s: Slot,
     },
-    /// Records a trace mark (a state, table or action that the packet met): index into [`Code::marks`].
+    /// Records a trace mark (a state, table or action that the packet met). The number is its index in [`Code::marks`].
     Trace(u32),
     /// Executes, for many values at once, instructions that the code repeats per value; jumps behind these. `lanes`: index into
     /// [`Code::lanes`].

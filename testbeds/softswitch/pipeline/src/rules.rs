@@ -13,10 +13,10 @@ pub enum InvalidFields {
     /// The fields of an invalid header are 0; a write to them has no effect.
     #[default]
     Zero,
-    /// The fields of an invalid header hold written values until `setInvalid`, as a Tofino's containers have no validity.
+    /// The fields of an invalid header hold written values until `setInvalid`: a Tofino's containers have no validity.
     Written,
-    /// The fields of an invalid header keep their previous or later written values, as in BMv2: `setInvalid`, `setValid` and
-    /// the assignment of an invalid header only change the validity. A table's key and hashed data use 0 for such a field.
+    /// The fields of an invalid header keep earlier values and take writes, as in BMv2: `setInvalid`, `setValid` and the
+    /// assignment of an invalid header change only the validity. In a table's key and in hashed data, such a field counts as 0.
     Kept,
 }
 

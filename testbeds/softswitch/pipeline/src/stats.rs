@@ -25,8 +25,7 @@ pub enum DropReason {
     WorkLimit,
     /// TNA: the ingress parser failed, and the program does not read its error.
     Parser,
-    /// TNA: an application of the packet generator was triggered while the limit of active ones was reached; counted as one
-    /// packet.
+    /// TNA: an application of the packet generator could not start, because too many were active. Counts as one packet.
     GeneratorFull,
 }
 

@@ -177,7 +177,7 @@ impl<'p> Compiler<'p> {
         self.copy_out(&out, exit)
     }
 
-    /// Compiles the copies out of a call, on the normal path and, if there are any, on the path of an `exit`.
+    /// Compiles the copies to `out` arguments after a call: on the normal path, and if there are any, before an `exit`.
     fn copy_out(&mut self, out: &CopyOut, exit: Target) -> Result<()> {
         for (place, s) in out {
             self.store(place, *s)?;

@@ -139,7 +139,7 @@ impl Touched {
     }
 }
 
-/// Groups of fields that may share a slot: slot and width in bits of each, the most significant first.
+/// Groups of fields that may share a slot. For each field of a group, the most significant first: slot and width in bits.
 #[derive(Default)]
 struct Groups {
     all: Vec<SlotGroup>,

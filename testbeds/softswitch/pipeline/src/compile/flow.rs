@@ -370,7 +370,7 @@ fn hand_over(
     code.applies[apply].actions[action].params = params;
 }
 
-/// For each position in the code, the number of paths to it other than from the previous instruction.
+/// For each position in the code, the number of ways to come to it other than from the previous instruction.
 fn ways(code: &Code, kept: &[bool]) -> Vec<u32> {
     let mut ways = vec![0; code.ops.len() + 1];
     let jumps = code.ops.iter().zip(kept).filter(|(_, kept)| **kept);

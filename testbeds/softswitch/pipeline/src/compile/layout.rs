@@ -270,7 +270,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Counts slots of moved values, to which the time and memory of compilation are proportional; an error beyond the limit.
+    /// Counts slots of moved values, which determine time and memory of compilation; returns an error beyond the limit.
     fn count_moved(&mut self, slots: u32) -> Result<()> {
         self.taken.moved_slots = self.taken.moved_slots.saturating_add(slots);
         if self.taken.moved_slots > LIMITS.moved_slots {

@@ -27,7 +27,7 @@ pub(crate) struct Location {
     pub validates: Option<Slot>,
 }
 
-/// The validity of a header that contains an l-value, possibly through a stack element within the header.
+/// The validity of a header that contains an l-value; a stack element within the header may contain the l-value too.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
     /// Number of stack elements around the header, from the outermost element around the l-value on.
@@ -83,8 +83,8 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    /// Locates an argument that is copied out: the callee may change the variables from which an index was computed, but not
-    /// the location (P4_16 6.8).
+    /// Locates an argument that is copied out after a call. The location is fixed before: the callee may change variables from
+    /// which an index was computed (P4_16 6.8).
     pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Location> {
         let mut place = self.locate(lvalue)?;
         for element in &mut place.elements {

@@ -40,7 +40,7 @@ use p4lang::source::Span;
 /// Number of slots for constants, which come first.
 const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
-/// The unit that is being compiled.
+/// The control, parser or function that is being compiled.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit<'p> {
     Control(ControlId, &'p Control),
@@ -48,7 +48,7 @@ pub(crate) enum Unit<'p> {
     Function,
 }
 
-/// The names and jump targets of the current unit.
+/// The names and jump targets of the control, parser or function that is being compiled.
 pub(crate) struct Scope<'p> {
     pub(crate) unit: Unit<'p>,
     pub(crate) vars: &'p [Var],
@@ -86,7 +86,7 @@ pub struct Compiler<'p> {
     pub(crate) scope: Scope<'p>,
     pub(crate) span: Span,
     pub(crate) rounds: rounds::Rounds,
-    /// Index of each mark in the code.
+    /// Index of each trace mark (state, table or action) in the code's list of marks.
     pub(crate) marks: HashMap<Mark, u32>,
     pub(crate) taken: Taken,
     /// State of TNA programs.
@@ -396,7 +396,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    /// Allocates slots for a unit's variables; those of its parameters are given.
+    /// Allocates slots for the variables of a control, parser or function; those of its parameters are given.
     fn unit_slots(
         &mut self,
         vars: &'p [Var],

@@ -11,7 +11,7 @@ use p4lang::ir::ActionId;
 pub struct TofinoContext {
     /// Whether the program reads the ingress parser's error, so that such an error does not drop the packet.
     pub reads_parser_error: bool,
-    /// Slots that gate the requests of the deparser that is being compiled.
+    /// Slots that decide whether requests of the deparser that is being compiled have an effect.
     pub gates: Gates,
     /// Slots that the architecture sets to 0 for each packet.
     pub cleared: HashSet<Slot>,

@@ -276,7 +276,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The use of an action profile by the table at `index`, with the fields that a selector hashes; `None`: no profile.
+    /// How the table at `index` uses an action profile, with the fields that a selector hashes; `None`: it uses none.
     fn profile_plan(&mut self, table: &ir::Table, index: u32) -> Result<Option<ProfilePlan>> {
         let Some(profile) = self.profile_of(table) else {
             return Ok(None);

@@ -42,7 +42,7 @@ pub struct BoundBlock {
 pub struct ParserResults {
     /// Slot to which the parser's error is written, after `cleared` was set to 0.
     pub error: Slot,
-    /// Slot that is set to 0, whatever the parser wrote.
+    /// Slot that is set to 0 when the parser ends, whatever the parser wrote to it.
     pub cleared: Slot,
 }
 
@@ -159,11 +159,11 @@ pub enum TofinoObject {
 /// For each kind of request of a deparser, a slot: while it is 0, the request has no effect. `None`: it always has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Slot that gates `Mirror.emit`.
+    /// Slot that decides whether `Mirror.emit` has an effect.
     pub mirror: Option<Slot>,
-    /// Slot that gates `Resubmit.emit`.
+    /// Slot that decides whether `Resubmit.emit` has an effect.
     pub resubmit: Option<Slot>,
-    /// Slot that gates `Digest.pack`.
+    /// Slot that decides whether `Digest.pack` has an effect.
     pub digest: Option<Slot>,
 }
 
@@ -256,7 +256,7 @@ impl Requests {
 }
 
 impl Bindings {
-    /// The field lists of deprecated calls: number, and first slot and number of slots of each kept field.
+    /// The field lists of deprecated calls: number of each, and first slot and number of slots of each field that it keeps.
     pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
         let lists = self.inline_lists.iter();
         lists.map(|list| (list.index, list.kept.clone()))

@@ -243,7 +243,7 @@ impl Code {
         }
     }
 
-    /// Moves fields that share a slot back to that slot, as the machine expects; the inverse of [`Self::spread`].
+    /// Moves fields that share a slot back to it from their own slots, as the machine expects: the inverse of [`Self::spread`].
     pub fn gather(&self, frame: &mut [u64]) {
         for Coalesced(fields) in &self.coalesced {
             let mut value = 0;

@@ -195,7 +195,7 @@ impl Codec {
         }
     }
 
-    /// Whether [`Codec::load_all`] suffices to read a value: it has 8 bytes or more, and no field takes several loads.
+    /// Whether [`Codec::load_all`] alone can read a value: it has 8 bytes or more, and no field takes several loads.
     pub fn is_plain(&self) -> bool {
         self.bytes >= 8 && self.rest.is_empty()
     }
@@ -268,8 +268,8 @@ impl Codec {
         }
     }
 
-    /// Appends the value's bytes to `out`, with the last byte padded with zeroes. Words are appended whole, and excess bytes of
-    /// the last one are cut off.
+    /// Appends the value's bytes to `out`, the last byte padded with zeroes. It appends whole words, then removes excess bytes
+    /// of the last one.
     #[inline(always)]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
         let start = out.len();

@@ -9,7 +9,7 @@ use crate::externs::register::Bank;
 use crate::op::Slot;
 use crate::simd::widest;
 
-/// The slots that an operand has in the lanes.
+/// The slots of an operand in all lanes, the repetitions that a rolled-up loop replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// All lanes read this one slot.
@@ -28,7 +28,7 @@ pub enum Binary {
     Xor,
 }
 
-/// An instruction for all lanes. Jumps are forward, to indices into [`Lanes::ops`].
+/// An instruction that is executed for all lanes. Jumps go forward only, to indices into [`Lanes::ops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneOp {
     Jump(u32),
@@ -158,7 +158,7 @@ macro_rules! by_operation {
     }};
 }
 
-/// Number of lanes processed at a time: those that fill two vector registers of the smallest x86-64.
+/// Number of lanes processed at a time: their values fill two vector registers of the smallest x86-64.
 const CHUNK: usize = 8;
 
 impl Lanes {
@@ -271,7 +271,7 @@ fn copy(frame: &mut [u64], n: usize, d: Slot, s: Lane) {
     }
 }
 
-/// Sets `d` = `f(a, b)` in `n` lanes. `d` may equal `a` or `b`, but must not overlap them otherwise.
+/// Sets `d` = `f(a, b)` in `n` lanes. The slots `d` may be those of `a` or `b`, but must not overlap them in part.
 #[inline(always)]
 fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u64) -> u64) {
     let d = d as usize;

@@ -173,7 +173,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// Continues after a `return`, which only ends the parser, control, action or function that contains it.
+/// Continues after a `return`: it ends only the parser, control, action or function that contains it.
 fn returned(result: Result<()>) -> Result<()> {
     match result {
         Err(Stop::Return) => Ok(()),

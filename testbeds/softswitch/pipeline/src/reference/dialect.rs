@@ -1,4 +1,4 @@
-//! The interface between the interpreter and an architecture, the counterpart of [`crate::compile::dialect`].
+//! The interface between the interpreter and an architecture, like [`crate::compile::dialect`] for the compiler.
 
 use super::value::Value;
 use super::var_path::VarPath;

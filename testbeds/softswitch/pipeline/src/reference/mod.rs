@@ -263,7 +263,7 @@ impl Reference {
         (ended, counts)
     }
 
-    /// Reports metadata fields that a block has left undefined although the architecture decides by them.
+    /// Reports metadata fields that a block has left undefined and by which the architecture decides about the packet.
     pub(crate) fn decides(
         &mut self,
         code: &Code,
@@ -285,7 +285,7 @@ impl Reference {
         }
     }
 
-    /// Takes the record of undefined bits out, to be restored by [`Self::put_back`] when the frame is again as now.
+    /// Takes out the record of undefined bits. [`Self::put_back`] restores it once the frame has its present contents again.
     pub(crate) fn set_aside(&mut self) -> frame::Shadow {
         std::mem::take(&mut self.shadow)
     }

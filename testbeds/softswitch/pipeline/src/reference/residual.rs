@@ -1,4 +1,4 @@
-//! Residual checksums (TNA): computed at a parser's end without the data that it reads from some position on.
+//! Residual checksums (TNA), computed when a parser ends: without the data that it has read from some position on.
 
 use super::Interpreter;
 use super::bits::Bits;
@@ -22,8 +22,8 @@ pub(crate) struct Residual<'p> {
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Interprets `subtract_all_and_deposit`: remembers to subtract all data extracted from here on, and to store the rest at
-    /// the end of the parser.
+    /// Interprets `subtract_all_and_deposit`: at the end of the parser, all data that it extracts from here on will be
+    /// subtracted from the checksum, and the rest stored in `to`.
     pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: VarPath) {
         let residual = Residual {
             object,

@@ -4,14 +4,14 @@
 use super::{FieldKey, Index, Table, TableError};
 use std::collections::BTreeSet;
 
-/// Minimum effective idle timeout, in nanoseconds; shorter ones are stored as written. An entry is reported once per timeout.
+/// Minimum effective idle timeout, in nanoseconds. A shorter one is stored as written, but takes this long.
 const SHORTEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timer {
     /// Idle timeout as written, in nanoseconds; 0: none.
     pub timeout_ns: u64,
-    /// Time of the last packet that matched the entry, or of the write before the first one, in nanoseconds.
+    /// Time of the last packet that matched the entry, in nanoseconds; before the first packet, time of the write.
     pub hit_ns: u64,
     /// Time of the last report of the entry to the control plane, in nanoseconds.
     told_ns: u64,

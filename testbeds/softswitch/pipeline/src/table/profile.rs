@@ -164,7 +164,7 @@ impl Profile {
         }
     }
 
-    /// The action that `indirect` denotes for the table at index `place` of [`Profile::tables`]; `None` if it denotes none.
+    /// The action that `indirect` selects for the table with index `place` in [`Profile::tables`]; `None`: it selects none.
     pub fn action(&self, place: usize, indirect: Indirect, hash: u64) -> Option<&Bound> {
         let pick = |weighed: &[u32]| {
             let pick = hash.checked_rem(weighed.len() as u64)?;

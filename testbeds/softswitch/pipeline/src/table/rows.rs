@@ -1,7 +1,7 @@
-//! Stores the entries of a table as rows of one flat arena, with an index by the whole key.
+//! Stores the entries of a table as rows of one flat array, with an index by the whole key.
 //!
-//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: an exact hit
-//! touches the index and usually one more cache line. Rows keep their number while they exist; a freed row is reused.
+//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: finding an
+//! exact key touches the index and usually one more cache line. Rows keep their number while they exist; a freed row is reused.
 
 use super::action::Action;
 use super::packing::{MAX_WORDS, Packing};
@@ -264,7 +264,7 @@ impl Rows {
         self.packing.matches(key, values, masks)
     }
 
-    /// The precedence of rows that match a key, and their order in listings: larger rank first, then smaller key. No two
+    /// The order of rows in listings, and the precedence of rows that match a key: larger rank first, then smaller key. No two
     /// rows are equal, so the order of insertion does not matter.
     pub fn order(&self, a: Index, b: Index) -> Ordering {
         let by_rank = Reverse(self.rank(a)).cmp(&Reverse(self.rank(b)));

@@ -219,7 +219,7 @@ impl Psa {
         core.recycle(out);
     }
 
-    /// Clones a packet from ingress to egress. The clone has the bytes that entered the parser, and is made even if the packet
+    /// Clones a packet from ingress to egress. The clone has the bytes that entered the parser. It is made even if the packet
     /// is dropped.
     fn clone_to_egress(&self, core: &mut Core, now_ns: u64, id: u32, bytes: &[u8], passes: u32) {
         core.stats.made += 1;

@@ -1,7 +1,7 @@
 //! Queue admission and the queues between ingress and egress (TNA 5.7.4, 5.7.5).
 //!
-//! A copy's queue is its `qid` at its port. A copy is refused if its queue is full, or deeper than its color allows; a
-//! refused unicast packet that asks for deflection then goes to the deflection queue, once.
+//! Each port has several queues; a copy of a packet joins the one with number `qid`. A queue refuses copies if it is full, or
+//! longer than their color allows. A refused unicast copy that asks for deflection then goes to the deflection queue, once.
 
 use super::Tna;
 use super::ghost::Report;
@@ -59,7 +59,7 @@ impl Tna {
         }
     }
 
-    /// Reports the changed length of a port's queue to the ghost controls.
+    /// Reports the length of a port's queue, after it has changed, to the ghost controls.
     fn changed(&self, core: &mut Core, now_ns: u64, (port, qid): (u32, u64)) {
         if self.pipelines.iter().all(|p| p.ghost.is_none()) {
             return;

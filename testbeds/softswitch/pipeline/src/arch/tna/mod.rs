@@ -69,7 +69,7 @@ pub(crate) struct Tna {
     /// For each parser error, its bits in `parser_err`.
     parser_err: Vec<u64>,
     egress_header: EgressHeader,
-    /// Slots that the architecture sets to 0 before each parser: parser counters, positions of residual checksums.
+    /// Slots that the architecture sets to 0 before each parser: parser counters, and data of residual checksums.
     cleared: Vec<Slot>,
     tofino2: bool,
 }
@@ -267,8 +267,7 @@ impl Tna {
         to.resize(start + self.port_metadata, 0);
     }
 
-    /// Handles a packet after ingress: resubmission, which excludes all else, or mirroring, copies, drop. Digests are already
-    /// sent.
+    /// Handles a packet after ingress: resubmits it, which excludes all else; or mirrors it, sends copies, drops it.
     fn after_ingress(
         &self,
         core: &mut Core,

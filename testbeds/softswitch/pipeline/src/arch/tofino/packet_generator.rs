@@ -36,15 +36,16 @@ pub enum Trigger {
         /// Numbers of the ports, all of the application's pipe.
         ports: BTreeSet<u32>,
     },
-    /// The application starts when a packet returns through the generator's port and its first 32 bits match `value`, `mask`.
+    /// The application starts when a packet whose first 32 bits match `value`, `mask` returns through the generator's port.
     Recirculation {
         /// Expected value of the compared bits.
         value: u32,
         /// Mask of the bits that are compared.
         mask: u32,
     },
-    /// Tofino 2: the application starts at a request of an ingress deparser. Each generated packet has the emitted header, then
-    /// the buffer range that the request names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are ignored.
+    /// Tofino 2: the application starts when an ingress deparser requests it. Each generated packet has the header that the
+    /// deparser emitted, then the requested part of the buffer: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are
+    /// ignored.
     Deparser,
 }
 
@@ -61,8 +62,8 @@ pub struct GeneratorApp {
     pub batches: u32,
     /// Number of packets per batch, at most 65,536.
     pub packets: u32,
-    /// Gap to the next batch, in nanoseconds. Tofino 1: from start to start of batches; a batch that takes longer is followed
-    /// at once. Tofino 2: from the last packet of the batch.
+    /// Gap before the next batch, in nanoseconds. Tofino 1: from the start of a batch to the start of the next, which is
+    /// delayed if the batch takes longer. Tofino 2: from the last packet of a batch.
     pub batch_gap_ns: u64,
     /// Gap between packets of a batch, in nanoseconds.
     pub packet_gap_ns: u64,
@@ -78,7 +79,7 @@ pub(crate) struct Generator {
     apps: BTreeMap<(u32, u32), GeneratorApp>,
     /// Time of the next start of each application with a timer, in nanoseconds, by pipe and application.
     timers: BTreeMap<(u32, u32), u64>,
-    /// Started applications with packets still to make: the earliest next packet first; among equal times, the earliest start.
+    /// Started applications that still have packets to make: the earliest next packet first; then the earliest start.
     runs: BinaryHeap<Reverse<AppRun>>,
     started: u64,
 }
@@ -261,7 +262,7 @@ impl Generator {
         }
     }
 
-    /// Tofino 2: handles an ingress deparser's request for packets with `header` and a range of the buffer after it.
+    /// Tofino 2: handles an ingress deparser's request for packets, which have `header` and then a range of the buffer.
     pub(crate) fn request(
         &mut self,
         stats: &mut Stats,

@@ -321,7 +321,7 @@ impl<'b> Body<'b> {
     }
 }
 
-/// The operand that the destination of a copy equals afterwards; `None` if the instruction is no copy.
+/// The operand whose value the destination of a copy has after it; `None` if the instruction is no copy.
 fn operand_of(m: &BodyOp, source: Option<Lane>) -> Option<Lane> {
     (m.shape.what == What::Mov).then_some(source).flatten()
 }

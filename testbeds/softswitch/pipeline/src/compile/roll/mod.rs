@@ -270,7 +270,7 @@ fn repetition(
     })
 }
 
-/// Whether the second register directly follows the first in a row of a bank, and both have one word per cell.
+/// Whether the cells of the second register directly follow those of the first in the rows of a bank, one word each.
 fn follows(code: &Code, first: u32, second: u32) -> bool {
     let (a, b) = (
         &code.registers[first as usize],

@@ -201,7 +201,8 @@ impl Switch {
         profile.offers(place.unwrap_or(0), indirect)
     }
 
-    /// The member or group that a table entry refers to instead of an action; adds one-shot actions to the profile.
+    /// The member or group to which a table entry refers. An entry with one-shot actions (its own, of which a selector picks
+    /// one) refers to these, which are added to the profile.
     pub(crate) fn named_by(
         &mut self,
         table: usize,

@@ -18,9 +18,9 @@ pub(crate) enum Undo {
     /// Undoes the insertion of a whole table entry: index of the table, priority, key.
     Whole(usize, i32, Vec<FieldKey>),
     DefaultDirect(usize, CounterValue, MeterCell),
-    /// Undoes a change of one-shot actions: index of the profile, number, previous actions; `None`: they did not exist.
+    /// Undoes a change of an entry's one-shot actions: profile index, their number, previous actions; `None`: there were none.
     OneShot(usize, u32, Option<OldOneShot>),
-    /// Undoes a write of a default action: index of the table, previous action, whether the control plane had written that.
+    /// Undoes a write of a default action: table index, previous action, whether that was written by the control plane.
     Default(usize, Bound, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),

@@ -1,4 +1,4 @@
-//! Locates the cell that a register action works on, reads it and writes it back, in compiled code.
+//! Compiles access to the cell that a register action works on: finds it, reads it, writes it back.
 
 use super::rows::{ROW, row_of};
 use crate::compile::{Compiler, Result};

@@ -261,7 +261,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// Reserves words of every entry of a table for a direct register or direct filter that the table names.
+    /// Reserves words in the data of each entry of a table, for the cell of a direct register or direct filter.
     pub(crate) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
         if let Object::Tofino(TofinoObject::DirectFilter(filter)) =
             self.bindings.objects[id.index()]

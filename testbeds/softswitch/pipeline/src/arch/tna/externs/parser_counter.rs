@@ -28,7 +28,7 @@ pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
 }
 
 impl Compiler<'_> {
-    /// Compiles `push` of a parser counter; `load` compiles the loading of the value into the counter's slot.
+    /// Compiles `push` of a parser counter; `load` compiles loading the pushed value into the counter's slot.
     pub(crate) fn push_counter(
         &mut self,
         slot: Slot,

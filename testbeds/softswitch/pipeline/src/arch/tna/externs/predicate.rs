@@ -9,7 +9,7 @@ use p4lang::ir::{
 
 /// Number of comparators of a stateful ALU.
 const COMPARATORS: usize = 4;
-/// The distinct comparisons in the conditions of a register action, in order: one per comparator of the ALU.
+/// The different comparisons in the conditions of a register action, in order. Each takes one comparator of the ALU.
 pub fn comparisons(action: &Action) -> Vec<&Expr> {
     let mut found = Vec::new();
     in_conditions(&action.body, &mut found);
