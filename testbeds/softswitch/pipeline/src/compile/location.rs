@@ -27,7 +27,7 @@ pub(crate) struct Location {
     pub validates: Option<Slot>,
 }
 
-/// The validity of a header that contains an l-value; a stack element within the header may contain the l-value too.
+/// The position of the validity of the header that contains an l-value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
     /// Number of stack elements around the header, from the outermost element around the l-value on.

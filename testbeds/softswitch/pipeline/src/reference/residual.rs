@@ -16,7 +16,7 @@ pub(crate) struct Residual<'p> {
     unit: u32,
     /// Position in the packet, in bits, from which on data is subtracted from the checksum.
     start: usize,
-    /// L-value to which the result is written. Its variable belongs to the running parser or function at index `depth` − 1.
+    /// L-value to which the result is written. Its variable belongs to the running parser or function `envs[depth - 1]`.
     pub(crate) to: VarPath,
     pub(crate) depth: usize,
 }

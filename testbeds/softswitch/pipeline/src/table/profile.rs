@@ -36,7 +36,7 @@ struct OneShot {
     weighed: Vec<u32>,
 }
 
-/// Numbers to pick from: of each choice (number, weight, watched port) as many as its weight, unless in `out` or port down.
+/// Lists each number in `choices` (number, weight, watched port) as often as its weight, but not those `out` or `down`.
 fn weigh(
     choices: impl Iterator<Item = (u32, u32, Option<u32>)>,
     down: &BTreeSet<u32>,

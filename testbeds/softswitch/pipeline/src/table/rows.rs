@@ -1,7 +1,8 @@
 //! Stores the entries of a table as rows of one flat array, with an index by the whole key.
 //!
-//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: finding an
-//! exact key touches the index and usually one more cache line. Rows keep their number while they exist; a freed row is reused.
+//! A row consists of a head (rank, action index, flags), the key's values, its masks unless all fields are exact, and the
+//! action's parameters. So finding an exact key touches the index and usually one more cache line. Rows keep their number while
+//! they exist; a freed row is reused.
 
 use super::action::Action;
 use super::packing::{MAX_WORDS, Packing};
@@ -32,12 +33,12 @@ pub struct Head {
 
 const LIVE: u64 = 1 << 63;
 const CONST: u64 = 1 << 62;
-/// Bits of a head that tell which kind of object the entry refers to; the object's number is the first parameter.
+/// Bits of a row's head that tell which kind of object the entry refers to; the object's number is the first parameter.
 const NAMES: u64 = 3 << 60;
 const MEMBER: u64 = 1 << 60;
 const GROUP: u64 = 2 << 60;
 const ONE_SHOT: u64 = 3 << 60;
-/// Mask of a head's bits for the action, after a shift by 32: the action's index + 1; 0 means no action.
+/// Mask of the action in a row's head, after a shift by 32: the action's index + 1; 0 means no action.
 const ACTION: u64 = (1 << 28) - 1;
 
 #[derive(Debug, Clone)]
