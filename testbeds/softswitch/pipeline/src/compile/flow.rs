@@ -188,8 +188,8 @@ impl Backwards {
         Some(last_reads)
     }
 
-    /// One pass from the last instruction to the first. With `last_reads`, removes instructions, and notes copies that are the
-    /// last read of their source.
+    /// One pass over the code, from the last instruction to the first. With `last_reads`, it removes useless instructions, and
+    /// sets `last_reads` for copies whose source is not read later.
     fn pass(
         &mut self,
         code: &mut Code,

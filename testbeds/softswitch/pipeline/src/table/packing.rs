@@ -142,7 +142,7 @@ impl KeyPlan {
 }
 
 impl Packing {
-    /// Appends an entry's packed values and, `with_masks`, its packed masks; for a range, the lower and the upper bound.
+    /// Appends an entry's packed values; if `with_masks`, also its packed masks. For ranges, these are lower and upper bounds.
     pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
         let start = to.len();
         to.resize(start + self.words * if with_masks { 2 } else { 1 }, 0);

@@ -253,7 +253,7 @@ impl Switch {
         }
     }
 
-    /// The one-shot actions with this number, of an entry of the table; `None` if there are none.
+    /// The one-shot actions to which an entry of the table refers by this number; `None` if there are none.
     pub(crate) fn one_shot_actions(&self, table: usize, id: u32) -> Option<Vec<OneShotAction>> {
         let profile = &self.core.state.profiles[self.profile_of(table).ok()?];
         profile.one_shot(id).map(<[_]>::to_vec)
