@@ -21,8 +21,8 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    /// Starts to listen for carrier changes of these interfaces of this network namespace, on the current runtime.
-    /// `None`: the list is empty, or the kernel does not report, of which the log has a warning.
+    /// Starts to listen for carrier changes of these interfaces (indices in this network namespace), on the current runtime.
+    /// `None`: the list is empty, or the kernel refuses, of which the log has a warning.
     pub(crate) fn watch(interfaces: Vec<u32>) -> Option<Carrier> {
         if interfaces.is_empty() {
             return None;
@@ -57,7 +57,7 @@ impl Carrier {
         }
     }
 
-    /// Reports the current carrier of all interfaces. It is read after the subscription, so that no change is missed in
+    /// Reports the current carrier of all interfaces. Runs after the subscription to changes, so that no change is missed in
     /// between. Returns false if the kernel does not answer.
     async fn report_all(&mut self, driver: &Handle) -> Result<bool, Stopped> {
         let mut absent: Vec<u32> = self.interfaces.keys().copied().collect();

@@ -12,7 +12,7 @@ mod control_state;
 
 /// Maximum number of times that a packet recirculates; beyond it, `weir p4 run` stops.
 const ROUNDS: u32 = 10_000;
-/// Maximum number of recirculations with a trace, which no user reads that far, or with the slower reference executor.
+/// Maximum number of recirculations with a trace (no user reads more of it) or in the slower reference executor.
 const ROUNDS_TOLD: u32 = 64;
 /// Time between two input packets on the program's clock, in nanoseconds.
 const STEP_NS: u64 = 1_000_000;

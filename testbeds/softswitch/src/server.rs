@@ -40,7 +40,7 @@ const MESSAGE_BYTES: usize = 1 << 20;
 /// Maximum time for which the server finishes running calls after the switch stops.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// Time without traffic after which the server probes a client, and time that it waits for the client's answer.
+/// Time without traffic after which the server probes a client; also the maximum time that it waits for the client's answer.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub use extension::{connect as connect_extension, proto as weir};
@@ -114,8 +114,8 @@ pub enum ServeError {
     Transport(#[from] tonic::transport::Error),
 }
 
-/// The state that all calls share. `pipelines` is also the lock that orders writes: a Write, a new pipeline and a
-/// takeover hold it exclusively, a Read holds it shared.
+/// The state that all calls share. The lock of `pipelines` also orders calls: a Write, a new program and a change of primary
+/// hold it exclusively; a Read shares it with other Reads.
 struct Service {
     loader: Arc<dyn Loader>,
     driver: driver::Handle,
@@ -131,7 +131,7 @@ struct Service {
     stop: watch::Receiver<bool>,
 }
 
-/// The state of all calls as tonic's service; streams outlive the call that opened them, so they share the state.
+/// The state of all calls, as the service that tonic runs. It is shared with streams, which outlive the call that opened them.
 struct Endpoint(Arc<Service>);
 
 impl Service {
@@ -175,7 +175,8 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a command between two frames, on the program that clients write to; the command gets the time in nanoseconds, too.
+    /// Runs a command in the packet loop, between two frames: it gets the time in nanoseconds, and the program that clients
+    /// write to.
     async fn control<R: Send + 'static>(
         &self,
         command: impl FnOnce(u64, &mut pipeline::Switch) -> R + Send + 'static,

@@ -11,7 +11,7 @@ pub struct Dataplane {
     switch: Switch,
     /// Format in which the trace of each packet is printed; `None`: no trace.
     told: Option<Form>,
-    /// Number of P4 blocks stopped at the step limit at which the next warning is due.
+    /// The next warning is due when the step limit has stopped this number of runs of P4 blocks.
     warns_at: u64,
 }
 

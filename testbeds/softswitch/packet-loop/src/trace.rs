@@ -74,7 +74,7 @@ impl Paint {
         }
     }
 
-    /// Makes control characters visible, except for the colors of this module: names may contain any character.
+    /// Makes control characters visible, because names may contain any; only the color codes of this module stay.
     fn only_own(self, line: &str) -> String {
         let mut out = String::with_capacity(line.len());
         let mut rest = line;

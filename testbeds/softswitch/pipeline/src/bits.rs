@@ -42,7 +42,7 @@ fn read_slow(bytes: &[u8], at: usize, w: u32) -> u64 {
     (word >> (n * 8 - shift - w)) as u64 & mask(w)
 }
 
-/// Writes `value` to the `w` ≤ 64 bits of `bytes` from bit `at` on, which are 0. The caller guarantees that they are within it.
+/// Writes `value` to `w` ≤ 64 bits of `bytes`, from bit `at` on. The caller guarantees that they are within `bytes` and 0.
 #[inline(always)]
 pub fn write(bytes: &mut [u8], at: usize, w: u32, value: u64) {
     let byte = at >> 3;
@@ -67,7 +67,7 @@ fn write_slow(bytes: &mut [u8], at: usize, w: u32, value: u64) {
     }
 }
 
-/// Reads `w` bits of `bytes` from bit `at` on into little-endian 64-bit limbs; `w` may exceed 64.
+/// Reads `w` bits of `bytes`, from bit `at` on, into 64-bit words, the lowest word first; `w` may exceed 64.
 pub fn read_limbs(bytes: &[u8], at: usize, w: u32, limbs: &mut [u64]) {
     let mut left = w;
     for limb in limbs.iter_mut() {
@@ -77,7 +77,7 @@ pub fn read_limbs(bytes: &[u8], at: usize, w: u32, limbs: &mut [u64]) {
     }
 }
 
-/// Writes little-endian 64-bit limbs to the `w` bits of `bytes` from bit `at` on, which are 0.
+/// Writes 64-bit words, the lowest first, to `w` bits of `bytes` from bit `at` on; these bits must be 0 before.
 pub fn write_limbs(bytes: &mut [u8], at: usize, w: u32, limbs: &[u64]) {
     let mut left = w;
     for limb in limbs {

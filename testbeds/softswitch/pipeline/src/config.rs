@@ -4,12 +4,11 @@ use crate::port_numbers::CPU_PORT;
 use crate::queues::EgressQueues;
 use std::collections::BTreeSet;
 
-/// Maximum number of trace marks (states, tables, actions that packets met) that are kept until the caller fetches them.
+/// Maximum number of trace marks (parser states, tables and actions that packets met) kept until the caller takes them.
 pub(crate) const TRACE_LIMIT: usize = 65_536;
 
-/// Default step limit of a block: twice the steps of a loop over a `bit<16>`; a program with an infinite loop takes three
-/// milliseconds per packet. Steps count iterations, not their work: iterations that copy an array of a megabyte each take
-/// seconds.
+/// Default maximum number of steps of a block: twice the steps of a loop over a `bit<16>`. With it, a program with an infinite
+/// loop takes three milliseconds per packet. Iterations that move much data cost more steps.
 const MAX_STEPS: u32 = 1 << 17;
 
 /// The switch's existing ports. The CPU port and the recirculation port always exist.
@@ -51,7 +50,7 @@ pub enum Executor {
     Fast,
     /// The interpreter that runs p4lang's IR directly, for comparison.
     Reference,
-    /// Both executors, block by block from the same state: for tests. The register machine's results count, and
+    /// Both executors, for tests: each block runs in both, from the same state. The register machine's results count, and
     /// [`crate::Switch::take_differences`] returns how the interpreter's results differ.
     Both,
 }
@@ -69,11 +68,11 @@ pub struct Config {
     pub cpu_port: u32,
     /// The ports that exist from the start.
     pub ports: Ports,
-    /// Maximum number of parser states or loop iterations in a block, each counted once more for every 1,024 words of 8
-    /// bytes that its instructions read or write; a block that exceeds it is aborted and counted
+    /// Maximum number of steps of one run of a block. A parser state or loop iteration takes one step, and one more for every
+    /// 1,024 words of 8 bytes that its instructions read or write. A block that exceeds the maximum is aborted and counted
     /// ([`crate::Stats::out_of_steps`]).
     pub max_steps: u32,
-    /// Maximum number of consecutive resubmissions and egress clones of a packet; the switch drops it beyond.
+    /// Maximum number of passes that a packet makes in a row by resubmission or egress clones; at more, the switch drops it.
     pub max_passes: u32,
     /// Maximum number of further passes (resubmissions, clones) that one event, such as a received packet, may cause.
     pub max_work: u32,
@@ -83,9 +82,9 @@ pub struct Config {
     pub trace: bool,
     /// The executor that runs the program's blocks.
     pub executor: Executor,
-    /// With [`Executor::Reference`]: undefined bits hold a pattern with this seed, and [`crate::Switch::take_events`]
-    /// reports decisions that read them. `None`: undefined bits are 0. Metadata that is carried into another pass or out
-    /// of an egress queue counts as defined, except for metadata that PSA's ingress passes to egress at once.
+    /// With [`Executor::Reference`]: undefined bits hold a pattern with this seed, and [`crate::Switch::take_events`] reports
+    /// decisions that read them. `None`: undefined bits are 0. Metadata that waits for a further pass or in an egress queue
+    /// counts as defined from then on; metadata that PSA's ingress passes to egress at once keeps its undefined bits.
     pub poison: Option<u64>,
 }
 

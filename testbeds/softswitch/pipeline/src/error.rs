@@ -78,7 +78,7 @@ pub enum TableError {
     /// A table entry leaves out the exact key field of this name.
     #[error("missing key field: {0}")]
     MissingField(String),
-    /// A table entry matches this key field in another way than the field's match kind, the second element.
+    /// A table entry's match for this key field is not of the field's match kind, which is the second element.
     #[error("wrong match kind: key field {0} is matched `{kind}`", kind = .1.name())]
     WrongMatchKind(String, MatchKind),
     /// The value of this key field or action parameter exceeds its width in bits, the second element.
@@ -90,7 +90,7 @@ pub enum TableError {
     /// This priority is not allowed: it must be > 0 if entries of the table may overlap, else 0.
     #[error("priority {0}; use more than 0 if a key field is ternary, range or optional, else 0")]
     BadPriority(i32),
-    /// The table does not offer this action, or only as default or in entries; the list has the actions that it offers.
+    /// The table does not offer this action, or offers it only as default action or only in entries. The list: offered actions.
     #[error("the table does not offer action {0} here (it offers {list})", list = listed(.1))]
     NoSuchAction(String, Vec<String>),
     /// The action has no parameter of this name (the first element); the list contains the names of its parameters.
@@ -183,7 +183,7 @@ pub enum ProfileError {
     /// The write changes a group's maximum size, which can only be set on creation.
     #[error("a group's max_size cannot be changed")]
     MaxSize,
-    /// A selector has either members and groups or entries with one-shot action sets; the write would mix them.
+    /// A selector has either members and groups, or entries with actions of their own (one-shot); the write would mix these.
     #[error("a selector has either members and groups or one-shot entries")]
     Mixed,
     /// The member or group cannot be deleted: a group or a table entry refers to it.

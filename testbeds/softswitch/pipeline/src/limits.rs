@@ -11,14 +11,14 @@ pub struct Limits {
     pub cells_bytes: u64,
     /// Maximum declared size of a table, in entries. The switch allocates memory only as entries are written.
     pub entries: u64,
-    /// Maximum declared size of an action profile, in members, or of a selector, in weights of all groups.
+    /// Maximum declared size: of an action profile in members, of a selector in the sum of the weights of all its groups.
     pub members: u64,
     /// Maximum number of tables.
     pub tables: usize,
-    /// Maximum number of 8-byte slots for the program's variables; every executor has a frame of that size.
+    /// Maximum number of 8-byte slots for the program's variables. Every executor has an array of so many slots, the frame.
     pub slots: u32,
-    /// Maximum number of slots of values that the code moves to or from bytes (headers, hashed data, digests, register
-    /// elements), counted at each use.
+    /// Maximum number of 8-byte slots that the code copies to or from bytes (headers, hashed data, digests, register elements).
+    /// A slot counts again at each place in the code that copies it.
     pub moved_slots: u32,
     /// Maximum number of words of 8 bytes of the program's distinct constants.
     pub constants: u32,

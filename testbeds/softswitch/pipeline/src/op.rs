@@ -59,7 +59,7 @@ pub enum Op {
         to: Target,
     },
     End,
-    /// Starts a loop iteration or parser state, which takes `cost` of the block's steps; jumps to `to` if fewer are left.
+    /// Starts a loop iteration or parser state, which uses up `cost` steps of the block; jumps to `to` if fewer are left.
     Step {
         to: Target,
         cost: u32,
@@ -183,12 +183,12 @@ pub enum Op {
     /// An operation on values of more than 64 bits: index of its plan in [`Code::wide`].
     Wide(u32),
 
-    /// Loads the header stack element `e`, an index into [`Code::elements`], to `d`; zeroes if its index is out of range.
+    /// Loads the header stack element `e`, an index into [`Code::elements`], to `d`; zeroes if the stack has no such element.
     LoadElement {
         e: u32,
         d: Slot,
     },
-    /// Stores `s` to the header stack element `e`, an index into [`Code::elements`]; no effect if its index is out of range.
+    /// Stores `s` to the header stack element `e`, an index into [`Code::elements`], if the stack has such an element.
     StoreElement {
         e: u32,
         s: Slot,
@@ -243,7 +243,7 @@ pub enum Op {
         set: u32,
     },
 
-    /// Applies a table: index of the application in [`Code::applies`].
+    /// Applies a table. The number is the index of this application in [`Code::applies`].
     Apply(u32),
     /// Reads cell `index` of register `r`, an index into [`Code::registers`], to `d`.
     RegisterRead {
@@ -266,7 +266,7 @@ pub enum Op {
     CountDirect {
         table: u32,
     },
-    /// Executes a table's direct meter at the table entry found last; otherwise as `Meter`.
+    /// Executes a table's direct meter at the table entry found last. The slots `colour` and `d` are those of `Meter`.
     MeterDirect {
         table: u32,
         colour: Slot,
@@ -279,13 +279,13 @@ pub enum Op {
         colour: Slot,
         d: Slot,
     },
-    /// Computes a hash: index of its plan in [`Code::hashes`].
+    /// Computes a hash. The number is the index of its plan in [`Code::hashes`].
     Hash(u32),
-    /// Resets a checksum unit to 0.
+    /// Resets a checksum unit, the state of one checksum object for the current packet, to 0.
     ChecksumClear {
         unit: u32,
     },
-    /// Adds data to an Internet checksum unit, or subtracts it; `layout`, of the data at `s`: index into [`Code::layouts`].
+    /// Adds the data at `s` to an Internet checksum unit, or subtracts it. `layout` of the data: index into [`Code::layouts`].
     ChecksumAdd {
         unit: u32,
         layout: u32,
@@ -307,7 +307,7 @@ pub enum Op {
         unit: u32,
         s: Slot,
     },
-    /// Appends the data at `s` to a checksum unit of any algorithm.
+    /// Appends the data at slot `s` to the state of a checksum object of any algorithm.
     ChecksumUpdate {
         unit: u32,
         layout: u32,
@@ -334,18 +334,18 @@ pub enum Op {
     AdjustBytes {
         s: Slot,
     },
-    /// Records the execution of a register that a packet may execute several times, and counts every execution after the first.
+    /// Records that the packet executed a register that it may execute several times; counts all executions but the first.
     RegisterOnce {
         unit: u32,
     },
-    /// Reads `words` words from word `offset` on of a direct register, at the table entry found last, to `d`.
+    /// Reads a direct register's cell to `d`: `words` words, from word `offset` of the data of the table entry found last.
     DirectRead {
         table: u32,
         offset: u32,
         words: u32,
         d: Slot,
     },
-    /// Writes a direct register's cell at the table entry found last, or with `every`, at all entries of the table.
+    /// Writes a direct register's cell in the data of the table entry found last, or with `every`, of all entries of the table.
     DirectWrite {
         every: bool,
         table: u32,
@@ -353,20 +353,20 @@ pub enum Op {
         words: u32,
         s: Slot,
     },
-    /// Sets `d` to whether the program permits a selector to pick the group member at `index`.
+    /// Sets `d` to whether the program lets a selector pick the group member at `index`.
     MemberRead {
         profile: u32,
         index: Slot,
         d: Slot,
     },
-    /// Sets whether the program permits a selector to pick the group member at `index`.
+    /// Sets whether the program lets a selector pick the group member at `index`.
     MemberWrite {
         profile: u32,
         index: Slot,
         s: Slot,
     },
-    /// Requests a mirrored, resubmitted or generated packet from a deparser (`kind`: see `externs::capture`), with the data at
-    /// `s`; `layout`: `None` for no data.
+    /// In a deparser: requests a mirrored, resubmitted or generated packet (`kind`: see `externs::capture`) with the data at
+    /// slot `s`. `layout`: the data's layout; `None`: no data.
     Capture {
         kind: u8,
         session: Slot,
@@ -393,13 +393,13 @@ pub enum Op {
         d: Slot,
         s: Slot,
     },
-    /// Sets `d` to a checksum unit's sum without the bytes that the parser read from position `start` on, not complemented.
+    /// Sets `d` to a checksum unit's sum, not complemented, without the bytes that the parser read from position `start` on.
     ChecksumResidual {
         unit: u32,
         start: Slot,
         d: Slot,
     },
-    /// Ends a parser: sets slot `cleared` to 0, then writes the parser's error to slot `error`, which may be the same.
+    /// Ends a parser: first sets slot `cleared` to 0, then slot `error` to the parser's error. Both may be the same slot.
     Verdict {
         /// Slot of the parser's error: see [`crate::op::bindings::ParserResults`].
         error: Slot,
@@ -415,9 +415,10 @@ pub enum Op {
         digest: u32,
         s: Slot,
     },
-    /// Records a trace mark (a state, table or action that the packet met): index into [`Code::marks`].
+    /// Records a trace mark (a state, table or action that the packet met). The number is its index in [`Code::marks`].
     Trace(u32),
-    /// Executes a rolled-up loop over many values, then jumps behind the original code; `lanes`: index into [`Code::lanes`].
+    /// Executes, for many values at once, instructions that the code repeats per value; jumps behind these. `lanes`: index into
+    /// [`Code::lanes`].
     Lanes {
         lanes: u32,
         to: Target,

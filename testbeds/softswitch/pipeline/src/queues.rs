@@ -103,7 +103,7 @@ pub(crate) struct Queues {
     /// Whether no port has a limited rate, so that no packet waits.
     unlimited: bool,
     ports: BTreeMap<u32, Port>,
-    /// Time from which on a transmitted packet makes its port busy: that of the current event, in nanoseconds.
+    /// Time of the current event, in nanoseconds. A packet that is transmitted now makes its port busy from this time on.
     clock_ns: u64,
 }
 
@@ -114,7 +114,7 @@ struct Port {
     classes: [Class; CLASSES],
     /// Number of packets that wait for the port, in all its classes.
     waiting: usize,
-    /// Fair queueing: start tag of the packet that the port sent last.
+    /// Start-time fair queueing: start tag (a virtual time) of the packet that the port sent last.
     virtual_time: u64,
 }
 
@@ -123,7 +123,7 @@ struct Class {
     queue: VecDeque<Queued>,
     /// Number of packet buffer cells that the waiting packets of the class take.
     cells: u64,
-    /// Fair queueing: finish tag of the last packet sent from this class.
+    /// Start-time fair queueing: finish tag (a virtual time) of the last packet sent from this class.
     finish: u64,
 }
 

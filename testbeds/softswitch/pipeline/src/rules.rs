@@ -13,10 +13,10 @@ pub enum InvalidFields {
     /// The fields of an invalid header are 0; a write to them has no effect.
     #[default]
     Zero,
-    /// The fields of an invalid header hold written values until `setInvalid`, as a Tofino's containers have no validity.
+    /// The fields of an invalid header hold written values until `setInvalid`: a Tofino's containers have no validity.
     Written,
-    /// The fields of an invalid header keep their previous or later written values, as in BMv2: `setInvalid`, `setValid` and
-    /// the assignment of an invalid header only change the validity. A table's key and hashed data use 0 for such a field.
+    /// The fields of an invalid header keep earlier values and take writes, as in BMv2: `setInvalid`, `setValid` and the
+    /// assignment of an invalid header change only the validity. In a table's key and in hashed data, such a field counts as 0.
     Kept,
 }
 
@@ -30,7 +30,7 @@ impl InvalidFields {
 /// The rules by which an architecture differs from the others, for generic code.
 #[derive(Debug)]
 pub struct Rules {
-    /// Number of copies of the cells of registers, counters and meters: one for each pipe, and the initial one of unused pipes.
+    /// Number of copies of the cells of registers, counters and meters: one per pipe, and one for pipes that are not yet used.
     pub cell_copies: u64,
     /// The contents of an invalid header's fields.
     pub invalid: InvalidFields,
@@ -44,7 +44,7 @@ pub struct Rules {
     pub algorithm: fn(&str) -> Option<Algorithm>,
     /// The architecture's values of the colors green, yellow and red, if colors are numbers and not an enum.
     pub colours: [u64; 3],
-    /// Struct and field names of intrinsic metadata that is invalid until the program assigns it; invalid differs from 0.
+    /// Intrinsic metadata fields that are invalid (not 0) until the program assigns them: names of structs and fields.
     own_validity: &'static [(&'static str, &'static [&'static str])],
 }
 

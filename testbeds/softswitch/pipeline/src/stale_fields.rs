@@ -1,8 +1,8 @@
 //! Makes table keys and hashes use 0 for fields of invalid headers, where these keep values ([`InvalidFields::Kept`]).
 //!
-//! BMv2 looks up 0 for such a field. So a key or argument that is a field of a header becomes `h.isValid() ? h.f : 0`,
-//! once, before the program is compiled. A field that is 0 in every invalid header stays unchanged: its headers never
-//! become invalid, and it is never written individually.
+//! BMv2 looks up 0 for such a field. So each header field `h.f` in a key or hash becomes `h.isValid() ? h.f : 0`, once, before
+//! the program is compiled. Fields that are 0 in every invalid header stay unchanged: those of headers that never become
+//! invalid, if the program never writes the field alone.
 
 use crate::rules::{InvalidFields, Rules};
 use num_bigint::BigUint;
@@ -14,7 +14,7 @@ use p4lang::ir::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Returns the program with a validity check around each looked-up or hashed field that may be stale in an invalid header.
+/// Returns the program with a validity check around each header field in a key or hash that may keep a value while invalid.
 pub(crate) fn checked(program: &Arc<Program>) -> Arc<Program> {
     if Rules::for_program(program).invalid != InvalidFields::Kept {
         return Arc::clone(program);
@@ -83,7 +83,7 @@ fn check_calls(program: &Program, stale: &Stale, vars: &[Var], block: &mut [Stmt
     any
 }
 
-/// Replaces a field by 0 while its header is invalid, if it may hold another value; returns whether `e` changed.
+/// Replaces the field by 0 while its header is invalid, if it might otherwise have another value; returns whether `e` changed.
 fn check(program: &Program, stale: &Stale, vars: &[Var], e: &mut Expr) -> bool {
     let Some(lvalue) = field(e) else {
         return false;

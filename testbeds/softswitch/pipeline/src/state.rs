@@ -13,7 +13,7 @@ use crate::table::{Index, Table};
 use p4lang::runtime::Value;
 use std::collections::VecDeque;
 
-/// Maximum number of digest messages held for the control plane (fewer if long); the switch counts and loses messages beyond.
+/// Maximum number of digest messages that wait for the control plane (fewer if they are long); more are counted as lost.
 const DIGEST_LIMIT: usize = 4096;
 
 /// A message from the data plane to the control plane by a `Digest` extern.
@@ -30,7 +30,7 @@ pub struct DigestMessage {
 pub struct State {
     /// The program's tables, control by control.
     pub tables: Vec<Table>,
-    /// For each table, the table entry that the last packet found, for a later call of its direct counter or meter.
+    /// For each table, the entry that the last packet found: its direct counter or meter may be called later.
     pub found: Vec<Option<Index>>,
     pub value_sets: Vec<ValueSet>,
     /// Action profiles and selectors of the program.
@@ -75,7 +75,7 @@ pub struct Digests {
 /// Counts and positions that belong to one pass of a packet through a pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct Pass {
-    /// Number of the pass: a register is executed at most once in it.
+    /// Number of the pass, to detect a register that a packet executes twice in one pass.
     pub number: u64,
     /// Number of the pipe that the packet passes, on a Tofino.
     pub pipe: u32,
@@ -103,7 +103,7 @@ impl State {
         self.pass.register_conflicts += u64::from(last == self.pass.number);
     }
 
-    /// Adds a sample to a direct filter at the table entry found last; without an entry, the filter counts as unconfigured.
+    /// Adds a sample to a direct filter's cell in the table entry found last. Without an entry, the filter is unconfigured.
     pub fn direct_filter(&mut self, filter: u32, value: u64, now_ns: u64) -> u64 {
         let (filter, mut words) = (&mut self.cells.filters[filter as usize], [0; CELL_WORDS]);
         let Some(DirectCells { table, offset }) = filter.direct else {

@@ -25,8 +25,7 @@ pub enum DropReason {
     WorkLimit,
     /// TNA: the ingress parser failed, and the program does not read its error.
     Parser,
-    /// TNA: an application of the packet generator was triggered while the limit of active ones was reached; counted as one
-    /// packet.
+    /// TNA: an application of the packet generator could not start, because too many were active. Counts as one packet.
     GeneratorFull,
 }
 
@@ -100,7 +99,7 @@ impl Stats {
         DropReason::ALL.into_iter().map(|r| (r, self.dropped(r)))
     }
 
-    /// Counts the copies of a packet as made, beyond the first. Without copies, the caller counts the packet as dropped.
+    /// Counts all copies of a packet but the first as made by the switch. If there are none, the caller counts a drop.
     pub(crate) fn copied(&mut self, copies: usize) {
         self.made += (copies as u64).saturating_sub(1);
     }

@@ -56,12 +56,12 @@ impl FromStr for PortRate {
     }
 }
 
-/// Number of waiting frames from which ports mark (ECN): of all ports, written `65`, or of one port, written `2@65`.
+/// Number of waiting frames from which on a port marks frames (ECN): for all ports, written `65`, or for one, written `2@65`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortMark {
     /// The port; `None`: all ports that no other flag names.
     pub port: Option<u32>,
-    /// Number of waiting frames from which frames are marked.
+    /// Number of waiting frames from which on frames are marked.
     pub frames: usize,
 }
 
@@ -81,8 +81,8 @@ impl FromStr for PortMark {
     }
 }
 
-/// Number of waiting frames from which a port marks (ECN); `None`: it never does. The last flag applies; a flag that
-/// names the port precedes one for all ports.
+/// Number of waiting frames from which on a port marks frames (ECN); `None`: it never does. A flag that names the port precedes
+/// one for all ports; among equals, the last one applies.
 pub(super) fn mark_at(given: &[PortMark], port: u32) -> Option<usize> {
     let of = |wanted| given.iter().rfind(|mark| mark.port == wanted);
     let mark = of(Some(port)).or_else(|| of(None))?;

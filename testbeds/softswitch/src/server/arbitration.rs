@@ -37,7 +37,7 @@ pub struct Arbitration {
 #[derive(Debug, Default)]
 struct Role {
     primary: Option<ClientId>,
-    /// The client that becomes primary at the end of a takeover; `None`: no takeover is in progress.
+    /// The client that becomes primary once the writes in progress have ended; `None`: no change of primary is in progress.
     heir: Option<ClientId>,
     /// The highest election id that any primary of the role has had.
     highest: Option<u128>,
@@ -155,7 +155,8 @@ impl Arbitration {
         Ok(Step::Notify(self.notices(&role, &told)))
     }
 
-    /// Makes the client of a [`Step::TakeOver`] primary, unless it has left or been outbid; returns the notices to send.
+    /// Makes the client of a [`Step::TakeOver`] primary, unless it has left or a client with a higher election id has come;
+    /// returns the notices to send.
     pub fn complete(&mut self, id: ClientId) -> Vec<Notice> {
         let Some(Client { role, .. }) = self.clients.get(&id) else {
             return Vec::new();

@@ -37,11 +37,11 @@ pub(super) struct Binding {
     tables: BTreeMap<u32, BoundTable>,
     /// Ids of the tables in P4Info, by their indices in the program.
     by_position: BTreeMap<usize, u32>,
-    /// Widths in bits of the scalars in a cell of a register, by the register's id.
+    /// For each register, by id in P4Info: the widths in bits of the scalars in one of its cells.
     register_widths: BTreeMap<u32, Vec<u32>>,
-    /// Key fields of a value set's members, by the value set's id.
+    /// For each value set, by id in P4Info: the key fields of its members.
     value_sets: BTreeMap<u32, Vec<Field>>,
-    /// Fields of the controller headers `packet_in` and `packet_out`, by the header's id.
+    /// For each controller header (`packet_in`, `packet_out`), by id in P4Info: its fields.
     headers: BTreeMap<u32, Vec<HeaderField>>,
     sdn: Sdn,
 }

@@ -10,8 +10,8 @@ use p4rt::translate::data::describe;
 use v1::get_forwarding_pipeline_config_request::ResponseType;
 use v1::set_forwarding_pipeline_config_request::Action;
 
-/// The running program, and a saved program that waits for COMMIT. Reads and writes go to the saved program if there is
-/// one: committing it is then replaying, in the specification's words.
+/// The running program, and a saved one that waits for COMMIT. Reads and writes go to the saved program if there is one. So its
+/// commit has the effect that the specification calls replaying the writes.
 #[derive(Default)]
 pub(super) struct Pipelines {
     pub(super) committed: Option<Loaded>,

@@ -9,7 +9,7 @@ use tokio_stream::StreamExt as _;
 pub struct Local {
     service: Arc<Service>,
     packets: Option<JoinHandle<()>>,
-    /// The program's events for the control plane, which nobody reads: the packet loop drops further ones when it is full.
+    /// Receives the program's events for the control plane. Nobody reads them: once it is full, the packet loop drops them.
     _events: mpsc::Receiver<Event>,
     _shutdown: watch::Sender<bool>,
 }

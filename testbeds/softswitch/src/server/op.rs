@@ -18,7 +18,8 @@ use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
-/// Flag in the note of a multicast group or clone session: the client wrote its ports as byte strings, so reads return them so.
+/// Flag in the note that is stored with a multicast group or clone session: reads return ports as byte strings, as the client
+/// wrote them.
 pub(super) const PORTS_IN_BYTES: u64 = 1;
 
 type Result<T> = std::result::Result<T, UpdateError>;
@@ -28,13 +29,13 @@ pub(super) enum Op {
     Insert(usize, EntryWrite),
     Modify(usize, EntryWrite),
     Delete(usize, i32, Vec<FieldKey>),
-    /// Default entry of a table: table index and name, action (`None`: the program's own), counter and meter, client's note.
+    /// Default entry: index and name of the table, action (`None`: the program's own), counter and meter, client's note.
     Default(usize, String, Option<ActionCall>, DirectChange, Note),
     Direct(usize, EntryRef, DirectChange),
     /// Member of an action profile: the profile's name, the member's number, and its action (`None`: delete the member).
     Member(Type, String, u32, Option<ActionCall>),
     Group(Type, String, u32, Option<ProfileGroup>),
-    /// Meter: name, cells to write, configuration (`None`: the default), and whether to reset the counts.
+    /// Meter: name, cells to write, new configuration (`None`: the default), and whether to reset the counts.
     Meter(String, Cells, Option<MeterConfig>, bool),
     Counter(String, Cells, CounterValue),
     Register(String, Cells, Vec<Value>),
@@ -349,7 +350,7 @@ pub(super) fn direct<'a>(
     Ok((table, table.entry_ref(entry, binding)?))
 }
 
-/// The cell with this index, or all cells of an array with this number of cells.
+/// The cells of a counter, meter or register that an update writes: the cell with this index, or all, given their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cells {
     One(u64),

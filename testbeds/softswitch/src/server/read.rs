@@ -1,7 +1,7 @@
 //! The call Read (P4Runtime 1.4, section 13). The results are collected while no write runs, in steps between which
 //! frames move; they are converted to messages only as the client takes them, so that a slow client delays no other.
 
-/// Takes the value of a query's result; an error of the query becomes its result, and a stopped switch fails the whole call.
+/// Unwraps a result within a query. An error of the query ends it and becomes its result; a stopped switch ends the whole call.
 macro_rules! wanted {
     ($result:expr) => {
         match $result {
@@ -30,7 +30,7 @@ use std::ops::Range;
 use v1::entity::Entity as Kind;
 use v1::packet_replication_engine_entry::Type as Replication;
 
-/// Number of table entries or array cells read between two batches of frames.
+/// Number of table entries or array cells that a Read call reads before the packet loop processes frames again.
 const PER_TURN: u64 = 1024;
 /// Maximum number of Read calls whose clients have not taken all results.
 pub(super) const READS: usize = 64;

@@ -91,7 +91,8 @@ impl Service {
         Ok(())
     }
 
-    /// Handles an arbitration update. Notices are sent under the lock that decides them, so each client's last one is correct.
+    /// Handles an arbitration update. The lock that decides notices is held while they are sent, so each client's last is
+    /// correct.
     async fn arbitrate(
         &self,
         id: ClientId,

@@ -70,8 +70,8 @@ impl Service {
         status::of_batch(&results, "updates").map_or(Ok(()), Err)
     }
 
-    /// Applies the updates as one command with many steps, with frames in between: a batch costs two thread switches,
-    /// whatever its length.
+    /// Applies the updates by one command, which the packet loop runs in many steps, with frames in between. So a batch costs
+    /// two thread switches, whatever its length.
     async fn apply_each(&self, checked: Vec<Checked>) -> Result<Vec<UpdateResult>, Status> {
         let mut results = Vec::with_capacity(checked.len());
         let mut checked = checked.into_iter();

@@ -22,7 +22,7 @@ pub struct Statistics {
     pub packets_out: u64,
     /// Number of frames dropped in the switch, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Longest time, in nanoseconds, by which a packet that the program held (recirculating or queued) was processed too late.
+    /// Maximum delay, in nanoseconds, with which a packet that the program held (recirculating or queued) was processed.
     pub latest_ns: u64,
 }
 

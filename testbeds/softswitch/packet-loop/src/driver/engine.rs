@@ -8,8 +8,8 @@ use pipeline::Transmit;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Minimum time between two executions of timed work, in nanoseconds: each packet that a program holds recirculates
-/// once per latency, and a wake-up for each would keep a processor busy.
+/// Minimum time between two executions of timed work, in nanoseconds. Every packet that recirculates needs such work once per
+/// latency of the recirculation link; a wake-up for each would keep a processor busy.
 const GRAIN_NS: u64 = 50_000;
 
 /// Numbers of frames that are dropped outside the program, by reason.
@@ -32,7 +32,7 @@ pub(super) struct Engine {
     pub(super) drops: Drops,
     /// Number of packets sent to the control plane.
     pub(super) packets_in: u64,
-    /// Longest time, in nanoseconds, by which the program's timed work was done too late.
+    /// Maximum delay, in nanoseconds, with which the program's timed work was done.
     pub(super) latest_ns: u64,
     /// Index of the port that the next iteration serves first.
     first: usize,
@@ -161,7 +161,8 @@ impl Engine {
         }
     }
 
-    /// Whether the port with index `position` is read in every iteration: it is a file (no descriptor), and a program runs.
+    /// Whether the port with index `position` is read in every iteration. This is so for a file, which has no descriptor to
+    /// poll, while a program runs.
     fn always_ready(&self, position: usize) -> bool {
         let port = &self.ports[position];
         !port.failed && port.io.fd().is_none() && self.program.is_some()

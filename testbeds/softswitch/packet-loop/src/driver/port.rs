@@ -62,7 +62,7 @@ impl Port {
         self.carrier && !self.failed
     }
 
-    /// Time at which the back end must be polled and flushed, in nanoseconds since `origin`; `None`: at no certain time.
+    /// Time at which the back end must be polled and flushed, in nanoseconds since `origin`; `None`: no time is set.
     pub(super) fn due_ns(&self, origin: Instant) -> Option<u64> {
         let due = self.io.due().filter(|_| !self.failed)?;
         let since = due.saturating_duration_since(origin);

@@ -1,8 +1,8 @@
 //! The scheduling priority of the packet thread, which determines how soon it runs after a frame or deadline wakes it.
 //!
-//! An ordinary thread waits for the thread that has the processor: several time slices of some milliseconds, which
-//! delay a held frame. A real-time thread runs first. Linux permits that to root outside of any user namespace, to a
-//! user with a limit (`ulimit -r`, `ulimit -e`), and to children of a process that had it, since priority is inherited.
+//! An ordinary thread waits until other threads have used their time slices of some milliseconds, which delays the frames that
+//! it holds. A real-time thread runs first. Linux permits real-time threads to root outside of any user namespace, to a user
+//! with a limit (`ulimit -r`, `ulimit -e`), and to children of a permitted process, since priority is inherited.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;

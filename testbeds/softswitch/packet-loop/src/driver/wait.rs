@@ -1,12 +1,12 @@
 //! How the packet loop waits when no frame is left: it polls for a moment, then sleeps.
 //!
-//! Under load it does neither but lets frames accumulate, as a network card moderates its interrupts, because a wake-up
-//! per frame costs more than the frame. Load means that the last two series of iterations without a pause both had many
-//! frames; a single frame, or a single burst, is never held.
+//! Under load it instead lets frames accumulate for a while, as a network card moderates its interrupts, because a wake-up per
+//! frame costs more than the frame. Load means that the last two series of iterations without a pause both had many frames. A
+//! single frame, or a single burst, is never held.
 //!
-//! The polling time adapts, as in KVM's halt polling: after a sleep that ended at once, polling would have been better,
-//! so the time grows; after a long sleep it is zero. While it polls, the thread yields, so that other threads on the same
-//! processor run first.
+//! The polling time adapts, as in KVM's halt polling. After a sleep that ended at once, polling would have been better, so the
+//! time grows; after a long sleep it is zero. While it polls, the thread yields, so that other threads on its processor run
+//! first.
 
 use super::engine::Engine;
 use super::port::Port;
@@ -21,14 +21,14 @@ use std::time::{Duration, Instant};
 /// Maximum time for which the packet loop polls before it sleeps.
 const LONGEST_LOOK: Duration = Duration::from_micros(10);
 const SHORTEST_LOOK: Duration = Duration::from_micros(2);
-/// Number of polls of the rings between two readings of the clock.
+/// Number of times that the loop polls the ports' rings before it reads the clock again.
 const POLLS: u32 = 16;
-/// Number of frames processed without a pause that counts as load.
+/// Number of frames that count as load if the packet loop processes them without a pause.
 const LOAD: usize = 32;
 /// Time for which frames accumulate under load.
 const GATHER: Duration = Duration::from_micros(50);
 
-/// Number of descriptors that can be polled without a list on the heap.
+/// Number of file descriptors that can be polled at once without allocating a list for them.
 const FEW_SOURCES: usize = 33;
 
 /// How long the packet loop sleeps, and what wakes it.
@@ -43,16 +43,16 @@ pub(super) enum Sleep {
 /// Decides how the packet loop waits for frames, and waits.
 pub(super) struct Waiter {
     wake: Arc<EventFd>,
-    /// Whether the waiting frames of some port show only by polling its descriptor.
+    /// Whether for some port only a poll of its file descriptor, which is a system call, shows that frames wait.
     polls_kernel: bool,
     /// Time for which the next wait polls before it sleeps.
     look: Duration,
     longest_poll: Duration,
     /// Start of the last wait: the polling, and the sleep after it.
     slept_from: Instant,
-    /// Number of frames processed since the last pause.
+    /// Number of frames that the packet loop has processed since its last pause.
     run: usize,
-    /// Whether the frames before the previous pause were enough to count as load.
+    /// Whether enough frames for load were processed between the last pause and the pause before it.
     loaded: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A port behind a link that delays each frame by its latency. The port's interface, and captures there, are at the far
-//! end of the link for incoming frames and at the near end for outgoing ones.
+//! A port behind a link that delays each frame by its latency. The link is between the port's interface and the program:
+//! captures at the interface record an incoming frame before the delay, and an outgoing frame after it.
 
 use super::delay_line::DelayLine;
 use super::{PortIo, Received, Sink};
@@ -22,7 +22,7 @@ pub struct Delayed {
     origin: Instant,
     incoming: DelayLine,
     outgoing: DelayLine,
-    /// Number of frames that `incoming` had lost at the last query.
+    /// Number of lost frames of `incoming` that the last query already returned.
     told_in: u64,
     told_out: u64,
 }

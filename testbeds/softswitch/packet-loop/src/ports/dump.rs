@@ -66,7 +66,7 @@ impl Capture {
     }
 }
 
-/// Captures the frames that pass through it to `sink`.
+/// Passes frames on to `sink`, and captures them.
 struct Tap<'a> {
     incoming: &'a mut Capture,
     sink: &'a mut dyn Sink,

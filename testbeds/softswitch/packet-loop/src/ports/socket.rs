@@ -1,5 +1,5 @@
-//! A socket that preserves frame boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`), inherited from the parent process: a cable
-//! in memory, for machines that refuse network namespaces.
+//! A port over a socket that preserves frame boundaries (`SOCK_SEQPACKET`, `SOCK_DGRAM`) and is inherited from the parent
+//! process: a link between processes for machines that refuse network namespaces.
 
 use super::{MAX_FRAME, PortIo, Received, Sink};
 use nix::errno::Errno;
@@ -7,7 +7,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// One end of the cable, as a port of the switch.
+/// One end of the link, as a port of the switch.
 pub struct Socket {
     name: String,
     socket: OwnedFd,
@@ -16,7 +16,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Takes the end of the cable that this process inherited as descriptor `number`.
+    /// Takes the end of the link that this process inherited as file descriptor `number`.
     pub fn inherited(number: RawFd) -> io::Result<Self> {
         let socket = rings::inherited(number)?;
         Ok(Self::new(socket, format!("fd:{number}")))

@@ -12,9 +12,9 @@ use crate::reference::Memory;
 const DIFFERENCE_LIMIT: usize = 64;
 
 impl Core {
-    /// Runs one block of the program on the frame and the state, in the configured executor. Inlined so that `run` stays in
-    /// registers: written field by field and copied in pairs, it made the processor wait for its own stores, which cost a tenth
-    /// of a router's time.
+    /// Runs one block of the program on the frame and the state, in the configured executor. It is inlined so that the parts of
+    /// `run` stay in processor registers. Passed through memory, they made the processor wait, which cost a tenth of a router's
+    /// time.
     #[inline(always)]
     pub(crate) fn run_block(&mut self, code: &Code, block: Block, run: BlockRun<'_>) -> BlockEnd {
         match self.executor {
@@ -24,8 +24,8 @@ impl Core {
         }
     }
 
-    /// Runs blocks between which the architecture has nothing to do. Only the first may be a parser; returns the end of the
-    /// first.
+    /// Runs blocks one directly after the other, without work of the architecture in between. Only the first may be a parser;
+    /// returns the result of the first.
     #[inline(always)]
     pub(crate) fn run_blocks<const N: usize>(
         &mut self,

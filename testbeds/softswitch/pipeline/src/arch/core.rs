@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Queues a further pass of a packet, such as a clone, or drops it at the limit of passes. `meta` saves frame slots.
+    /// Queues a further pass of a packet, such as a clone, or drops it at the limit of passes. `meta` copies the slots to keep.
     pub fn queue(&mut self, mut job: Job, bytes: &[u8], meta: impl FnOnce(&[u64], &mut Vec<u64>)) {
         if job.passes > self.config.max_passes {
             self.stats.drop(DropReason::PassLimit);
@@ -142,8 +142,8 @@ impl Core {
         self.work.push_back(job);
     }
 
-    /// Whether a packet for a port passes egress now. If not, it waits for the port as `job`, or is dropped; `meta` saves the
-    /// slots of the frame that its egress needs.
+    /// Returns true if a packet may pass egress of its port now. Otherwise it is dropped, or waits for the port as the [`Job`]
+    /// that `job` creates, with the slots of the frame that `meta` copies for its egress.
     #[inline]
     pub fn passes_straight(
         &mut self,

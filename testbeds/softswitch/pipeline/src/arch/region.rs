@@ -8,7 +8,7 @@ use crate::op::bindings::ParserResults;
 pub(crate) use crate::op::region::{MetaField, Region};
 use p4lang::ir::{Param, Type, Var};
 
-/// The slots of a parser's results: its error, which later blocks may read, and the slot that it sets to 0.
+/// Slots for a parser's results: for its error, which later blocks may read, and the slot that is cleared when it ends.
 pub(crate) fn left(
     compiler: &mut Compiler<'_>,
     error: MetaField,

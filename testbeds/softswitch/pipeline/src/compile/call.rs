@@ -8,7 +8,7 @@ use p4lang::ir::{
     ActionId, Arg, Args, ControlId, Expr, ExprKind, FunctionId, Param, ParserId, Var,
 };
 
-/// Destination of each value that a call copies out, and the slot of the value.
+/// For each value that a call copies out: its destination, and the slot of the value.
 type CopyOut = Vec<(Location, Slot)>;
 
 impl<'p> Compiler<'p> {
@@ -48,8 +48,7 @@ impl<'p> Compiler<'p> {
         )
     }
 
-    /// Slots for a call's parameters: those of the arguments if that cannot be observed, else copies; and the values to copy
-    /// out.
+    /// Slots for a call's parameters, and values to copy out. A parameter has its argument's slots if nobody can observe it.
     fn arguments(
         &mut self,
         vars: &'p [Var],
@@ -178,7 +177,7 @@ impl<'p> Compiler<'p> {
         self.copy_out(&out, exit)
     }
 
-    /// Compiles the copies out of a call, on the normal path and, if there are any, on the path of an `exit`.
+    /// Compiles the copies to `out` arguments after a call: on the normal path, and if there are any, before an `exit`.
     fn copy_out(&mut self, out: &CopyOut, exit: Target) -> Result<()> {
         for (place, s) in out {
             self.store(place, *s)?;

@@ -13,13 +13,13 @@ use crate::op::codec::{RUN, run_length};
 use crate::op::{Coalesced, Code, Layout, Op, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of bits of a slot.
+/// Number of bits of a slot, the maximum for joined fields.
 const WORD: u32 = 64;
 
-/// A move of a value: index of its layout, and the slot at which it starts.
+/// A value whose fields are moved together: index of its layout, and its first slot.
 type Use = (u32, Slot);
 
-/// Joins all fields that are only moved together. `pinned`: first slots and numbers of slots that the architecture accesses.
+/// Joins all fields that are only moved together. `pinned`: runs of slots that the architecture accesses (first, number).
 pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     let Some(touched) = Touched::by(code, pinned) else {
         return;
@@ -55,7 +55,7 @@ pub(crate) fn coalesce(code: &mut Code, pinned: &[(Slot, u32)]) {
     code.coalesced = groups.standing().collect();
 }
 
-/// The layout by which an instruction moves fields, and their first slot; `None` for other instructions, and for hashes.
+/// Layout and first slot of the value that an instruction moves; `None` for hashes, and for instructions that move none.
 fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
     match op {
         Op::Extract { layout, d, .. } => Some((layout, *d)),
@@ -64,14 +64,14 @@ fn moves(op: &mut Op) -> Option<(&mut u32, Slot)> {
     }
 }
 
-/// The accesses of all instructions to slots.
+/// Slots that the instructions of a program access, by kind of access.
 struct Touched {
     /// For each slot, whether an instruction accesses it individually.
     singly: Vec<bool>,
-    /// Runs of slots that are zeroed together: first slot, number of slots.
+    /// Runs of slots that one instruction sets to 0: first slot, number of slots.
     zeroed: Vec<(Slot, u32)>,
     extracted: BTreeSet<Use>,
-    /// Layouts by which fields are moved, each with its first slot.
+    /// Values whose fields are moved together.
     moved: BTreeSet<Use>,
 }
 
@@ -139,7 +139,7 @@ impl Touched {
     }
 }
 
-/// Groups of fields that may share a slot: slot and width in bits of each, the most significant first.
+/// Groups of fields that may share a slot. For each field of a group, the most significant first: slot and width in bits.
 #[derive(Default)]
 struct Groups {
     all: Vec<SlotGroup>,

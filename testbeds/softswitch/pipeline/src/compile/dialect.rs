@@ -10,7 +10,7 @@ pub(crate) trait Dialect: std::fmt::Debug + Sync {
     /// Prepares the compilation, before any declaration is compiled.
     fn begin(&self, _: &mut Compiler<'_>) {}
 
-    /// Compiles an extern instance; `registers`: number of registers compiled before, which it counts up.
+    /// Compiles an extern instance. `registers`: number of registers so far; increased if the instance is one.
     fn object(
         &self,
         compiler: &mut Compiler<'_>,

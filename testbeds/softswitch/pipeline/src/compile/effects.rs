@@ -15,7 +15,7 @@ pub(crate) enum Access {
     MayWrite,
 }
 
-/// Reports each run of slots that an instruction accesses: kind, first slot, number. False: it may access any slot.
+/// Reports each run of slots that an instruction accesses: kind, first slot, number. False: it may access any slots.
 pub(crate) fn effects(code: &Code, op: &Op, visit: &mut impl FnMut(Access, Slot, u32)) -> bool {
     use Access::{MayWrite, Read, Write};
     let three = |t: T3, visit: &mut dyn FnMut(Access, Slot, u32)| {
@@ -267,7 +267,7 @@ pub(crate) fn result_mut(op: &mut Op) -> Option<&mut Slot> {
     })
 }
 
-/// Reports the slots that an instruction reads and that may be replaced by any slot with the same value.
+/// Passes each slot to `change` that the instruction reads and that may be replaced by a slot with the same value.
 pub(crate) fn operands_mut<'o>(op: &'o mut Op, change: &mut impl FnMut(&'o mut Slot)) {
     let three = |t: &'o mut T3, change: &mut dyn FnMut(&'o mut Slot)| {
         change(&mut t.a);

@@ -167,9 +167,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Initializes the state of a value that is built from a list, and returns the value's parts: a header becomes valid, a
-    /// stack's `nextIndex` 0 as in any stack without an extraction (P4_16 8.20.1), and a field with its own validity becomes
-    /// valid, as by an assignment.
+    /// Compiles the initialization of a value that is built from a list; returns the value's parts. Headers, and fields with a
+    /// validity of their own, become valid; a stack's `nextIndex` becomes 0, as before any extraction (P4_16 8.20.1).
     fn list_parts(&mut self, ty: &Type, d: Slot) -> Result<Rc<[Part]>> {
         let parts = self.parts(ty)?;
         let head = match ty {

@@ -5,7 +5,7 @@ use crate::externs::register::Info;
 use crate::op::{Code, Op, Target};
 use crate::state::State;
 
-/// Maximum number of jumps in a chain that is shortened to one jump, because there may be loops of jumps only.
+/// Maximum number of jumps in a chain that is replaced by one jump. A limit is needed, for loops that only jump.
 const JUMPS: usize = 16;
 
 impl Compiler<'_> {
@@ -49,7 +49,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Binds code: afterwards, the code has the positions of tables and objects, and knows which of its blocks do nothing.
+    /// Binds code: afterwards, it has the positions of tables and objects, and marks of the blocks without further effects.
     fn bind_code(&mut self) {
         self.bindings.registers.clone_from(&self.code.registers);
         self.code.bindings = std::mem::take(&mut self.bindings);

@@ -16,10 +16,10 @@ use crate::op::{Apply, Code, Op, Reached, Slot, Target};
 
 /// Maximum number of copies between slots that the forwards pass tracks at a time.
 const COPIES: usize = 32;
-/// Maximum number of copies at the start of an action that are replaced by direct parameters.
+/// Maximum number of copies at the start of an action that are avoided by passing parameters to the copies' destinations.
 const HANDED_OVER: usize = 64;
-/// Maximum number of words of stored sets of slots, and of joined sets, before the backwards pass gives up: a large
-/// program with many jumps and variables runs unoptimized.
+/// Limits of the backwards pass, in 64-bit words of sets of slots: stored words, and joined words. Beyond them, it gives up: a
+/// large program with many jumps and variables runs unoptimized.
 const SETS: usize = 4 << 20;
 const JOINS: usize = 64 << 20;
 
@@ -29,7 +29,7 @@ pub(crate) struct Slots<'a> {
     pub own: &'a [Slot],
 }
 
-/// Removes useless instructions from `kept`, and replaces operands and results of the others.
+/// Removes useless instructions, and replaces operands and results of others. `kept`: which instructions are not yet removed.
 pub(crate) fn flow(code: &mut Code, kept: &mut [bool], slots: &Slots<'_>) {
     let landed = code.landings(kept);
     forwards(code, kept, &landed);
@@ -119,7 +119,7 @@ impl Set {
 struct Backwards {
     first: Slot,
     size: usize,
-    /// Position of each block, and the live slots at its end; blocks in the order of their code.
+    /// For each block, in the order of the code: its position, and the slots that are live at its end.
     ends: Vec<(Target, Set)>,
     /// Live slots at each jump target; `None` elsewhere.
     at_label: Vec<Option<Set>>,
@@ -157,7 +157,7 @@ impl Backwards {
     }
 
     /// Removes useless instructions. Returns for each instruction whether it is a copy whose source is not read later; `None`:
-    /// the analysis takes too long.
+    /// the analysis would take too long.
     fn run(mut self, code: &mut Code, kept: &mut [bool], landed: &[bool]) -> Option<Vec<bool>> {
         let words = self.size.div_ceil(64);
         let labels = landed.iter().filter(|landed| **landed).count();
@@ -188,7 +188,8 @@ impl Backwards {
         Some(last_reads)
     }
 
-    /// One pass from the last instruction to the first; with `last_reads`, the pass removes instructions.
+    /// One pass over the code, from the last instruction to the first. With `last_reads`, it removes useless instructions, and
+    /// sets `last_reads` for copies whose source is not read later.
     fn pass(
         &mut self,
         code: &mut Code,
@@ -227,7 +228,7 @@ impl Backwards {
         }
     }
 
-    /// Computes the live slots after an instruction; on entry, `live` has the live slots before the next instruction.
+    /// Changes `live` from the slots that are live before the next instruction to those that are live after instruction `at`.
     fn after(&self, code: &Code, at: usize, live: &mut Set) {
         let op = &code.ops[at];
         if matches!(op, Op::End) {
@@ -261,7 +262,7 @@ impl Backwards {
         }
     }
 
-    /// The tracked slots of a run of slots, relative to the first variable.
+    /// Converts a run of slots to positions in sets of live slots, where the program's first variable has position 0.
     fn places(&self, slot: Slot, n: u32) -> std::ops::Range<usize> {
         let place = |slot: Slot| (slot.saturating_sub(self.first) as usize).min(self.size);
         place(slot)..place(slot + n)
@@ -369,7 +370,7 @@ fn hand_over(
     code.applies[apply].actions[action].params = params;
 }
 
-/// For each position in the code, the number of paths to it other than from the previous instruction.
+/// For each position in the code, the number of ways to come to it other than from the previous instruction.
 fn ways(code: &Code, kept: &[bool]) -> Vec<u32> {
     let mut ways = vec![0; code.ops.len() + 1];
     let jumps = code.ops.iter().zip(kept).filter(|(_, kept)| **kept);

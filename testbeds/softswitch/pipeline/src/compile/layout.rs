@@ -185,8 +185,8 @@ impl Compiler<'_> {
         Ok(i)
     }
 
-    /// The layout of an expression's value, and the slot where it can be read until the statement ends; parts of a list stay in
-    /// their own slots.
+    /// Compiles a value that will be moved to bytes: returns its layout, and the first slot of the value until the statement
+    /// ends. Parts of a list stay in their own slots, which the layout names.
     pub(crate) fn spread(&mut self, e: &Expr) -> Result<(u32, Slot)> {
         if !matches!(e.kind, ExprKind::Tuple(_)) {
             let layout = self.layout(&e.ty)?;
@@ -270,7 +270,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Counts slots of moved values, to which the time and memory of compilation are proportional; an error beyond the limit.
+    /// Counts slots of moved values, which determine time and memory of compilation; returns an error beyond the limit.
     fn count_moved(&mut self, slots: u32) -> Result<()> {
         self.taken.moved_slots = self.taken.moved_slots.saturating_add(slots);
         if self.taken.moved_slots > LIMITS.moved_slots {
@@ -298,8 +298,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Appends the ranges of slots that decide whether two values of this type are equal: all but the `nextIndex` of stacks and
-    /// the validity of metadata fields, which are not part of the value.
+    /// Appends the runs of slots (first, number) that `==` compares in values of this type: all but the `nextIndex` of stacks
+    /// and the validities of metadata fields, which are not part of the value.
     pub(crate) fn compared(
         &mut self,
         ty: &Type,

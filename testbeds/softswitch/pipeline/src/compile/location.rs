@@ -6,13 +6,13 @@ use crate::bits::limbs;
 use crate::op::{Element, Op, Slot, T3, WideOp, WidePlan};
 use p4lang::ir::{Access, LValue, Type};
 
-/// The location of an l-value. Slots are relative to the last one of `elements`, if there are any.
+/// The location of an l-value in the frame. Its slots are relative to the last stack element in `elements`, if there is one.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
     pub slot: Slot,
     /// Validity of the header that contains the l-value; `None` if no header does.
     pub guard: Option<Guard>,
-    /// First slot and number of slots of the union that contains the l-value, a member of it; `None` if no union does.
+    /// Header union of which the l-value is a member: first slot, number of slots; `None`: it is not in a union.
     pub union: Option<(Slot, u32)>,
     /// Stack elements with a dynamic index, from the outermost; the slots of an inner stack are relative to the element
     /// that contains it.
@@ -23,24 +23,24 @@ pub(crate) struct Location {
     pub ty: Type,
     /// Slot of the stack's `nextIndex` that an extract to this l-value advances; `None` if it advances none.
     pub next: Option<Slot>,
-    /// Slot of the validity that a write sets to 1, for a field of TNA's intrinsic metadata with a validity of its own.
+    /// Slot of the field's own validity, which a write sets to 1; `None` except for some of TNA's intrinsic metadata.
     pub validates: Option<Slot>,
 }
 
-/// The validity of a header that contains an l-value, possibly through a stack element within the header.
+/// The position of the validity of the header that contains an l-value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
-    /// Number of the l-value's stack elements that contain the header.
+    /// Number of stack elements around the header, from the outermost element around the l-value on.
     pub around: usize,
-    /// Slot of the validity, relative to the last of these stack elements.
+    /// Slot of the validity, relative to the innermost of the stack elements around the header.
     pub slot: Slot,
 }
 
-/// The stack elements of a location, loaded into temporary slots: index of each in the code, first slot; from the outermost.
+/// A location's stack elements, copied to temporary slots, the outermost first: index in the code, first temporary slot.
 struct LoadedElements(Vec<(u32, Slot)>);
 
 impl LoadedElements {
-    /// The first slot of the innermost of the first `elements` stack elements; 0 if `elements` is 0.
+    /// First temporary slot of the stack element with number `elements`, from 1 for the outermost; 0 for number 0.
     fn within(&self, elements: usize) -> Slot {
         match elements.checked_sub(1).and_then(|n| self.0.get(n)) {
             Some((_, slots)) => *slots,
@@ -83,8 +83,8 @@ impl Compiler<'_> {
         Ok(place)
     }
 
-    /// Locates an argument that is copied out: the callee may change the variables from which an index was computed, but not
-    /// the location (P4_16 6.8).
+    /// Locates an argument that is copied out after a call. The location is fixed before: the callee may change variables from
+    /// which an index was computed (P4_16 6.8).
     pub(crate) fn locate_fixed(&mut self, lvalue: &LValue) -> Result<Location> {
         let mut place = self.locate(lvalue)?;
         for element in &mut place.elements {
@@ -341,7 +341,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Compiles `change` on the slots of a location that is not sliced, also within a stack.
+    /// Compiles `change` for the slots of an unsliced location; a stack element is loaded before and written back after it.
     pub(crate) fn in_place(
         &mut self,
         place: &Location,

@@ -95,7 +95,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The slot of the previous color, if a meter's arguments after the index contain it; otherwise of the color green.
+    /// The slot of a meter's previous color: of the argument after the index that gives it, or of the constant for green.
     fn colour_before(&mut self, arguments: &[Arg], green: u64) -> Result<Slot> {
         match arguments {
             [Arg::In(colour)] => self.expr(colour),
@@ -252,7 +252,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Lets `write` store a call's result in its destination, or in a temporary slot if there is none or it needs a copy.
+    /// Lets `write` store a call's result at its destination, or in a temporary slot if there is none or it must be copied
+    /// there.
     pub(crate) fn write_result(
         &mut self,
         result: Option<&LValue>,

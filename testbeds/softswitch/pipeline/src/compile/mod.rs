@@ -40,7 +40,7 @@ use p4lang::source::Span;
 /// Number of slots for constants, which come first.
 const CONSTANT_SLOTS: u32 = LIMITS.constants;
 
-/// The unit that is being compiled.
+/// The control, parser or function that is being compiled.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit<'p> {
     Control(ControlId, &'p Control),
@@ -48,7 +48,7 @@ pub(crate) enum Unit<'p> {
     Function,
 }
 
-/// The names and jump targets of the current unit.
+/// The names and jump targets of the control, parser or function that is being compiled.
 pub(crate) struct Scope<'p> {
     pub(crate) unit: Unit<'p>,
     pub(crate) vars: &'p [Var],
@@ -66,7 +66,7 @@ pub struct Compiler<'p> {
     pub rules: &'static Rules,
     /// The program that is compiled.
     pub program: &'p Program,
-    /// Options of the generated code.
+    /// Settings of the switch on which the generated code depends.
     pub wanted: Wanted,
     /// The code generated so far.
     pub code: Code,
@@ -76,7 +76,7 @@ pub struct Compiler<'p> {
     pub state: State,
     /// Registers as the control plane sees them.
     pub registers: Vec<crate::externs::register::Info>,
-    /// The slot in which a table's application stores the color of its direct meter.
+    /// For each direct meter, the slot in which the application of its table stores the color.
     pub(crate) direct_meters: HashMap<ExternId, Slot>,
     pub(crate) errors: HashMap<&'p str, u32>,
     /// Allocation of slots.
@@ -86,7 +86,7 @@ pub struct Compiler<'p> {
     pub(crate) scope: Scope<'p>,
     pub(crate) span: Span,
     pub(crate) rounds: rounds::Rounds,
-    /// Index of each mark in the code.
+    /// Index of each trace mark (state, table or action) in the code's list of marks.
     pub(crate) marks: HashMap<Mark, u32>,
     pub(crate) taken: Taken,
     /// State of TNA programs.
@@ -94,7 +94,7 @@ pub struct Compiler<'p> {
     pub v1model: surroundings::V1modelContext,
 }
 
-/// Options of the code, from the config.
+/// Settings of the switch, from its config, on which the generated code depends.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     /// Seed of all random numbers.
@@ -112,25 +112,24 @@ pub struct Frame {
     pub(crate) top: u32,
     /// Slots of constants of one word.
     pub(crate) single: HashMap<u64, Slot>,
-    /// For each block, the first of its own slots.
+    /// For each block, the first of the slots that only this block uses.
     pub(crate) own: Vec<Slot>,
     /// Slots that the architecture accesses individually.
     pub pinned: Vec<(Slot, u32)>,
-    /// Positions and slots: after the instruction before the position, the values from the slot on are dead, because a
-    /// statement ended.
+    /// Ends of statements: position of the next instruction, and a slot. The values from this slot on are not read any more.
     pub(crate) dead: Vec<(Target, Slot)>,
 }
 
 /// Jump targets.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
-    /// Position of each label, once it is placed.
+    /// Position of each label in the code, once the label is placed.
     pub(crate) positions: Vec<u32>,
-    /// Used `exit` labels.
+    /// Labels of `exit` that a jump uses.
     pub(crate) exits: HashSet<Target>,
 }
 
-/// Resources that a program uses of the limits.
+/// Amounts of limited resources that the program has used so far.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     /// Slots that are moved to or from bytes so far.
@@ -397,7 +396,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    /// Allocates slots for a unit's variables; those of its parameters are given.
+    /// Allocates slots for the variables of a control, parser or function; those of its parameters are given.
     fn unit_slots(
         &mut self,
         vars: &'p [Var],

@@ -206,7 +206,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Counts an object's cells, of `bytes` bytes each, toward the limit; returns their number. `None`: beyond any limit.
+    /// Counts an object's cells, of `bytes` bytes each, toward the limit; returns their number. `None` exceeds any limit.
     pub(crate) fn cells(&mut self, name: &str, cells: Option<u64>, bytes: usize) -> Result<usize> {
         let copies = self.rules.cell_copies;
         let more = cells

@@ -11,18 +11,18 @@ use p4lang::source::Span;
 /// Number of words that an iteration's instructions must read or write for each additional step that the iteration takes.
 const WORDS: u64 = 1024;
 
-/// The loop iterations and parser states met during compilation.
+/// The loop iterations and parser states that the compiler has met.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    /// Number of words moved so far by each iteration or state that is being compiled, from the outside in.
+    /// For each iteration or state that is being compiled, the outermost first: number of words that it moves.
     open: Vec<u64>,
     /// Start of each iteration or state in the code, and its position in the source.
     begun: Vec<(Target, Span)>,
 }
 
 impl Compiler<'_> {
-    /// Compiles an iteration or state: a `Step`, which jumps to `to` if no steps are left, and the body. Nested iterations
-    /// count separately.
+    /// Compiles a loop iteration or parser state: a `Step`, which jumps to `to` if no steps are left, then `body`. An iteration
+    /// within has its own cost.
     pub(crate) fn round(
         &mut self,
         to: Target,
@@ -52,7 +52,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Adds words to the innermost iteration that it moves without instructions that show this.
+    /// Adds words that the innermost iteration moves although no instruction shows it.
     pub(crate) fn moves(&mut self, more: u64) {
         if let Some(words) = self.rounds.open.last_mut() {
             *words = words.saturating_add(more);

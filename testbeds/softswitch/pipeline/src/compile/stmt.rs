@@ -8,7 +8,7 @@ use crate::op::{Op, Slot};
 use crate::rules::InvalidFields;
 use p4lang::ir::{Arm, Block, Const, Expr, ExprKind, LValue, Stmt, StmtKind, Type};
 
-/// Number of arms of an `if` whose conditions have slots of their own.
+/// Number of arms of an `else if` chain after which the conditions of further arms reuse the slots of earlier ones.
 const TURN: usize = 64;
 
 impl<'p> Compiler<'p> {
@@ -239,8 +239,8 @@ impl<'p> Compiler<'p> {
         self.store(&place, s)
     }
 
-    /// Compiles copying a value with headers (first slot, number of slots of each): the validity of each header, and its fields
-    /// if it is valid.
+    /// Compiles the copy of a value with headers: each header's validity, and its fields only if the header is valid.
+    /// `headers`: first slot and number of slots of each.
     fn assign_valid(&mut self, to: &Location, value: &Expr, headers: &[(u32, u32)]) -> Result<()> {
         let s = self.expr(value)?;
         let size = self.size(&to.ty)?;

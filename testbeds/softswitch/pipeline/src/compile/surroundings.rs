@@ -11,19 +11,19 @@ use p4lang::ir::ActionId;
 pub struct TofinoContext {
     /// Whether the program reads the ingress parser's error, so that such an error does not drop the packet.
     pub reads_parser_error: bool,
-    /// Slots that gate the requests of the deparser that is being compiled.
+    /// Slots that decide whether requests of the deparser that is being compiled have an effect.
     pub gates: Gates,
     /// Slots that the architecture sets to 0 for each packet.
     pub cleared: HashSet<Slot>,
     /// The register action's method that is being compiled; `None` outside of such methods.
     pub(crate) method: Option<MethodPlan>,
     pub(crate) residuals: Vec<ResidualPlan>,
-    /// Free slots that the architecture sets to 0 before each parser, for residual checksums.
+    /// Free slots for residual checksums, among those that the architecture sets to 0 before each parser.
     pub kept: Vec<Slot>,
 }
 
 impl TofinoContext {
-    /// Records that the program reads or writes a field of the type `owner`.
+    /// Records that the program accesses this field of the type `owner`.
     pub fn met(&mut self, owner: &str, field: &str) {
         self.reads_parser_error |=
             owner == "ingress_intrinsic_metadata_from_parser_t" && field == "parser_err";

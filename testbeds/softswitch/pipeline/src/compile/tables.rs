@@ -203,7 +203,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Whether entries with this action body use the table's direct object of this kind: in v1model they do so without a call.
+    /// Whether entries with this action body use the table's direct object of this kind: if the body calls it; in v1model
+    /// always.
     fn uses_direct(&self, table: &ir::Table, kind: &ExternKind, body: &[ir::Stmt]) -> bool {
         let mut externs = table
             .properties
@@ -275,7 +276,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The use of an action profile by the table at `index`, with the fields that a selector hashes; `None`: no profile.
+    /// How the table at `index` uses an action profile, with the fields that a selector hashes; `None`: it uses none.
     fn profile_plan(&mut self, table: &ir::Table, index: u32) -> Result<Option<ProfilePlan>> {
         let Some(profile) = self.profile_of(table) else {
             return Ok(None);
@@ -303,7 +304,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// The slot of a key field of `n` slots; if `sign` is given, of a copy with this bit of its uppermost slot inverted.
+    /// The slot of a key field of `n` slots. With `sign`: of a copy in which this bit of the uppermost slot is inverted.
     pub(crate) fn with_sign_flipped(
         &mut self,
         slot: Slot,

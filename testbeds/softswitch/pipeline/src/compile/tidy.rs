@@ -1,20 +1,20 @@
-//! Removes instructions that inlining and structured statements leave over, once all instructions are known.
+//! Removes superfluous instructions that inlining and structured statements leave, once all instructions are known.
 
 use super::flow::{Slots, flow};
 use crate::op::{Code, Op, Slot, T3, Target};
 
 /// Minimum number of copies of adjacent slots that is worth one `Copy` instruction.
 const JOINED: usize = 3;
-/// Number of instructions in which a second write to a slot is searched.
+/// Number of instructions after a copy among which another write to its destination is searched for.
 const AHEAD: usize = 8;
 
-/// Facts about the program that its code does not contain.
+/// Facts about the program that are not in its code.
 pub(crate) struct Facts<'a> {
     /// Maximum number of steps of a block.
     pub max_steps: u32,
     /// Slot of the constant 0, if the frame has one.
     pub zero: Option<Slot>,
-    /// The slots of variables, and of each block.
+    /// First slot of the program's variables, and the first slot of each block's own ones.
     pub slots: Slots<'a>,
 }
 
@@ -214,7 +214,7 @@ fn written_over(code: &Code, kept: &[bool], landed: &[bool], at: usize) -> bool 
     false
 }
 
-/// The written and read slots of an instruction without other effects that continues with the next one; else `None`.
+/// The slots that an instruction writes and reads, if it has no other effect and the next one follows; else `None`.
 fn plain(op: &Op) -> Option<(Slot, [Option<Slot>; 2])> {
     Some(match *op {
         Op::Mov { d, s } => (d, [Some(s), None]),

@@ -285,7 +285,7 @@ impl Machine<'_> {
         jump
     }
 
-    /// Reads the cell at the index in a slot of a register to the frame.
+    /// Reads the cell `index` of register `r` to slot `d` and the slots after it.
     #[inline(never)]
     pub(super) fn register_read(
         &self,
@@ -300,7 +300,7 @@ impl Machine<'_> {
         self.state.cells.banks[plan.bank as usize].read(index, plan.offset, cell);
     }
 
-    /// Writes the cell at the index in a slot of a register from the frame.
+    /// Writes the value at slot `s` and the slots after it to the cell `index` of register `r`.
     #[inline(never)]
     pub(super) fn register_write(
         &mut self,

@@ -5,7 +5,7 @@ use crate::bits;
 use crate::externs::hash;
 use crate::op::{ErrorCodes, HashPlan, Layout};
 
-/// Reads a header's fields before the varbit, the varbit of `len` bits, and the fields after it. Returns the error, or 0.
+/// Extracts a header with a varbit field of `len` bits, and the fields before and after it. Returns the parser error, or 0.
 pub(super) fn extract_varbit(
     frame: &mut [u64],
     packet: &[u8],

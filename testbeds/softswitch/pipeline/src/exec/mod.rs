@@ -30,7 +30,7 @@ pub struct Machine<'a> {
     pub steps: u32,
     /// Number of the parser error; 0 is `NoError`.
     pub error: u64,
-    /// The parser's error at its end, if later blocks follow the parser; `None` before.
+    /// The parser's error when it ended, saved for the blocks that follow directly; `None`: no such parser has ended.
     pub verdict: Option<u64>,
     /// Number of block runs that exceeded the step limit.
     pub out_of_steps: u64,

@@ -9,5 +9,5 @@ pub const RESUBMIT: u8 = 1;
 /// Kind of the request that `Pktgen.emit` makes.
 pub const PKTGEN: u8 = 2;
 
-/// A deparser's request for a packet: mirror session (0 for other kinds), bytes of the header. `None`: no request.
+/// A deparser's request for a further packet: mirror session (0 if not mirrored), header bytes. `None`: no request.
 pub type Capture = Option<(u64, Vec<u8>)>;

@@ -32,7 +32,7 @@ impl CounterKind {
 }
 
 impl CounterValue {
-    /// Counts a packet of `bytes` bytes. The largest number wraps to 0, as in hardware: the control plane may set any value.
+    /// Counts a packet of `bytes` bytes. Beyond the largest number, counting continues from 0, as in hardware.
     pub fn add(&mut self, kind: CounterKind, bytes: u64) {
         if kind.packets {
             self.packets = self.packets.wrapping_add(1);

@@ -111,7 +111,7 @@ impl Filter {
         self.given(value, sampled)
     }
 
-    /// Adds a sample to a table entry's cell, given as words; returns the filter's result for the program.
+    /// Adds a sample to the cell of a table entry, which consists of `words`; returns the filter's result for the program.
     pub fn execute_direct(
         &mut self,
         words: &mut [u64; CELL_WORDS],
@@ -126,7 +126,7 @@ impl Filter {
         self.given(value, sampled)
     }
 
-    /// The result for the program, from the average and the cell's configuration (`None`: not configured).
+    /// The filter's result for the program. `sampled`: new average and the cell's configuration; `None`: not configured.
     fn given(&mut self, value: u64, sampled: Option<(u64, FilterConfig)>) -> u64 {
         let (average, config) = match sampled {
             Some((average, config)) => (average, Some(config)),

@@ -171,7 +171,7 @@ impl Algorithm {
     }
 }
 
-/// The hash of the first `bits` bits of `data`, computed as far as a hash of `width` bits needs it.
+/// The hash of the first `bits` bits of `data`. Only as much is computed as a hash of `width` bits needs.
 pub fn compute(algorithm: Algorithm, data: &[u8], width: u32, bits: u32) -> u64 {
     match algorithm {
         Algorithm::Crc32 => crc32fast::hash(data).into(),

@@ -18,7 +18,7 @@ pub struct MathUnit {
 }
 
 impl MathUnit {
-    /// The unit for `a / b` · x^(2^shift), or its inverse in x if `invert`: the nearest table, rounded half to even.
+    /// The unit for `a / b` · x^(2^shift), or with `invert` for its inverse in x. Table values are rounded half to even.
     pub fn new(invert: bool, shift: i8, a: u64, b: u64) -> MathUnit {
         let function = |i: usize| {
             let x = i as f64 / 8.0;

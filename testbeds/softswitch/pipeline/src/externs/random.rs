@@ -36,7 +36,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// Draws the next number of the generator's range. The bias of the multiplication is below 2⁻⁶⁴ · range.
+    /// Draws the next number of the generator's range. The draw's bias is below 2⁻⁶⁴ · range.
     #[inline]
     pub fn next(&mut self) -> u64 {
         self.between(self.low, self.low.saturating_add(self.span))

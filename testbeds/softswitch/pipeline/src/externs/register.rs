@@ -13,7 +13,7 @@ enum Words {
     Wide(Vec<u64>),
 }
 
-/// The cells of several registers of equal size: a row has the cells with one index of all these registers.
+/// The cells of several registers of equal size. Row i contains cell i of each register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bank {
     rows: u64,
@@ -22,7 +22,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// Creates a bank with all cells 0; a row has `stride` words. `narrow`: no word has more than 32 bits.
+    /// Creates a bank with all cells 0. `stride`: number of words of a row; `narrow`: no word has more than 32 bits.
     pub fn new(rows: u64, stride: u32, narrow: bool) -> Bank {
         let n = rows as usize * stride as usize;
         let words = if narrow {
@@ -59,7 +59,7 @@ impl Bank {
         }
     }
 
-    /// Number of rows: of cells of each register in the bank.
+    /// Number of rows, equal to the number of cells of each register in the bank.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -87,7 +87,7 @@ impl Bank {
 }
 
 impl Bank {
-    /// Writes the same words to all rows from word `offset` on: the same value to all cells of a register.
+    /// Writes the same words to all rows from word `offset` on, which sets all cells of a register to one value.
     pub fn fill(&mut self, offset: u32, from: &[u64]) {
         let (offset, stride) = (offset as usize, self.stride.max(1) as usize);
         match &mut self.words {
@@ -108,8 +108,8 @@ impl Bank {
         }
     }
 
-    /// Sets word = `f(value, word)` for adjacent words of a row, and with `keep`, the values too. Rows beyond the last are as
-    /// in reads and writes.
+    /// Sets each of adjacent words of a row to `f(value, word)`; with `keep`, sets `values` to the results too. A row beyond
+    /// the last reads as 0, and writes to it have no effect.
     #[inline(always)]
     pub fn update(
         &mut self,
@@ -160,9 +160,9 @@ pub struct Info {
     pub name: String,
     /// Number of cells of the register.
     pub size: u64,
-    /// Index of the register's bank.
+    /// Index of the register's bank (memory that registers of equal size share).
     pub bank: u32,
-    /// Index of a cell's first word in a row of the bank.
+    /// Index of the first word of the register's cell in each row of the bank.
     pub offset: u32,
     /// Width of each field of a cell, in bits.
     pub widths: Vec<u32>,

@@ -1,5 +1,5 @@
-//! Decisions of a load that bind every executor: the blocks that the architecture runs, the positions of their parameters in
-//! the frame, and the positions of tables and extern objects in [`State`](crate::state::State).
+//! Results of loading a program that all executors use: the blocks that the architecture runs, the positions of their
+//! parameters in the frame, and the positions of tables and extern objects in [`State`](crate::state::State).
 
 use crate::externs::hash::Algorithm;
 use crate::op::Slot;
@@ -33,25 +33,25 @@ pub struct BoundBlock {
     pub sizes: Vec<u32>,
     /// TNA: slots that decide whether the deparser's requests have an effect.
     pub gates: Gates,
-    /// For a parser that other blocks may directly follow: the slots of its results; otherwise `None`.
+    /// For a parser directly behind which other blocks may run: the slots of its results. `None` for other blocks.
     pub left: Option<ParserResults>,
 }
 
 /// Slots of a parser's results for later blocks, besides its parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct ParserResults {
-    /// Slot of the parser's error, written after `cleared`.
+    /// Slot to which the parser's error is written, after `cleared` was set to 0.
     pub error: Slot,
-    /// Slot that is set to 0, whatever the parser wrote.
+    /// Slot that is set to 0 when the parser ends, whatever the parser wrote to it.
     pub cleared: Slot,
 }
 
-/// The field list in a call of `clone3`, `resubmit` or `recirculate`.
+/// The field list that a deprecated call of `clone3`, `resubmit` or `recirculate` contains.
 #[derive(Debug, Clone)]
 pub struct InlineList {
     /// Position of the call in the source.
     pub span: Span,
-    /// Number of the field list, above those of declared lists.
+    /// Number of the field list, greater than those of the lists that the program declares.
     pub index: u64,
     /// First slot and number of slots of each field that the list keeps.
     pub kept: Vec<(Slot, u32)>,
@@ -70,29 +70,29 @@ pub struct Bindings {
     pub tables: HashMap<(ControlId, u32), u32>,
     /// Index of each value set in the state, by name.
     pub value_sets: HashMap<String, u32>,
-    /// Index of the table of each direct counter or meter that works when called.
+    /// For each direct counter or meter that works when the program calls it: index of its table.
     pub direct: HashMap<ExternId, u32>,
     /// Index of each action profile in the state.
     pub profiles: HashMap<ExternId, u32>,
-    /// PSA: slots that the architecture copies from ingress's deparser to egress's parser: from, to, number of slots.
+    /// PSA: slots that the architecture copies from ingress's deparser to egress's parser: first source, first target, number.
     pub carried: Vec<(Slot, Slot, u32)>,
     /// v1model: slots of the extern functions' requests, such as a clone.
     pub requests: Requests,
     /// v1model: field lists of the deprecated calls.
     pub inline_lists: Vec<InlineList>,
-    /// Number of steps that a loop iteration or parser state takes, by source position; 1 if absent.
+    /// Number of steps that a loop iteration or parser state costs, by its source position; 1 if absent.
     pub rounds: HashMap<Span, u32>,
     /// v1model: number of the digest that a call of `digest` sends, by source position of the call.
     pub digests: Vec<(Span, u32)>,
     /// v1model: index of the random number generator for `random`; `None`: the program does not call it.
     pub random: Option<u32>,
-    /// TNA: index of the table, first word and number of words of each direct register.
+    /// TNA: for each direct register, the index of its table, and its first word and number of words in an entry's data.
     pub direct_registers: HashMap<ExternId, (u32, u32, u32)>,
     /// TNA: registers that a packet may execute twice, each with its index in [`crate::state::Pass::executed`].
     pub executed_twice: HashMap<ExternId, u32>,
 }
 
-/// The position of a register in a bank.
+/// The position of a register in a bank: memory that registers share, whose row i has cell i of each.
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterPlan {
     pub bank: u32,
@@ -156,14 +156,14 @@ pub enum TofinoObject {
     MathUnit(u32),
 }
 
-/// Slots that gate a deparser's requests: a request has no effect while its slot is 0; `None`: it always has.
+/// For each kind of request of a deparser, a slot: while it is 0, the request has no effect. `None`: it always has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Slot that gates `Mirror.emit`.
+    /// Slot that decides whether `Mirror.emit` has an effect.
     pub mirror: Option<Slot>,
-    /// Slot that gates `Resubmit.emit`.
+    /// Slot that decides whether `Resubmit.emit` has an effect.
     pub resubmit: Option<Slot>,
-    /// Slot that gates `Digest.pack`.
+    /// Slot that decides whether `Digest.pack` has an effect.
     pub digest: Option<Slot>,
 }
 
@@ -202,7 +202,7 @@ pub struct RequestValues {
 impl Requests {
     /// Number of slots of requests.
     pub const COUNT: u32 = 6;
-    /// Number of requests that extern calls make directly, all but the checksum error; their slots come first.
+    /// Number of requests that extern calls store: all but the checksum error. Their slots come first.
     const ASKED: usize = 5;
 
     /// The slots of all requests; slot 0 several times for a program without requests.
@@ -233,7 +233,7 @@ impl Requests {
         }
     }
 
-    /// Clears the requests of ingress, except for the truncation, which is set, and the checksum error.
+    /// Sets the requests to 0 after ingress, but the truncation to `truncate`; the checksum error stays.
     #[inline(always)]
     pub fn clear(&self, frame: &mut [u64], truncate: u64) {
         let first = self.clone as usize;
@@ -256,7 +256,7 @@ impl Requests {
 }
 
 impl Bindings {
-    /// The field lists of deprecated calls: number, and first slot and number of slots of each kept field.
+    /// The field lists of deprecated calls: number of each, and first slot and number of slots of each field that it keeps.
     pub fn lists(&self) -> impl Iterator<Item = (u64, Vec<(Slot, u32)>)> {
         let lists = self.inline_lists.iter();
         lists.map(|list| (list.index, list.kept.clone()))

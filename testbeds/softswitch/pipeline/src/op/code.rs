@@ -32,9 +32,9 @@ pub struct Layout {
     pub fields: Vec<LayoutField>,
     /// Index into `fields` of the varbit field; `None`: there is none.
     pub varbit: Option<usize>,
-    /// Plan to move the fields, if there is no varbit field.
+    /// Plan to move the fields between slots and bytes, if there is no varbit field.
     pub codec: Codec,
-    /// Whether the codec's loads suffice to read the value: a header of at least 8 whole bytes, without fields that need more.
+    /// Whether loads of single words suffice to read the value: a header of 8 whole bytes or more, whose fields need no more.
     pub plain: bool,
 }
 
@@ -48,7 +48,7 @@ impl Layout {
     }
 }
 
-/// Fields that share the slot of the first of them: slot and width in bits of each, the most significant field first.
+/// Header fields that are kept together in the first field's slot: own slot and width in bits of each, the first uppermost.
 #[derive(Debug, Clone)]
 pub struct Coalesced(pub Vec<(Slot, u32)>);
 
@@ -105,7 +105,7 @@ pub struct Apply {
     pub counts: bool,
     /// Slot that is set to the color that the direct meter gives without a call; `None`: there is no such meter.
     pub colour: Option<Slot>,
-    /// The use of the table's action profile; `None`: the table has none.
+    /// How the table uses its action profile; `None`: the table has none.
     pub profile: Option<ProfilePlan>,
     /// Whether applying the table records data about the packet: in a counter, a meter or an idle timer.
     pub notes: bool,
@@ -133,14 +133,14 @@ pub struct Reached {
     pub params: Vec<Slot>,
 }
 
-/// The use of an action profile by a table.
+/// How a table uses an action profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfilePlan {
     /// Index of the action profile in the state.
     pub profile: u32,
-    /// Index of the table among the tables that use the profile.
+    /// Index of the table in the list of tables that use the profile.
     pub place: u32,
-    /// The fields that the selector hashes: index of their layout, and first slot; `None`: there is no selector.
+    /// Key fields that the selector hashes: index of their layout, and first slot; `None`: the profile has no selector.
     pub data: Option<(u32, Slot)>,
 }
 
@@ -199,7 +199,7 @@ pub struct Code {
     pub ops: Vec<Op>,
     /// Position of the first instruction of each block, in the order of [`Bindings::blocks`].
     pub entries: Vec<Target>,
-    /// For each block, whether it writes nothing but the frame and the packet.
+    /// For each block, whether all that it writes is the frame and the outgoing packet.
     pub quiet: Vec<bool>,
     /// For each block, whether it does nothing.
     pub empty: Vec<bool>,
@@ -243,7 +243,7 @@ impl Code {
         }
     }
 
-    /// Moves fields that share a slot back to that slot, as the machine expects; the inverse of [`Self::spread`].
+    /// Moves fields that share a slot back to it from their own slots, as the machine expects: the inverse of [`Self::spread`].
     pub fn gather(&self, frame: &mut [u64]) {
         for Coalesced(fields) in &self.coalesced {
             let mut value = 0;
@@ -255,8 +255,8 @@ impl Code {
         }
     }
 
-    /// For each instruction, whether a block starts there, or a jump or table leads to it. `reached`: instructions that may
-    /// run.
+    /// For each instruction, whether execution may come to it from elsewhere than the instruction before: a block starts there,
+    /// or a jump or table leads there. `reached`: for each instruction, whether it may run.
     pub fn landings(&self, reached: &[bool]) -> Vec<bool> {
         let mut landed = vec![false; self.ops.len() + 1];
         for entry in &self.entries {

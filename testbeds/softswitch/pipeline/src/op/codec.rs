@@ -52,7 +52,7 @@ struct FieldRun {
 #[derive(Debug, Clone, Copy)]
 enum Store {
     Run(FieldRun),
-    /// Appends the words of the pieces with index `first` to `end` − 1; of the last word, only the remaining `bytes`.
+    /// Appends the 64-bit words that the pieces with index `first` to `end` − 1 form, cut to `bytes` bytes in total.
     Words {
         first: u32,
         end: u32,
@@ -60,7 +60,7 @@ enum Store {
     },
 }
 
-/// A slot's contribution to an appended 64-bit word: the slot << `left` >> `right`.
+/// The part of an appended 64-bit word that comes from one slot: the slot << `left` >> `right`.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     slot: u32,
@@ -70,7 +70,7 @@ struct Piece {
     last: bool,
 }
 
-/// A slot's contribution to the one's complement sum: both 32-bit halves << `shift`; a narrow field has only one half.
+/// A slot's part of the one's complement sum: its 32-bit halves, each << `shift`. A narrow field has only one half.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     slot: u32,
@@ -134,7 +134,7 @@ impl Codec {
         }
     }
 
-    /// Divides adjacent fields, the first of which starts at a byte, into appended words.
+    /// Plans the 64-bit words in which adjacent fields are appended; the first field starts at a byte.
     fn words(&mut self, fields: &[LayoutField]) {
         let (Some(first), Some(last)) = (fields.first(), fields.last()) else {
             return;
@@ -160,7 +160,7 @@ impl Codec {
         });
     }
 
-    /// Adds the contribution of a field to the 64 bits from bit `word` on, limb by limb.
+    /// Adds the parts of a field that are within the 64-bit word of the packet that starts at bit `word`, slot by slot.
     fn piece(&mut self, field: &LayoutField, word: u32) {
         let (word, end) = (i64::from(word), i64::from(field.offset + field.width));
         for limb in 0..field.width.div_ceil(64) {
@@ -195,7 +195,7 @@ impl Codec {
         }
     }
 
-    /// Whether [`Codec::load_all`] suffices to read a value: it has 8 bytes or more, and no field takes several loads.
+    /// Whether [`Codec::load_all`] alone can read a value: it has 8 bytes or more, and no field takes several loads.
     pub fn is_plain(&self) -> bool {
         self.bytes >= 8 && self.rest.is_empty()
     }
@@ -268,8 +268,8 @@ impl Codec {
         }
     }
 
-    /// Appends the value's bytes to `out`, with the last byte padded with zeroes. Words are appended whole, and excess bytes of
-    /// the last one are cut off.
+    /// Appends the value's bytes to `out`, the last byte padded with zeroes. It appends whole words, then removes excess bytes
+    /// of the last one.
     #[inline(always)]
     pub fn write(&self, frame: &[u64], out: &mut Vec<u8>) {
         let start = out.len();

@@ -9,7 +9,7 @@ use crate::externs::register::Bank;
 use crate::op::Slot;
 use crate::simd::widest;
 
-/// The slots that an operand has in the lanes.
+/// The slots of an operand in all lanes, the repetitions that a rolled-up loop replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// All lanes read this one slot.
@@ -28,7 +28,7 @@ pub enum Binary {
     Xor,
 }
 
-/// An instruction for all lanes. Jumps are forward, to indices into [`Lanes::ops`].
+/// An instruction that is executed for all lanes. Jumps go forward only, to indices into [`Lanes::ops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneOp {
     Jump(u32),
@@ -68,7 +68,7 @@ pub enum LaneOp {
         a: Lane,
         b: Lane,
     },
-    /// Reads a cell of one register per lane; the registers are adjacent in the bank's row `index`.
+    /// Reads a register cell in each lane, from adjacent registers: their cells are side by side in the bank's row `index`.
     Read {
         bank: u32,
         offset: u32,
@@ -81,7 +81,7 @@ pub enum LaneOp {
         index: Slot,
         s: Lane,
     },
-    /// Updates adjacent registers and the slots `run`: cell = slot ∘ cell, then slot = cell only if slot `g` is not zero.
+    /// In each lane, updates a register cell and a slot of `run`: cell = slot ∘ cell; then slot = cell, if slot `g` is not 0.
     Update {
         what: Binary,
         w: u8,
@@ -91,7 +91,7 @@ pub enum LaneOp {
         g: Slot,
         run: Slot,
     },
-    /// Sets slot `d` to the value that it has after the last lane, as if the lanes had been executed one by one.
+    /// Sets slot `d` to the value of `s` in the last lane: the value after executing the lanes one by one.
     Last {
         d: Slot,
         s: Lane,
@@ -129,7 +129,7 @@ pub struct Lanes {
     pub ops: Vec<LaneOp>,
 }
 
-/// Expands to an expression in which `f` is the operation in `w` bits, compiled separately for each operation.
+/// Runs an expression in which `f` is the given operation on `w`-bit values; it is compiled once per operation, for speed.
 macro_rules! by_operation {
     ($what:expr, $w:expr, |$f:ident| $run:expr) => {{
         let m = mask($w.into());
@@ -158,7 +158,7 @@ macro_rules! by_operation {
     }};
 }
 
-/// Number of lanes processed at a time: those that fill two vector registers of the smallest x86-64.
+/// Number of lanes processed at a time: their values fill two vector registers of the smallest x86-64.
 const CHUNK: usize = 8;
 
 impl Lanes {
@@ -271,7 +271,7 @@ fn copy(frame: &mut [u64], n: usize, d: Slot, s: Lane) {
     }
 }
 
-/// Sets `d` = `f(a, b)` in `n` lanes. `d` may equal `a` or `b`, but must not overlap them otherwise.
+/// Sets `d` = `f(a, b)` in `n` lanes. The slots `d` may be those of `a` or `b`, but must not overlap them in part.
 #[inline(always)]
 fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u64) -> u64) {
     let d = d as usize;
@@ -316,7 +316,7 @@ fn zip(frame: &mut [u64], n: usize, d: Slot, a: Lane, b: Lane, f: impl Fn(u64, u
     }
 }
 
-/// Sets `n` slots from `d` on to results of a function, [`CHUNK`] lanes at a time, and the rest one by one.
+/// Sets `n` slots from `d` on: [`CHUNK`] slots at a time to the results of `many`, and the rest one by one to those of `one`.
 #[inline(always)]
 fn each(
     frame: &mut [u64],

@@ -2,8 +2,8 @@
 
 use super::Slot;
 
-/// A scalar field of the metadata: its slot, and the mask of its bits. A field that the program's include file does not declare
-/// is the first slot, whose constant is 0, with no bits.
+/// A scalar metadata field: its slot, and the mask of its bits in the slot. If the program's include file does not declare the
+/// field, the mask is 0 and the slot is the first one, which holds the constant 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MetaField {
     pub(crate) slot: Slot,
@@ -34,7 +34,7 @@ impl MetaField {
         }
     }
 
-    /// The slot after the field as a field: there, a field of TNA's metadata has its validity.
+    /// The slot after this field, as a field: for some fields of TNA's metadata it holds their validity.
     pub(crate) fn following(self) -> MetaField {
         self.slot().map_or(self, |slot| MetaField {
             slot: slot + 1,

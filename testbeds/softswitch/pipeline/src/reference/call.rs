@@ -164,7 +164,7 @@ impl<'p> Interpreter<'_, 'p> {
         returned(result)
     }
 
-    /// Records that the packet met a state, table or action, if the code contains this mark.
+    /// Records a trace mark, which says that the packet met a state, table or action, if the code contains it.
     pub(crate) fn mark(&mut self, mark: &Mark) {
         let found = self.code.marks.iter().position(|m| m == mark);
         if let Some(i) = found.filter(|_| self.marks.len() < crate::config::TRACE_LIMIT) {
@@ -173,7 +173,7 @@ impl<'p> Interpreter<'_, 'p> {
     }
 }
 
-/// Continues after a `return`, which only ends the parser, control, action or function that contains it.
+/// Continues after a `return`: it ends only the parser, control, action or function that contains it.
 fn returned(result: Result<()>) -> Result<()> {
     match result {
         Err(Stop::Return) => Ok(()),

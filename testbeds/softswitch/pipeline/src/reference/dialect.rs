@@ -1,4 +1,4 @@
-//! The interface between the interpreter and an architecture, the counterpart of [`crate::compile::dialect`].
+//! The interface between the interpreter and an architecture, like [`crate::compile::dialect`] for the compiler.
 
 use super::value::Value;
 use super::var_path::VarPath;
@@ -8,15 +8,15 @@ use p4lang::ir::{ExternId, Type};
 
 /// The externs of an architecture, for the interpreter. Each folder of `arch` has one implementation.
 pub(crate) trait Interpreted: std::fmt::Debug + Sync {
-    /// Interprets a method call that evaluates its arguments itself. Returns false if the method is not of that kind.
+    /// Interprets a method call completely, if the method evaluates its arguments itself; returns false for other methods.
     fn call_whole<'p>(&self, _: &mut Interpreter<'_, 'p>, _: MethodCall<'p>) -> Result<bool> {
         Ok(false)
     }
 
-    /// Converts the argument values of a method call to the values that the method takes.
+    /// Changes the argument values of a method call to the values that the method works with.
     fn arguments(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>, _: &mut [Value]) {}
 
-    /// Whether the packet has requested the result of the called method from the deparser.
+    /// Whether a method call in a deparser has an effect, because the packet's metadata requests it.
     fn is_requested(&self, _: &mut Interpreter<'_, '_>, _: MethodCall<'_>) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Adds a variable for each result of a call that a program discards, because a trace prints these results too.
+//! Adds a variable for each call result that a program discards, because a trace prints these results too.
 
 use p4lang::ir::{LValue, Program, Stmt, StmtKind, Type, Var, VarId, visit, visit_mut};
 use std::sync::Arc;

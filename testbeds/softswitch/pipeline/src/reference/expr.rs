@@ -59,8 +59,8 @@ impl Interpreter<'_, '_> {
         })
     }
 
-    /// Evaluates `&&` or `||`: the right side only if the left does not determine the result (8.5), or is undefined. If the
-    /// right side alone determines the result, it is defined.
+    /// Evaluates `&&` or `||`. The right side is evaluated only if the left is undefined or does not determine the result
+    /// (8.5). If the right side alone determines the result, the result is defined.
     fn logical(&mut self, op: BinOp, a: &Expr, b: &Expr) -> Result<Bits> {
         let left = self.expr(a)?.bits();
         let decides = left.is_true() == (op == BinOp::LogOr);

@@ -15,11 +15,11 @@ use p4lang::ast::StructKind;
 use p4lang::ir::{Program, Type};
 use std::collections::BTreeMap;
 
-/// The undefined bits of the frame: an item is valid as long as the slot holds the value that was written with it.
+/// Records which bits of the frame are undefined. A record counts while its slot still holds the word that was written then.
 #[derive(Debug, Default)]
 pub struct Shadow {
     slots: Marks,
-    /// Undefined bits of a deparser's output, for the next parser; the next output replaces them.
+    /// Undefined bits of a deparser's output, kept for the next parser until a deparser has another output.
     left: Marks,
 }
 
@@ -27,8 +27,8 @@ pub struct Shadow {
 type Marks = BTreeMap<usize, (u64, u64)>;
 
 impl Shadow {
-    /// Starts a pass: the architecture has rewritten the frame, possibly with words that an earlier pass left undefined there.
-    /// Slots `carried` from the previous deparser (from, to, count) are undefined at their new position.
+    /// Starts a pass. Forgets the undefined bits of earlier passes, because the architecture has rewritten the frame. Bits that
+    /// the previous deparser left undefined in slots `carried` (from, to, count) are undefined at their new position.
     pub fn begin(&mut self, carried: &[(Slot, Slot, u32)]) {
         self.slots.clear();
         for (from, to, size) in carried {
@@ -67,7 +67,8 @@ impl Shadow {
         written.map_or(0, |(_, mask)| *mask)
     }
 
-    /// Writes a value to the frame, with the fields of invalid headers if `keeps_fields`; `leaves`: for the next parser.
+    /// Writes a value to the frame, with the fields of invalid headers if `keeps_fields`. `leaves`: records its undefined bits
+    /// as a deparser's output.
     pub fn write(
         &mut self,
         frame: &mut [u64],

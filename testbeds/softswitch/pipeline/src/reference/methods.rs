@@ -56,7 +56,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Type and value of a call's result, read from its destination for the trace; `None` without result or tracing.
+    /// Type and value of a call's result, read from its destination for the trace; `None`: no result, or no trace.
     pub(crate) fn value_at(&mut self, result: Option<&'p LValue>) -> Result<Option<(Type, Value)>> {
         let Some(lvalue) = result.filter(|_| self.watch.steps) else {
             return Ok(None);

@@ -91,7 +91,7 @@ pub(crate) struct Reference {
     program: Arc<Program>,
     pub(crate) watch: Watch,
     shadow: frame::Shadow,
-    /// Colors that automatic direct meters gave the packet last, by meter.
+    /// Color that each direct meter without explicit calls gave the packet last, by meter.
     colours: BTreeMap<ExternId, u64>,
 }
 
@@ -130,7 +130,8 @@ pub(crate) struct Interpreter<'a, 'p> {
     pub(crate) counts: Counts,
     /// TNA: slots that decide whether the deparser's mirror, resubmission and digest requests have an effect.
     pub(crate) gates: Gates,
-    /// TNA: whether the slot that gates mirror requests is undefined. In ingress it is a value; the other gates are validities.
+    /// TNA: whether the slot that gates mirror requests is undefined. Only this one can be, in ingress, where it is no
+    /// validity.
     pub(crate) undefined_mirror: bool,
     /// TNA: residual checksums that are computed at the end of the parser.
     pub(crate) residuals: Vec<residual::Residual<'p>>,
@@ -262,7 +263,7 @@ impl Reference {
         (ended, counts)
     }
 
-    /// Reports metadata fields that a block has left undefined although the architecture decides by them.
+    /// Reports metadata fields that a block has left undefined and by which the architecture decides about the packet.
     pub(crate) fn decides(
         &mut self,
         code: &Code,
@@ -284,7 +285,7 @@ impl Reference {
         }
     }
 
-    /// Takes the record of undefined bits out, to be restored by [`Self::put_back`] when the frame is again as now.
+    /// Takes out the record of undefined bits. [`Self::put_back`] restores it once the frame has its present contents again.
     pub(crate) fn set_aside(&mut self) -> frame::Shadow {
         std::mem::take(&mut self.shadow)
     }
@@ -392,8 +393,8 @@ impl<'p> Interpreter<'_, 'p> {
         Value::undefined(self.program, ty, &mut self.watch.fill)
     }
 
-    /// Takes the steps of the loop iteration or parser state at this source position; if fewer are left, the block fails with
-    /// `ParserTimeout` and returns `otherwise`.
+    /// Takes the steps that the loop iteration or parser state at this source position costs. If fewer are left, the block
+    /// fails with `ParserTimeout`, and `Err(otherwise)` is returned.
     fn step(&mut self, at: Span, otherwise: Stop) -> Result<()> {
         let cost = self.code.bindings.rounds.get(&at).copied();
         match self.steps.checked_sub(cost.unwrap_or(1)) {

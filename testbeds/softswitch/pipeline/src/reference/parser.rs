@@ -34,7 +34,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The next state after a state's transition (13.6): the first case whose sets contain all keys.
+    /// The next state after a state's transition (13.6): that of the first case whose sets contain all keys.
     fn transition(&mut self, state: &'p State) -> Result<Target> {
         let (keys, cases) = match &state.transition {
             Transition::Direct(target) => return Ok(*target),

@@ -27,7 +27,7 @@ impl Fill {
         self.pattern.is_some()
     }
 
-    /// Makes undefined bits of this width. A pattern is never 0, so that it differs from an architecture's zeroes.
+    /// Makes undefined bits of this width. A pattern is never 0, to differ from bits that an architecture sets to 0.
     pub fn bits(&mut self, width: u32) -> Bits {
         if self.pattern.is_none() {
             return Bits::new(width, 0u8);

@@ -1,4 +1,4 @@
-//! Residual checksums (TNA): computed at a parser's end without the data that it reads from some position on.
+//! Residual checksums (TNA), computed when a parser ends: without the data that it has read from some position on.
 
 use super::Interpreter;
 use super::bits::Bits;
@@ -14,16 +14,16 @@ pub(crate) struct Residual<'p> {
     object: &'p str,
     call: Span,
     unit: u32,
-    /// Position from which on data is subtracted, in bits of the packet.
+    /// Position in the packet, in bits, from which on data is subtracted from the checksum.
     start: usize,
-    /// L-value to which the result is written; its variable belongs to the running unit at index `depth` − 1.
+    /// L-value to which the result is written. Its variable belongs to the running parser or function `envs[depth - 1]`.
     pub(crate) to: VarPath,
     pub(crate) depth: usize,
 }
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Interprets `subtract_all_and_deposit`: remembers to subtract all data extracted from here on, and to store the rest at
-    /// the end of the parser.
+    /// Interprets `subtract_all_and_deposit`: at the end of the parser, all data that it extracts from here on will be
+    /// subtracted from the checksum, and the rest stored in `to`.
     pub(crate) fn deposit(&mut self, object: &'p str, unit: u32, to: VarPath) {
         let residual = Residual {
             object,
@@ -37,7 +37,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.residuals.push(residual);
     }
 
-    /// When a sub-parser or function ends, redirects results for its parameters to the arguments of the call.
+    /// When a sub-parser or function ends: results for its parameters will go to the arguments of its call instead.
     pub(crate) fn hand_residuals(&mut self, copied: impl Fn(&VarPath) -> Option<VarPath>) {
         let depth = self.envs.len();
         self.residuals.retain_mut(|residual| {

@@ -171,7 +171,7 @@ fn store(
     }
 }
 
-/// Assigns a value field by field: an invalid header makes the destination invalid and keeps its fields.
+/// Assigns a value field by field. Where it has an invalid header, the destination's becomes invalid and keeps its fields.
 fn assign_valid(to: &mut Value, value: Value) {
     match (to, value) {
         (Value::Header { valid, .. }, Value::Header { valid: false, .. }) => *valid = false,

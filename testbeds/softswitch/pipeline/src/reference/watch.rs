@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    /// Records a decision, described by `what`, that read an undefined value; once for each source position.
+    /// Records that a decision, described by `what`, read an undefined value; only once for each source position.
     pub(crate) fn undefined(&mut self, what: String, program: &Program, span: Span) {
         if self.reported.insert((span, what.clone())) {
             let at = Some(program.source.location(span));

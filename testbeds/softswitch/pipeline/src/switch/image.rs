@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub struct Image {
     compiled: Compiled,
     state: State,
-    /// The value of [`Config::trace`] for which the code was compiled.
+    /// The value of [`Config::trace`] on which the compiled code depends.
     trace: bool,
     max_steps: u32,
 }

@@ -34,7 +34,7 @@ pub struct Transmit {
     pub bytes: Vec<u8>,
 }
 
-/// The object to which a client attaches a note.
+/// An object other than a table entry to which a client of the control plane attaches a note (data that it can read back).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Noted {
     /// The default entry of the table with this index.
@@ -84,9 +84,9 @@ impl Switch {
         self.handle_arrival(now_ns, now_ns, port, frame);
     }
 
-    /// Processes a frame that arrived at `arrived_ns` and has waited since. Programs see `arrived_ns` as the time of arrival
-    /// (PSA's `ingress_timestamp`, v1model's `ingress_global_timestamp`, TNA's `ingress_mac_tstamp`), which a switch port
-    /// stamps; everything else happens now.
+    /// Processes a frame that arrived at `arrived_ns` and has waited since. Programs see `arrived_ns` as the time of arrival,
+    /// which a switch's port records (PSA's `ingress_timestamp`, v1model's `ingress_global_timestamp`, TNA's
+    /// `ingress_mac_tstamp`). All other times are `now_ns`.
     pub fn handle_arrival(&mut self, now_ns: u64, arrived_ns: u64, port: u32, frame: &[u8]) {
         self.core.stats.received += 1;
         self.core.start_event(now_ns);
@@ -127,7 +127,7 @@ impl Switch {
         }
     }
 
-    /// Processes a waiting packet and all passes that it causes; traces it if requested. `waited`: its stay in a queue.
+    /// Processes a waiting packet and all passes that it causes; traces it if requested. `waited`: data on its wait in a queue.
     fn go_on(&mut self, now_ns: u64, job: Job, waited: Option<&Waited>) {
         let traced = match waited {
             Some(_) => self.traced_on(job.port, &job.bytes),

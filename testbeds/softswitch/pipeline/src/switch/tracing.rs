@@ -61,8 +61,8 @@ impl Switch {
         true
     }
 
-    /// The trace events since the last call, and the number of events lost beyond the limit: steps while tracing is on, reads
-    /// of undefined values with [`crate::Config::poison`].
+    /// Takes the trace events since the last call: steps while tracing is on, and reads of undefined values with
+    /// [`crate::Config::poison`]. Also returns the number of events that were lost beyond the limit.
     pub fn take_events(&mut self) -> (Vec<Event>, u64) {
         let reference = self.core.reference.as_mut();
         reference.map_or_else(Default::default, |r| r.watch.take())
@@ -98,7 +98,7 @@ impl Switch {
         })
     }
 
-    /// Records what became of the packet: transmitted, dropped, queued and so on, by the statistics `before` it.
+    /// Records what became of a packet (transmitted, dropped, queued and so on), from the statistics `before` it and now.
     pub(crate) fn trace_verdict(&mut self, before: Before) {
         let core = &mut self.core;
         let stats = &core.stats;
@@ -166,8 +166,8 @@ fn logs(program: &Program) -> bool {
 }
 
 impl Core {
-    /// Reports undefined metadata fields that the architecture uses after a block. `fields` returns those that matter for this
-    /// packet, according to the frame; it is called only if undefined values are marked.
+    /// Reports undefined metadata fields by which the architecture decides about the packet after a block. `fields` returns the
+    /// fields that matter for this packet; it is called only if undefined values are marked.
     #[inline(always)]
     pub(crate) fn decided(
         &mut self,
@@ -180,7 +180,7 @@ impl Core {
         }
     }
 
-    /// Forgets which bits are undefined, after the frame was loaded from saved slots, which do not record it.
+    /// Makes all bits of the frame count as defined, after it was loaded from saved slots, which do not record undefined bits.
     pub(crate) fn nothing_is_undefined(&mut self) {
         if let Some(reference) = &mut self.reference {
             reference.set_aside();

@@ -40,8 +40,8 @@ impl Attached {
     }
 }
 
-/// The attached data of all entries of a table, by row number. There is data only up to the last row that has needed it, so
-/// that a table without such data takes no memory.
+/// Attached data of a table's entries, by row number. It extends only to the last row that has needed it: a table without such
+/// data takes no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachments {
     /// Whether each row has a direct counter.
@@ -104,7 +104,7 @@ impl Attachments {
     }
 }
 
-/// The element of a row, created if it is missing.
+/// The element of a row in a list, which is extended if it is too short.
 fn cell<T: Clone + Default>(cells: &mut Vec<T>, row: Index) -> &mut T {
     if cells.len() <= row as usize {
         cells.resize(row as usize + 1, T::default());

@@ -4,14 +4,14 @@
 use super::{FieldKey, Index, Table, TableError};
 use std::collections::BTreeSet;
 
-/// Minimum effective idle timeout, in nanoseconds; shorter ones are stored as written. An entry is reported once per timeout.
+/// Minimum effective idle timeout, in nanoseconds. A shorter one is stored as written, but takes this long.
 const SHORTEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timer {
     /// Idle timeout as written, in nanoseconds; 0: none.
     pub timeout_ns: u64,
-    /// Time of the last packet that matched the entry, or of the write before the first one, in nanoseconds.
+    /// Time of the last packet that matched the entry, in nanoseconds; before the first packet, time of the write.
     pub hit_ns: u64,
     /// Time of the last report of the entry to the control plane, in nanoseconds.
     told_ns: u64,
@@ -47,7 +47,7 @@ impl Timer {
     }
 }
 
-/// Table entries by the time of their next check in nanoseconds, and row number; a match moves no entry here, a check does.
+/// Entries by time of their next check in nanoseconds, and row number. A match does not move an entry here, its check does.
 #[derive(Debug, Clone, Default)]
 pub struct Timers(BTreeSet<(u64, u32)>);
 
@@ -65,7 +65,7 @@ impl Table {
         Some(self.idle.0.first()?.0)
     }
 
-    /// The number of the next entry whose idle timeout has passed; the timeout restarts. Checks at most `looks` entries.
+    /// Takes the number of the next entry whose idle timeout has passed, which restarts. `None`: none among `looks` entries.
     pub fn expired(&mut self, now_ns: u64, looks: &mut u32) -> Option<u32> {
         loop {
             let (due, index) = *self.idle.0.first()?;

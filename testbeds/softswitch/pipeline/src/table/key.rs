@@ -16,8 +16,8 @@ pub struct FieldSpec {
     pub kind: Kind,
     /// Width of the field in bits.
     pub width: u32,
-    /// Whether the field is a range of an `int<W>`. Bounds are stored, and packets' values looked up, with the sign bit
-    /// inverted: as unsigned numbers they then have the order of the signed ones.
+    /// Whether the field is a range of signed numbers (`int<W>`). Then bounds are stored, and packets' values looked up, with
+    /// the sign bit inverted: compared as unsigned numbers, they have the order of the signed ones.
     pub flips_sign: bool,
 }
 

@@ -31,7 +31,7 @@ impl Table {
         first.map(|(_, row)| row)
     }
 
-    /// Whether packets have changed both tables equally: counters, meters, timers, direct registers.
+    /// Whether packets have had equal effects on both tables: on counters, meters, timers, direct registers.
     pub fn same_effects(&self, other: &Table) -> bool {
         self.default_counter == other.default_counter
             && self.default_meter == other.default_meter
@@ -54,7 +54,7 @@ impl Table {
     }
 }
 
-/// Number of bits that the field compares: equal for all entries of a table without priorities, except in the prefix field.
+/// Number of bits that the field compares. Without priorities, only LPM fields have different numbers in a table's entries.
 fn prefix(key: &FieldKey) -> i64 {
     match key {
         FieldKey::Masked { mask, .. } => mask.count_ones().into(),

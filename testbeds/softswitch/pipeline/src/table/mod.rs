@@ -67,7 +67,7 @@ pub struct Table {
     idle: idle::Timers,
 }
 
-/// Rank and packed key of a table entry, which identify the entry independently of field names.
+/// Rank and packed key of a table entry, which together identify it. (Rank: the priority, or the length of the prefix.)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     rank: i32,
@@ -75,7 +75,7 @@ pub struct Key {
 }
 
 impl Head {
-    /// The head of a table entry with an action of its own.
+    /// The head of the row for a table entry that has an action of its own.
     fn running(key: &Key, action: &Bound) -> Head {
         Head {
             rank: key.rank,
@@ -124,7 +124,7 @@ impl Table {
         }
     }
 
-    /// Finds the entry for a key of several words, separately so that short keys do not pay for the memory of long ones.
+    /// Finds the entry for a key of several words. A separate function, so that short keys do not pay for long ones' memory.
     #[inline(never)]
     fn lookup_words(&self, frame: &[u64], key: &KeyPlan, words: usize) -> Option<Index> {
         match words {

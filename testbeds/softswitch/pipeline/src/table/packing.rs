@@ -1,8 +1,8 @@
-//! Packs keys into dense 64-bit words: a bit string with exact fields first, an LPM field last, the rest in declared order; the
-//! first bit is the most significant of word 0.
+//! Packs keys into dense 64-bit words. A packed key is a bit string: first the exact fields, then others as declared, last the
+//! LPM field; its first bit is the most significant of word 0.
 //!
-//! A 5-tuple takes five slots in the frame and two words here, so that hashing, masking and comparing cost less than
-//! half. With exact fields first and the prefix last, an entry of an exact + LPM table is one longer prefix.
+//! A 5-tuple takes five slots in the frame and two words here, so that hashing, masking and comparing cost less than half. In a
+//! table with exact fields and an LPM field, each entry is a single prefix of the packed key.
 
 use super::key::{FieldKey, FieldSpec, Kind};
 use crate::bits::Slot;
@@ -142,8 +142,7 @@ impl KeyPlan {
 }
 
 impl Packing {
-    /// Appends an entry's packed values, followed by its masks unless all fields are exact; for a range, the lower and upper
-    /// bound.
+    /// Appends an entry's packed values; if `with_masks`, also its packed masks. For ranges, these are lower and upper bounds.
     pub fn pack_entry(&self, key: &[FieldKey], with_masks: bool, to: &mut Vec<u64>) {
         let start = to.len();
         to.resize(start + self.words * if with_masks { 2 } else { 1 }, 0);
@@ -180,8 +179,7 @@ impl Packing {
         self.places.iter().map(field).collect()
     }
 
-    /// The order of two entries, given as packed values and masks, field by field as declared: the order of their
-    /// [`FieldKey`]s.
+    /// The order of two entries, given as packed values and masks: compares field by field as declared, like [`FieldKey`]s.
     pub fn order(&self, a: (&[u64], &[u64]), b: (&[u64], &[u64])) -> Ordering {
         // The masks of an exact table are empty, and equal.
         let compare = |a: &[u64], b: &[u64], p: &FieldPosition| match (a, b) {
@@ -223,8 +221,8 @@ impl Packing {
         })
     }
 
-    /// Writes an entry's mask in which a range is the common prefix of its bounds, in whole nibbles: the bits that must be
-    /// equal for the range to match. Nibbles, because each prefix length is a group to search.
+    /// Writes to `to` an entry's mask of the bits that must be equal for it to match. For a range, this is the common prefix of
+    /// both bounds, cut to whole nibbles, since each prefix length makes a further group to search.
     pub fn cover(&self, values: &[u64], masks: &[u64], to: &mut [u64]) {
         let Some(fixed) = &self.fixed else {
             to.copy_from_slice(masks);
@@ -253,8 +251,8 @@ impl FieldPosition {
         orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Number of bits from the first difference of the field's values in two packed keys to the end of the field; 0: they are
-    /// equal.
+    /// Number of bits of the field from the first one in which two packed keys differ to its end; 0: the keys have equal
+    /// values.
     fn differing(&self, a: &[u64], b: &[u64]) -> u32 {
         let mut left = self.width;
         for (at, n) in self.parts() {

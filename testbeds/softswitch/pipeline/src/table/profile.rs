@@ -19,16 +19,16 @@ struct BoundMember {
     bound: Vec<Option<Bound>>,
 }
 
-/// A selector's group, with each member repeated by its weight for picking.
+/// A selector's group. `weighed` contains each member as often as its weight, to pick one.
 #[derive(Debug, Clone)]
 struct WeighedGroup {
     written: ProfileGroup,
     weighed: Vec<u32>,
-    /// Positions in the group that the program has removed (TNA's `SelectorAction`): each member has as many as its weight.
+    /// Positions in the group that the program has removed (by TNA's `SelectorAction`). A member of weight n has n positions.
     out: BTreeSet<u32>,
 }
 
-/// The actions of a one-shot table entry, each repeated by its weight for picking.
+/// The actions of a one-shot table entry. `weighed` contains the number of each as often as its weight, to pick one.
 #[derive(Debug, Clone)]
 struct OneShot {
     actions: Vec<OneShotAction>,
@@ -36,7 +36,7 @@ struct OneShot {
     weighed: Vec<u32>,
 }
 
-/// Numbers to pick from: each of `choices` (number, weight, watched port) by its weight, without removed ones and ports down.
+/// Lists each number in `choices` (number, weight, watched port) as often as its weight, but not those `out` or `down`.
 fn weigh(
     choices: impl Iterator<Item = (u32, u32, Option<u32>)>,
     down: &BTreeSet<u32>,
@@ -164,7 +164,7 @@ impl Profile {
         }
     }
 
-    /// The action that `indirect` denotes for the table at index `place` of [`Profile::tables`]; `None` if it denotes none.
+    /// The action that `indirect` selects for the table with index `place` in [`Profile::tables`]; `None`: it selects none.
     pub fn action(&self, place: usize, indirect: Indirect, hash: u64) -> Option<&Bound> {
         let pick = |weighed: &[u32]| {
             let pick = hash.checked_rem(weighed.len() as u64)?;
@@ -254,7 +254,7 @@ impl Profile {
         }
     }
 
-    /// Adds the actions of a one-shot entry, also given as `bound` for its table. Returns the number for the entry.
+    /// Adds the actions of a one-shot entry; returns the entry's number. `bound`: these actions, bound for the entry's table.
     pub fn put_one_shot(
         &mut self,
         actions: Vec<OneShotAction>,
@@ -316,7 +316,7 @@ impl Profile {
         }
     }
 
-    /// Whether packets have changed both profiles equally: removed the same positions from groups.
+    /// Whether packets have had equal effects on both profiles: removed the same positions from groups.
     pub fn same_effects(&self, other: &Profile) -> bool {
         let out = |of: &Profile| {
             let groups = of.groups.iter();
@@ -327,7 +327,7 @@ impl Profile {
         out(self) == out(other)
     }
 
-    /// The group of the selector's position `index`, and the position within it: each group has `max_group_size` positions.
+    /// Converts a selector's position (each group has `max_group_size`) to group and position in it; `None`: no member there.
     fn place(&self, index: u64) -> Option<(u32, u32)> {
         let size = u64::from(self.selector?.max_group_size);
         let group = u32::try_from(index.checked_div(size)?).ok()?;
@@ -335,14 +335,14 @@ impl Profile {
         (u64::from(place) < self.groups.get(&group)?.size()).then_some((group, place))
     }
 
-    /// Whether the program permits to pick the member at a selector's position; false if no member is there.
+    /// Whether the program lets the selector pick the member at this position; false if no member is there.
     pub fn is_in(&self, index: u64) -> bool {
         self.place(index)
             .is_some_and(|(group, place)| !self.groups[&group].out.contains(&place))
     }
 
-    /// Permits or forbids to pick the member at a selector's position, for the program; no effect if no member is there. The
-    /// control plane permits it again by writing the group.
+    /// Lets the selector pick, or not, the member at this position, as the program requests; no effect if no member is there.
+    /// When the control plane writes the group, all its members may be picked again.
     pub fn put_in(&mut self, index: u64, is_in: bool) {
         let Some((group, place)) = self.place(index) else {
             return;

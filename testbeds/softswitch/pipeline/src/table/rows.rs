@@ -1,7 +1,8 @@
-//! Stores the entries of a table as rows of one flat arena, with an index by the whole key.
+//! Stores the entries of a table as rows of one flat array, with an index by the whole key.
 //!
-//! A row consists of a head, the key's values, its masks unless all fields are exact, and the action's parameters: an exact hit
-//! touches the index and usually one more cache line. Rows keep their number while they exist; a freed row is reused.
+//! A row consists of a head (rank, action index, flags), the key's values, its masks unless all fields are exact, and the
+//! action's parameters. So finding an exact key touches the index and usually one more cache line. Rows keep their number while
+//! they exist; a freed row is reused.
 
 use super::action::Action;
 use super::packing::{MAX_WORDS, Packing};
@@ -14,7 +15,7 @@ use std::hash::{BuildHasher, Hasher};
 /// The number of a table entry's row in the arena.
 pub type Index = u32;
 
-/// Maximum number of rows: search structures use the upper bit of an [`Index`], and all ones for no row.
+/// Maximum number of rows. Search structures use the uppermost bit of an [`Index`], and all ones for no row.
 pub const MAX_ROWS: usize = (1 << 31) - 1;
 
 /// The data of a table entry's row besides its key and parameters.
@@ -32,12 +33,12 @@ pub struct Head {
 
 const LIVE: u64 = 1 << 63;
 const CONST: u64 = 1 << 62;
-/// Bits of a head for the kind of object that the entry refers to; the object's number is the first parameter.
+/// Bits of a row's head that tell which kind of object the entry refers to; the object's number is the first parameter.
 const NAMES: u64 = 3 << 60;
 const MEMBER: u64 = 1 << 60;
 const GROUP: u64 = 2 << 60;
 const ONE_SHOT: u64 = 3 << 60;
-/// Bits 32 ..= 59 of a head, shifted to 0: the action's index + 1; 0 means no action.
+/// Mask of the action in a row's head, after a shift by 32: the action's index + 1; 0 means no action.
 const ACTION: u64 = (1 << 28) - 1;
 
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ pub struct Rows {
 pub struct Row(Box<[u64]>);
 
 impl Rows {
-    /// Creates an arena without rows. `params`: number of parameter slots of the action that has most.
+    /// Creates an arena without rows. `params`: the largest number of parameter slots of any action.
     pub fn new(packing: Packing, exact: bool, params: usize) -> Rows {
         let key_words = packing.words * if exact { 1 } else { 2 };
         Rows {
@@ -264,7 +265,7 @@ impl Rows {
         self.packing.matches(key, values, masks)
     }
 
-    /// The precedence of rows that match a key, and their order in listings: larger rank first, then smaller key. No two
+    /// The order of rows in listings, and the precedence of rows that match a key: larger rank first, then smaller key. No two
     /// rows are equal, so the order of insertion does not matter.
     pub fn order(&self, a: Index, b: Index) -> Ordering {
         let by_rank = Reverse(self.rank(a)).cmp(&Reverse(self.rank(b)));

@@ -285,7 +285,7 @@ impl Table {
         self.row(&self.whole_key(priority, key).ok()?).ok()
     }
 
-    /// The state of the entry with this number, without one-shot actions, and the member or group that it refers to.
+    /// The state of the entry with this number, and the member or group to which it refers. One-shot actions are left out.
     pub fn state(&self, number: u32, now_ns: u64) -> Option<(EntryState, Option<Indirect>)> {
         if !self.rows.is_live(number) {
             return None;

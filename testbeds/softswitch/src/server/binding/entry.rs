@@ -241,7 +241,7 @@ impl BoundTable {
         })
     }
 
-    /// The id in P4Info of the action that a table entry has itself; `None` for an entry of an action profile.
+    /// The id in P4Info of the action that a table entry contains; `None` if it refers to an action profile instead.
     pub(in crate::server) fn action_id(&self, action: &EntryAction) -> Option<u32> {
         match action {
             EntryAction::Own(bound) => Some(self.actions.get(bound.index? as usize)?.id),
@@ -415,7 +415,7 @@ pub(in crate::server) struct DefaultState {
     pub(in crate::server) note: Note,
 }
 
-/// The port that a member's liveness depends on; P4Runtime has two message types with the same two variants.
+/// The port on which a member's liveness depends, in one type for the two P4Runtime messages that contain it.
 pub(in crate::server) enum WatchKind<'a> {
     Number(i32),
     Port(&'a [u8]),

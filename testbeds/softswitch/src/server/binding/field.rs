@@ -16,7 +16,7 @@ use v1::field_match::{self, FieldMatchType};
 pub(super) enum Form {
     /// The values are byte strings that encode numbers.
     Number,
-    /// The values are strings; the switch translates them to numbers. The text is the URI of the translation.
+    /// The values are strings, which the switch translates to numbers; the variant has the URI of the translation.
     Text(String),
 }
 
@@ -77,8 +77,8 @@ impl Field {
         })
     }
 
-    /// A range of an `int<W>`. P4Runtime has no signed keys, so the bounds are transferred like other keys, as unsigned
-    /// bits; but they have the order of signed numbers.
+    /// Converts a range of an `int<W>`. P4Runtime has no signed keys, so the bounds are transferred like other keys, as
+    /// unsigned bits; but they are compared as signed numbers.
     fn signed(&self, owner: &str, range: &field_match::Range) -> Result<Match, UpdateError> {
         let decode = |value: &[u8]| {
             bytes::decode(value, self.info.bitwidth).map_err(|source| TranslateError::Value {
@@ -159,7 +159,7 @@ impl Field {
         }))
     }
 
-    /// Converts a match from the control plane's width to the program's. Masks are converted only if they select one value.
+    /// Converts a match from the field's width in P4Runtime to its width in the program; an error if it matches several values.
     fn narrowed(&self, value: Match) -> Result<Match, UpdateError> {
         let (theirs, ours) = (self.info.bitwidth, self.spec.width);
         if theirs == ours {

@@ -34,7 +34,7 @@ pub(in crate::server) struct Sdn {
 struct Names {
     values: BTreeMap<Arc<str>, Value>,
     names: BTreeMap<Value, Arc<str>>,
-    /// Number of values that were assigned to names, by width in bits; they are the highest values. Names are never released.
+    /// For each width in bits, how many of its highest values were assigned to names. Names are never released.
     named: BTreeMap<u32, usize>,
 }
 
@@ -67,7 +67,7 @@ impl Sdn {
         work(names)
     }
 
-    /// The value of a client's name in a field of `width` bits; assigns one if `new` says so.
+    /// The value of a client's name in a field of `width` bits. `new`: what to do if the name has no value yet.
     pub(super) fn value(
         &self,
         uri: &str,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tonic::Status;
 use v1::entity::Entity as Kind;
 
-/// A result of a query, which is converted to a P4Runtime message later. The first number is the object's id.
+/// A result of a query, to be converted to P4Runtime messages later. The first number of each variant is the object's id.
 pub(super) enum Answer {
     Entry(u32, Box<EntryState>, ReadFlags),
     Default(u32, Box<DefaultState>, ReadFlags),
@@ -33,7 +33,7 @@ pub(super) enum Answer {
 pub(super) struct Responses {
     pub(super) binding: Arc<Binding>,
     pub(super) answers: std::vec::IntoIter<Answer>,
-    /// Number of cells of the first result that the client has taken.
+    /// Number of cells of the first remaining result that the client has already taken.
     pub(super) taken: usize,
     pub(super) end: Option<Status>,
     pub(super) _permit: tokio::sync::OwnedSemaphorePermit,
@@ -69,7 +69,7 @@ impl Iterator for Responses {
 }
 
 impl Responses {
-    /// Converts array cells to messages one by one, because as messages they take many times the memory.
+    /// Converts the next result to a message; array cells one by one, because as messages they take many times the memory.
     fn next_entity(&mut self) -> Option<Result<v1::Entity, UpdateError>> {
         while let Some(answer) = self.answers.as_slice().first() {
             let cell = match answer {

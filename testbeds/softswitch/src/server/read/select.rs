@@ -58,7 +58,7 @@ pub(super) fn wanted_tables(
         .collect())
 }
 
-/// The tables whose direct counters or meters a query asks for; the default entry counts as a single entry.
+/// The tables whose direct counters or meters a query asks for, each for one entry (possibly the default entry) or for all.
 pub(super) fn direct_tables(
     entry: Option<&v1::TableEntry>,
     binding: &Binding,

@@ -1,4 +1,4 @@
-//! PSA's extern functions, compiled: resubmission and clone queries of the deparser, and `assert`.
+//! PSA's extern functions, compiled: the deparser's questions about resubmission and clones, and `assert`.
 
 use super::RECIRCULATE_PORT;
 use crate::call::FunctionCall;
@@ -31,7 +31,7 @@ impl Dialect for PsaFunctions {
 }
 
 impl Compiler<'_> {
-    /// Compiles a PSA function that determines from metadata which headers a deparser may write, such as `psa_resubmit`.
+    /// Compiles a PSA function by which a deparser asks whether to write certain headers, such as `psa_resubmit`.
     fn call_psa(&mut self, call: FunctionCall<'_>) -> Result<()> {
         let FunctionCall {
             function,

@@ -47,7 +47,7 @@ impl Pipe {
 }
 
 impl PsaIngress {
-    /// The metadata fields that decide about a packet after ingress (PSA 6.2): each only if the earlier ones leave it a choice.
+    /// Metadata fields that decide about a packet after ingress (PSA 6.2). A field is left out if an earlier one has decided.
     pub(super) fn deciding(&self, frame: &[u64]) -> Vec<Named> {
         let mut fields = self.pipe.cloning(frame);
         let chain = [

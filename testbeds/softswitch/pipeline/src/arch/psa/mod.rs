@@ -219,7 +219,7 @@ impl Psa {
         core.recycle(out);
     }
 
-    /// Clones a packet from ingress to egress. The clone has the bytes that entered the parser, and is made even if the packet
+    /// Clones a packet from ingress to egress. The clone has the bytes that entered the parser. It is made even if the packet
     /// is dropped.
     fn clone_to_egress(&self, core: &mut Core, now_ns: u64, id: u32, bytes: &[u8], passes: u32) {
         core.stats.made += 1;
@@ -279,8 +279,8 @@ impl Psa {
         }
     }
 
-    /// Runs egress of one copy, at once or when its port is free. `meta` is the saved metadata of an egress clone; for other
-    /// copies, ingress wrote the metadata to the frame.
+    /// Runs egress of one copy, at once or when its port is free. `meta`: the metadata that was saved for an egress clone. For
+    /// other copies it is unused: ingress has written their metadata to the frame.
     fn to_egress(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8], meta: &[u64]) {
         let from = &self.ingress;
         let job = || Job {
@@ -303,8 +303,8 @@ impl Psa {
         }
     }
 
-    /// Runs egress of one copy. `meta` is the saved metadata of an egress clone or of a copy that has waited; for other copies,
-    /// ingress wrote the metadata to the frame.
+    /// Runs egress of one copy. `meta`: the metadata that was saved for an egress clone, or for a copy that has waited in a
+    /// queue. For other copies it is unused: ingress has written their metadata to the frame.
     fn egress(&self, core: &mut Core, now_ns: u64, copy: PsaCopy, bytes: &[u8], meta: &[u64]) {
         let (x, from) = (&self.egress, &self.ingress);
         let frame = &mut core.frame;

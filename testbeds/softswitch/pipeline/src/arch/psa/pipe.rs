@@ -59,8 +59,7 @@ pub(super) type TypedRegion<'p> = (Region, &'p Type);
 /// Slots and types of the parameters of a pipeline's blocks, before the blocks are compiled.
 pub(super) struct Laid<'p, const PARSER: usize, const DEPARSER: usize> {
     of: (ParserId, ControlId, ControlId),
-    /// Parameters of the parser after the packet: headers, user metadata, intrinsic metadata, and metadata of the
-    /// packet's path.
+    /// Parameters of the parser without the packet: headers, user metadata, intrinsic metadata, metadata of the packet's path.
     pub(super) parser: [TypedRegion<'p>; PARSER],
     pub(super) istd: TypedRegion<'p>,
     pub(super) output: TypedRegion<'p>,
@@ -100,7 +99,7 @@ impl<'p, const PARSER: usize, const DEPARSER: usize> Laid<'p, PARSER, DEPARSER> 
         Ok(laid)
     }
 
-    /// Compiles the blocks. `port`, `timestamp`: names of intrinsic metadata fields; `deparser`: its parameters after the
+    /// Compiles the blocks. `port`, `timestamp`: names of intrinsic metadata fields; `deparser`: its parameters without the
     /// packet.
     pub(super) fn compile(
         &self,

@@ -1,7 +1,7 @@
 //! Queue admission and the queues between ingress and egress (TNA 5.7.4, 5.7.5).
 //!
-//! A copy's queue is its `qid` at its port. A copy is refused if its queue is full, or deeper than its color allows; a
-//! refused unicast packet that asks for deflection then goes to the deflection queue, once.
+//! Each port has several queues; a copy of a packet joins the one with number `qid`. A queue refuses copies if it is full, or
+//! longer than their color allows. A refused unicast copy that asks for deflection then goes to the deflection queue, once.
 
 use super::Tna;
 use super::ghost::Report;
@@ -11,7 +11,7 @@ use crate::job::{Job, Path};
 use crate::queues::{Admission, CLASSES, Waited};
 use crate::stats::DropReason;
 
-/// Width of a queue's number within its port in a ghost's report, in bits; the port's number in the pipe precedes it.
+/// Number of bits for a queue's number within its port, in the queue number that a ghost gets. The port precedes them.
 const QUEUE_BITS: u32 = 4;
 
 impl Tna {
@@ -59,7 +59,7 @@ impl Tna {
         }
     }
 
-    /// Reports the changed length of a port's queue to the ghost controls.
+    /// Reports the length of a port's queue, after it has changed, to the ghost controls.
     fn changed(&self, core: &mut Core, now_ns: u64, (port, qid): (u32, u64)) {
         if self.pipelines.iter().all(|p| p.ghost.is_none()) {
             return;
@@ -104,7 +104,7 @@ fn refuses(congestion: u64, colour: u64) -> bool {
     }
 }
 
-/// Packs the fields of a waiting copy for which a `Job` has no field.
+/// Packs those fields of a waiting copy for which a `Job` has no field of its own.
 fn packed(copy: &EgressCopy) -> [u64; 5] {
     let flags = [copy.rid_first, copy.bypass, copy.deflected];
     let flags = flags.iter().fold(0, |all, f| all << 1 | u64::from(*f));

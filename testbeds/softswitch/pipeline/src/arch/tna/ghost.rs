@@ -58,8 +58,8 @@ impl Ghost {
         }))
     }
 
-    /// Writes a report into the ghost control's metadata. Ghosts write while the ping-pong bit is 1 and ingress sees 0, so
-    /// ingress reads the ghost's latest values.
+    /// Writes a report into the ghost control's metadata. The ping-pong bit is always 1 for a ghost and 0 for ingress: so
+    /// ingress reads the values that the ghost wrote last.
     pub(super) fn write_report(&self, frame: &mut [u64], report: Report) {
         frame[self.metadata.slot as usize] = 1;
         self.ping_pong.set(frame, 1);

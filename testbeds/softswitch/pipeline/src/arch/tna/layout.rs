@@ -14,7 +14,7 @@ use crate::op::bindings::Block;
 use crate::op::bindings::Gates;
 use p4lang::ir::{ControlId, Package, PackageArg, Param, ParserId, Program, Type, Var};
 
-/// Number of slots in which parsers keep the start positions of residual checksums, two for each checksum.
+/// Number of slots for parsers to keep data of residual checksums; each checksum takes two of them.
 pub(super) const KEPT: u32 = 32;
 
 /// The compiled blocks of one pipe.
@@ -97,7 +97,7 @@ impl<'p> Gress<'p> {
         Ok(gress)
     }
 
-    /// Assigns slots to intrinsic metadata parameters from number `skip` on; parameters of one type share their slots.
+    /// Assigns slots to the intrinsic metadata parameters from index `skip` on. Parameters of one type share their slots.
     fn intrinsic(
         &mut self,
         b: &mut Binder<'_, 'p>,
@@ -153,7 +153,7 @@ impl<'p> Gress<'p> {
         })
     }
 
-    /// First slots of a block's parameters: `None` for the packet, then headers and metadata, then intrinsic metadata.
+    /// First slots of a block's parameters, in order: `None` for the packet, then headers, metadata and intrinsic metadata.
     fn slots(
         &self,
         program: &Program,

@@ -42,8 +42,8 @@ use multicast::EgressCopy;
 use p4lang::ir::{Arch, Package, PackageArg, Program};
 use requests::TnaIngress;
 
-/// Length of a frame's check sequence in bytes. Packets here exclude it, but counters and length fields include it. The bytes
-/// in front of a packet are always more than these.
+/// Length of a frame's check sequence in bytes. Packets here have none, but counters and length fields include it. It is
+/// subtracted from the number of bytes in front of a packet that do not count, which is never smaller.
 const FCS_BYTES: usize = 4;
 /// Bit of `parser_err` for a `select` without a matching case.
 const NO_MATCH: u64 = 0x0001;
@@ -69,7 +69,7 @@ pub(crate) struct Tna {
     /// For each parser error, its bits in `parser_err`.
     parser_err: Vec<u64>,
     egress_header: EgressHeader,
-    /// Slots that the architecture sets to 0 before each parser: parser counters, positions of residual checksums.
+    /// Slots that the architecture sets to 0 before each parser: parser counters, and data of residual checksums.
     cleared: Vec<Slot>,
     tofino2: bool,
 }
@@ -207,7 +207,7 @@ impl Tna {
     }
 
     /// Runs parser, control and deparser of ingress or egress; returns the deparsed packet, or `None` if the parser drops it.
-    /// `front` writes the bytes in front of the packet.
+    /// `front` writes the metadata bytes that precede the packet.
     fn pass(
         &self,
         core: &mut Core,
@@ -267,8 +267,7 @@ impl Tna {
         to.resize(start + self.port_metadata, 0);
     }
 
-    /// Handles a packet after ingress: resubmission, which excludes all else, or mirroring, copies, drop. Digests are already
-    /// sent.
+    /// Handles a packet after ingress: resubmits it, which excludes all else; or mirrors it, sends copies, drops it.
     fn after_ingress(
         &self,
         core: &mut Core,

@@ -1,12 +1,12 @@
 //! Finds the registers that a path through the program may execute twice, although a stateful ALU works once per packet.
 //!
-//! The analysis follows paths, not values: branches exclude each other, everything else may happen. Conflicts are counted
-//! at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses those that are certain.
+//! The analysis follows paths, not values: of an `if`, only one branch runs, and any combination of branches may happen.
+//! Conflicts are counted at run time ([`crate::Stats::register_conflicts`]); p4lang's `tofino` refuses those that are certain.
 
 use p4lang::ir::{Block, Const, Control, ControlId, ExternId, ExternKind, Program, Stmt, StmtKind};
 use std::collections::BTreeSet;
 
-/// The registers that a path through the program executes at least once, and those that it executes at least twice.
+/// Registers that a path through the program executes: those executed at least once, and those at least twice.
 #[derive(Default, Clone)]
 struct Executions {
     once: BTreeSet<ExternId>,
@@ -137,7 +137,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether objects of this extern run a body on a cell of the register or selector that is their first argument.
+/// Whether objects of this extern run code on a cell of a register or selector, which is their first argument.
 fn is_action(kind: &ExternKind) -> bool {
     matches!(
         kind,

@@ -14,7 +14,7 @@ pub(super) struct TnaIngress {
     pub(super) tm: TmFields,
 }
 
-/// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three with their own validities.
+/// Fields of `ingress_intrinsic_metadata_for_tm_t`; the first three are each valid or invalid on their own.
 #[derive(Debug, Default)]
 pub(super) struct TmFields {
     pub(super) unicast: ValidField,
@@ -48,8 +48,8 @@ impl ValidField {
 }
 
 impl TnaIngress {
-    /// The metadata fields that decide about a packet after ingress: fields with a validity only if valid, and fields about
-    /// copies only if there are copies that need them. `generates`: the deparser has made a header for the packet generator.
+    /// The metadata fields that decide about a packet after ingress. Invalid fields are left out, as are fields about copies if
+    /// there is no copy that needs them. `generates`: the deparser has made a header for the packet generator.
     pub(super) fn deciding(
         &self,
         frame: &[u64],

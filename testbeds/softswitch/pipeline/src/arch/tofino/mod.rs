@@ -128,7 +128,7 @@ impl Chip {
         device_cpu_port(configured, self.tofino2)
     }
 
-    /// The device port for a port number of the switch's caller, which may name the CPU by another number.
+    /// Converts a port number as the switch's caller uses it, perhaps with its own number for the CPU, to a device port.
     pub(crate) fn port_of(&self, port: u32, cpu_port: u32) -> u32 {
         if port == cpu_port {
             self.cpu_port(cpu_port)
@@ -137,7 +137,7 @@ impl Chip {
         }
     }
 
-    /// The port number for the switch's caller of a device port, the inverse of [`Self::port_of`].
+    /// Converts a device port to the port number that the switch's caller uses: the inverse of [`Self::port_of`].
     pub(crate) fn outside(&self, port: u32, cpu_port: u32) -> u32 {
         if port == self.cpu_port(cpu_port) {
             cpu_port

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Number of applications of a pipe: 8 on a Tofino 1, 16 on a Tofino 2.
 const APPS: [u32; 2] = [8, 16];
-/// Maximum number of starts of applications whose packets are not all made; further starts are lost and counted.
+/// Maximum number of started applications that still have packets to make; further starts are lost and counted.
 const RUNS: usize = 1024;
 
 /// The condition that starts an application of the packet generator.
@@ -36,15 +36,16 @@ pub enum Trigger {
         /// Numbers of the ports, all of the application's pipe.
         ports: BTreeSet<u32>,
     },
-    /// The application starts when a packet returns through the generator's port and its first 32 bits match `value`, `mask`.
+    /// The application starts when a packet whose first 32 bits match `value`, `mask` returns through the generator's port.
     Recirculation {
         /// Expected value of the compared bits.
         value: u32,
         /// Mask of the bits that are compared.
         mask: u32,
     },
-    /// Tofino 2: the application starts at a request of an ingress deparser. Each generated packet has the emitted header, then
-    /// the buffer range that the request names: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are ignored.
+    /// Tofino 2: the application starts when an ingress deparser requests it. Each generated packet has the header that the
+    /// deparser emitted, then the requested part of the buffer: [`GeneratorApp::offset`] and [`GeneratorApp::length`] are
+    /// ignored.
     Deparser,
 }
 
@@ -61,8 +62,8 @@ pub struct GeneratorApp {
     pub batches: u32,
     /// Number of packets per batch, at most 65,536.
     pub packets: u32,
-    /// Gap to the next batch, in nanoseconds. Tofino 1: from start to start of batches; a batch that takes longer is followed
-    /// at once. Tofino 2: from the last packet of the batch.
+    /// Gap before the next batch, in nanoseconds. Tofino 1: from the start of a batch to the start of the next, which is
+    /// delayed if the batch takes longer. Tofino 2: from the last packet of a batch.
     pub batch_gap_ns: u64,
     /// Gap between packets of a batch, in nanoseconds.
     pub packet_gap_ns: u64,
@@ -78,12 +79,12 @@ pub(crate) struct Generator {
     apps: BTreeMap<(u32, u32), GeneratorApp>,
     /// Time of the next start of each application with a timer, in nanoseconds, by pipe and application.
     timers: BTreeMap<(u32, u32), u64>,
-    /// Started applications with packets still to make: the earliest next packet first; among equal times, the earliest start.
+    /// Started applications that still have packets to make: the earliest next packet first; then the earliest start.
     runs: BinaryHeap<Reverse<AppRun>>,
     started: u64,
 }
 
-/// A started application and its next packet. Packets are made one by one when they are due, because a start may make 2³².
+/// A started application and its next packet. Packets are made one by one when they are due: one start may make 2³² of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct AppRun {
     /// Time at which the next packet is due, in nanoseconds.
@@ -107,19 +108,19 @@ struct AppRun {
     body: Arc<[u8]>,
 }
 
-/// The six bytes in front of a generated packet, of which the first contains application and pipe.
+/// The six bytes in front of a generated packet. The first has application and pipe; the others depend on the variant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
     /// Number of the batch, and number of the packet in it, from 0.
     Counted,
     /// Number of the port that went down, and number of the packet in its batch.
     Port([u8; 2]),
-    /// Tofino 1: the first bits of the recirculated packet, as upper and lower half; the lower one counts up with the batches.
+    /// Tofino 1: the second byte of the recirculated packet, and its third and fourth as a number, to which the batch is added.
     Key(u8, u16),
 }
 
 impl AppRun {
-    /// The next packet (time in ns, port, bytes), and the start without it, or `None` if it was the last packet.
+    /// Makes the next packet: time in ns, port, bytes; and the application for the packets after it, `None` if it was the last.
     fn next(mut self) -> (u64, u32, Vec<u8>, Option<AppRun>) {
         let (batch, packet) = (self.batch as u16, (self.packet as u16).to_be_bytes());
         let pair = match self.header {
@@ -261,7 +262,7 @@ impl Generator {
         }
     }
 
-    /// Tofino 2: handles an ingress deparser's request for packets with `header` and a range of the buffer after it.
+    /// Tofino 2: handles an ingress deparser's request for packets, which have `header` and then a range of the buffer.
     pub(crate) fn request(
         &mut self,
         stats: &mut Stats,

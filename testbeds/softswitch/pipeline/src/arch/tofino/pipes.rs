@@ -45,7 +45,7 @@ impl Pipes {
         }
     }
 
-    /// Pairs these cells with the cells of `old`, pipe by pipe, without pipe 0.
+    /// Pairs the cells of each pipe but pipe 0 with those of the same pipe in `old`.
     pub(crate) fn beside<'a>(
         &'a mut self,
         old: &'a Pipes,

@@ -12,7 +12,7 @@ use crate::op::bindings::InlineList;
 use crate::op::{HashPlan, Op, Slot, T3};
 use p4lang::ir::{Arg, Const, Expr, ExprKind, ExternFunction, ExternId, LValue, Type};
 
-/// First number of field lists that are given in a deprecated call: lists that a program declares have `bit<8>` numbers.
+/// First number for field lists that a deprecated call contains. Lists that the program declares have numbers of 8 bits.
 const FIRST_INLINE_LIST: u64 = 256;
 
 /// The compiler's implementation of v1model's externs.
@@ -125,7 +125,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles `mark_to_drop()` without an argument: it marks the packet wherever the slots of its metadata are.
+    /// Compiles `mark_to_drop()` without an argument: it writes to the packet's standard metadata, though no argument names it.
     fn drop_everywhere(&mut self) -> Result<()> {
         let drop = self.constant(DROP_PORT.into())?;
         let zero = self.constant(0)?;
@@ -234,7 +234,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Compiles a field list in a deprecated call; it keeps the fields' values at the end of the block, as declared lists do.
+    /// Compiles the field list in a deprecated call: the fields whose values at the end of the block the packet will keep.
     fn inline_list(&mut self, d: Slot, data: &Expr) -> Result<()> {
         let mut kept = Vec::new();
         self.kept(data, &mut kept)?;

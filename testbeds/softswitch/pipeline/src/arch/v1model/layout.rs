@@ -157,8 +157,8 @@ impl V1modelLayout {
         })
     }
 
-    /// Appends the metadata to `image`, with all fields 0 that the field list does not keep. `list`: the list's number + 1; 0:
-    /// no list.
+    /// Appends the metadata to `image`, with 0 for all fields that the field list does not keep. `list`: number of the field
+    /// list + 1; 0: no list, so no field is kept.
     pub(super) fn kept(&self, frame: &[u64], list: u64, image: &mut Vec<u64>) {
         let start = image.len();
         let region = self.metadata;

@@ -217,7 +217,7 @@ impl<'p> Interpreter<'_, 'p> {
         }
     }
 
-    /// Interprets `mark_to_drop()` without an argument: it marks the packet's own metadata, whatever name its callers use.
+    /// Interprets `mark_to_drop()` without an argument: marks every `standard_metadata_t` variable of running controls.
     fn drop_everywhere(&mut self) {
         for env in &mut self.envs {
             for (value, var) in env.vars.iter_mut().zip(env.declared) {

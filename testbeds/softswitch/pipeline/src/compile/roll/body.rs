@@ -9,11 +9,11 @@ pub(super) struct Body<'b> {
     code: &'b Code,
     members: &'b [BodyOp],
     lanes: u32,
-    /// Slots that every repetition writes, in order of their first write.
+    /// Temporaries: slots that every repetition writes, in order of their first write.
     temporaries: Vec<Slot>,
-    /// First of the slots for the temporaries' lanes, one per temporary and lane.
+    /// First slot of the temporaries' copies: each temporary has one slot per lane from here on.
     scratch: Slot,
-    /// First slot that no instruction reads after the body.
+    /// Slot from which on no instruction after the body reads values that were written before its end.
     dead_from: Slot,
 }
 
@@ -21,8 +21,8 @@ pub(super) struct Body<'b> {
 type Copies = Vec<Option<Lane>>;
 
 impl<'b> Body<'b> {
-    /// The instructions for all lanes, and the number of temporaries, which have `lanes` slots each from `scratch` on. `None`:
-    /// the result could differ.
+    /// Translates the body to instructions for all lanes. Also returns the number of temporaries; each has `lanes` slots from
+    /// `scratch` on. `None`: the result could differ.
     pub(super) fn lanes(
         code: &'b Code,
         members: &'b [BodyOp],
@@ -165,10 +165,10 @@ impl<'b> Body<'b> {
         Lane::Run(self.scratch + temporary as u32 * self.lanes)
     }
 
-    /// Translates each instruction to one, and adds after a write to a temporary an instruction that leaves its slot as the
-    /// last lane would.
+    /// Translates each instruction of the body. After a write to a temporary, adds one that sets its slot as the last lane
+    /// would.
     ///
-    /// An operand that is known to equal a temporary is read instead of it.
+    /// If an operand is known to equal a temporary, it is read instead.
     fn translate(&self) -> Option<Vec<LaneOp>> {
         let none: Copies = vec![None; self.temporaries.len()];
         let mut known: Vec<Option<Copies>> = vec![None; self.members.len() + 1];
@@ -289,7 +289,7 @@ impl<'b> Body<'b> {
         })
     }
 
-    /// Removes copies into temporaries whose lanes are not read; `Last` then reads the source of the copy.
+    /// Removes copies to temporaries that no other instruction reads; `Last` then reads the source of the copy.
     fn drop_unread(&self, ops: &mut [LaneOp]) {
         for t in 0..self.temporaries.len() {
             let lanes = self.lanes_of(t);
@@ -321,7 +321,7 @@ impl<'b> Body<'b> {
     }
 }
 
-/// The operand that the destination of a copy equals afterwards; `None` if the instruction is no copy.
+/// The operand whose value the destination of a copy has after it; `None` if the instruction is no copy.
 fn operand_of(m: &BodyOp, source: Option<Lane>) -> Option<Lane> {
     (m.shape.what == What::Mov).then_some(source).flatten()
 }

@@ -26,8 +26,8 @@ const LEAST: usize = 4;
 /// Maximum length of a repeated sequence, in instructions.
 const LONGEST: usize = 64;
 
-/// Rolls up all repetitions of instructions whose result cannot differ. The original instructions remain, unreachable. `dead`:
-/// positions in order, each with a slot; after the position, no instruction reads the previous values from that slot on.
+/// Rolls up all repetitions of instructions where the result cannot differ. The original instructions remain, unreachable.
+/// `dead`: positions in order, each with a slot; after it, no instruction reads earlier values of the slots from this slot on.
 pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     if code.registers.is_empty() {
         return;
@@ -63,14 +63,14 @@ pub fn roll(code: &mut Code, dead: &[(Target, Slot)]) {
     }
 }
 
-/// The first slot whose value no instruction reads from this position on.
+/// Slot from which on no instruction at or after position `at` reads values that were written before.
 fn dead_from(dead: &[(Target, Slot)], at: Target) -> Slot {
     let first = dead.partition_point(|(p, _)| *p < at);
     let here = dead[first..].iter().take_while(|(p, _)| *p == at);
     here.map(|(_, slot)| *slot).min().unwrap_or(Slot::MAX)
 }
 
-/// The operation of an instruction that lanes support, without its operands.
+/// The operation of an instruction that can be executed for many lanes at once, without its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Jump,
@@ -85,7 +85,7 @@ pub(super) enum What {
     Write,
 }
 
-/// An instruction that lanes support: operation and operands.
+/// An instruction that can be executed for many lanes at once: operation and operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub what: What,
@@ -158,7 +158,7 @@ impl Shape {
     }
 }
 
-/// The number of slots by which an operand increases per repetition.
+/// By how many slots an operand moves from one repetition to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Increment {
     Zero,
@@ -175,7 +175,7 @@ pub(super) struct BodyOp {
     pub to: u32,
 }
 
-/// For each position, the lowest and highest position of jumps to it; `None`: no jumps.
+/// For each position in the code, the lowest and the highest position from which a jump leads there; `None`: no jump does.
 struct Sources(Vec<Option<(u32, u32)>>);
 
 impl Sources {
@@ -206,13 +206,13 @@ impl Sources {
         }
     }
 
-    /// Whether all jumps to position `to` come from positions `from ..= to`.
+    /// Whether all jumps to position `to` come from positions between `from` and `to`, inclusive.
     fn only_from(&self, to: usize, from: usize) -> bool {
         self.0[to].is_none_or(|(low, high)| low as usize >= from && high as usize <= to)
     }
 }
 
-/// The longest repetition that begins at or shortly after a register access at `at`: start, first body, count of bodies.
+/// The longest repetition whose first body contains the register access at `at`: start, first body, number of bodies.
 fn repetition(
     code: &Code,
     shapes: &[Option<Shape>],
@@ -270,7 +270,7 @@ fn repetition(
     })
 }
 
-/// Whether the second register directly follows the first in a row of a bank, and both have one word per cell.
+/// Whether the cells of the second register directly follow those of the first in the rows of a bank, one word each.
 fn follows(code: &Code, first: u32, second: u32) -> bool {
     let (a, b) = (
         &code.registers[first as usize],
@@ -279,7 +279,7 @@ fn follows(code: &Code, first: u32, second: u32) -> bool {
     a.bank == b.bank && a.words == 1 && b.words == 1 && b.offset == a.offset + 1
 }
 
-/// The instruction at `at`, if the instruction a period later is its counterpart for the next lane; otherwise `None`.
+/// The instruction at `at`, if the one `period` positions later does the same for the next lane; otherwise `None`.
 fn member(code: &Code, shapes: &[Option<Shape>], at: usize, period: usize) -> Option<BodyOp> {
     let (a, b) = (shapes[at]?, shapes.get(at + period).copied().flatten()?);
     let step = |a: Option<Slot>, b: Option<Slot>| match (a, b) {

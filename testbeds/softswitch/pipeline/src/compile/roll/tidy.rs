@@ -2,10 +2,10 @@
 
 use crate::op::lanes::{Lane, LaneOp, Lanes};
 
-/// Maximum number of instructions at the body's end that are duplicated, so that related instructions become adjacent.
+/// Maximum number of instructions at the body's end that are copied to the jumps to them, which lets more be joined.
 const TAIL: usize = 2;
 
-/// Shortens a body to fewer instructions with the same effect. `temporaries`: only the body uses slots from this slot on.
+/// Shortens a body without changing its effect. `temporaries`: slots from this one on are used by the body only.
 pub(super) fn tidy(ops: Vec<LaneOp>, temporaries: u32) -> Vec<LaneOp> {
     let ops = compact(&ops);
     let ops = repeat_tails(&ops);
@@ -54,7 +54,7 @@ fn repeat_tails(ops: &[LaneOp]) -> Vec<LaneOp> {
     longer
 }
 
-/// Joins four instructions into one `Update`: read registers, combine them with a run, write the result back and to the run.
+/// Joins four instructions into one `Update`: read register cells, combine them with slots, write the result to both.
 fn fuse(ops: &[LaneOp], temporaries: u32) -> Vec<LaneOp> {
     let targets: Vec<u32> = ops.iter().filter_map(LaneOp::target).collect();
     let mut fused = ops.to_vec();
@@ -75,8 +75,8 @@ fn fuse(ops: &[LaneOp], temporaries: u32) -> Vec<LaneOp> {
     compact(&fused)
 }
 
-/// Joins the four instructions from `at` on, if they have the pattern of [`fuse`]. Their values in temporaries are lost,
-/// because the body ends after them.
+/// Joins the four instructions from `at` on, if they match the pattern of [`fuse`]. They no longer set temporaries, which
+/// nothing reads, because the body ends after them.
 fn update(ops: &[LaneOp], at: usize, temporaries: u32) -> Option<LaneOp> {
     let [
         LaneOp::Read {

@@ -3,7 +3,7 @@
 use super::Undo;
 use crate::switch::Switch;
 
-/// Ignores the result of the inverse of a successful write, which cannot fail.
+/// Ignores the result of undoing a write: since the write succeeded, undoing it cannot fail.
 fn discard<T, E>(_: Result<T, E>) {}
 
 impl Switch {

@@ -1,5 +1,5 @@
-//! Reads and writes of the cells of registers, indexed counters and meters: one cell, or a whole array; on a Tofino in all
-//! pipes, each of which has its own cells.
+//! Reads and writes the cells of registers, indexed counters and meters: one cell, or a whole array. On a Tofino, each pipe has
+//! its own cells, and these functions access all of them.
 
 use super::undo::{OldCells, Undo};
 use crate::error::ExternError;
@@ -259,7 +259,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Configures all cells of a meter whose configuration differs, with full buckets at `now_ns`; with `clears`, resets all
+    /// Configures those cells of a meter whose configuration differs, with full buckets at `now_ns`. `clears`: resets all
     /// counts.
     pub fn meter_fill(
         &mut self,
@@ -327,7 +327,7 @@ impl Switch {
         }
     }
 
-    /// Records the previous values of a whole array of cells, but only once per batch: a rollback restores the first recorded.
+    /// Records the previous values of a whole array of cells at its first write in a batch, which a rollback restores.
     fn remember(
         &mut self,
         same: impl Fn(&OldCells) -> bool,

@@ -1,4 +1,4 @@
-//! Writes and reads of whole table entries by position, for the P4Runtime server; and idle entries.
+//! Reads and writes complete table entries with fields in the table's order, for the P4Runtime server; and idle entries.
 
 use super::Undo;
 use crate::error::{ProfileError, TableError};
@@ -119,7 +119,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Upper bound of the numbers that identify a table's entries; some numbers below it have no entry.
+    /// Upper bound of the numbers that identify a table's entries. Some numbers below it belong to no entry.
     pub fn entry_numbers(&self, table: usize) -> u32 {
         self.core.state.tables.get(table).map_or(0, Table::numbers)
     }
@@ -185,7 +185,7 @@ impl Switch {
             .min()
     }
 
-    /// Restarts all idle timers at `now_ns`, when packets begin to come: entries written earlier count as written now.
+    /// Restarts all idle timers at `now_ns`, when packets begin to come: an entry's time without packets counts from now.
     pub fn start(&mut self, now_ns: u64) {
         for table in &self.idle_tables {
             self.core.state.tables[*table].restart_timers(now_ns);

@@ -1,4 +1,4 @@
-//! Notes: data that control plane clients attach to objects and packets never see. The note of a table entry is part of it.
+//! Notes: data that control plane clients attach to objects, and packets never see. A table entry contains its own note.
 
 use super::Undo;
 use crate::switch::{Noted, Switch};

@@ -201,7 +201,8 @@ impl Switch {
         profile.offers(place.unwrap_or(0), indirect)
     }
 
-    /// The member or group that a table entry refers to instead of an action; adds one-shot actions to the profile.
+    /// The member or group to which a table entry refers. An entry with one-shot actions (its own, of which a selector picks
+    /// one) refers to these, which are added to the profile.
     pub(crate) fn named_by(
         &mut self,
         table: usize,
@@ -252,7 +253,7 @@ impl Switch {
         }
     }
 
-    /// The one-shot actions with this number, of an entry of the table; `None` if there are none.
+    /// The one-shot actions to which an entry of the table refers by this number; `None` if there are none.
     pub(crate) fn one_shot_actions(&self, table: usize, id: u32) -> Option<Vec<OneShotAction>> {
         let profile = &self.core.state.profiles[self.profile_of(table).ok()?];
         profile.one_shot(id).map(<[_]>::to_vec)

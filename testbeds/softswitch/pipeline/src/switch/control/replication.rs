@@ -8,7 +8,7 @@ use crate::table::Note;
 use p4lang::ir::{Arch, Program, Type};
 use p4lang::runtime::{CloneSession, MulticastGroup, Replica};
 
-/// Widths of multicast group ids and of clone session ids in bits, as in the metadata in which packets name them.
+/// Widths in bits of multicast group ids and of clone session ids, in the metadata by which packets select them.
 fn id_widths(program: &Program) -> (u32, u32) {
     let of = |owner: &str, field: &str| {
         let ty = program.types.iter().find(|ty| ty.name == owner);

@@ -18,9 +18,9 @@ pub(crate) enum Undo {
     /// Undoes the insertion of a whole table entry: index of the table, priority, key.
     Whole(usize, i32, Vec<FieldKey>),
     DefaultDirect(usize, CounterValue, MeterCell),
-    /// Undoes a change of one-shot actions: index of the profile, number, previous actions; `None`: they did not exist.
+    /// Undoes a change of an entry's one-shot actions: profile index, their number, previous actions; `None`: there were none.
     OneShot(usize, u32, Option<OldOneShot>),
-    /// Undoes a write of a default action: index of the table, previous action, whether the control plane had written that.
+    /// Undoes a write of a default action: table index, previous action, whether that was written by the control plane.
     Default(usize, Bound, bool),
     Group(u32, Option<MulticastGroup>),
     Session(u32, Option<CloneSession>),
@@ -33,11 +33,11 @@ pub(crate) enum Undo {
     Note(Noted, Option<Note>),
 }
 
-/// The previous values of cells, to roll a write back: one for each pipe, starting with pipe 0. No packet comes between a write
-/// and its rollback, so the pipes are the same.
+/// The values of cells before a write, to undo the write: one for each pipe, pipe 0 first. No packet comes between a write and
+/// its rollback, so the pipes are the same then.
 #[derive(Debug)]
 pub(crate) enum OldCells {
-    /// A register's cell: index of the bank, first word in a row, index of the row; then the cell's words in each pipe.
+    /// A register's cell: index of its memory bank, first word in a row, index of the row; the cell's words in each pipe.
     Register(usize, u32, u64, Vec<Vec<u64>>),
     Registers(usize, Vec<Bank>),
     Counter(usize, usize, Vec<CounterValue>),

@@ -39,7 +39,7 @@ struct Tuple {
     ranks: BTreeMap<i32, u32>,
 }
 
-/// A group of rows in the search order, with the best rank of its rows.
+/// A group of rows in the order of search, and the best rank among its rows.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     best: i32,
@@ -106,7 +106,7 @@ impl TupleSpace {
         })
     }
 
-    /// Updates the search order when a group's best rank may have changed from `before`; `None`: the group had no rows.
+    /// Moves a group in the search order when its best rank may have changed from `before`; `None`: the group was empty.
     fn take_turn(&mut self, group: u32, before: Option<i32>) {
         let best = self.groups[group as usize].best();
         if best == before {
@@ -186,7 +186,7 @@ impl Tuple {
         hash(&self.cover, key)
     }
 
-    /// Whether a packed key equals the values of the rows in `slot`, comparing only the bits under the group's mask.
+    /// Whether a packed key equals the values of the rows in `slot` in all bits that the group's mask selects.
     #[inline(always)]
     fn is_in(&self, rows: &Rows, slot: &Bucket, key: &[u64]) -> bool {
         let values = rows.values(slot.rows()[0]);

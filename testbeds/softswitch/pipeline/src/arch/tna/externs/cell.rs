@@ -1,4 +1,4 @@
-//! Locates the cell that a register action works on, reads it and writes it back, in compiled code.
+//! Compiles access to the cell that a register action works on: finds it, reads it, writes it back.
 
 use super::rows::{ROW, row_of};
 use crate::compile::{Compiler, Result};
@@ -11,11 +11,11 @@ use p4lang::ir::{ExternId, Type};
 pub(super) enum AluCell {
     /// A register's cell: number of the register, slot of the index.
     Indexed(u32, Slot),
-    /// A direct register's cell in the found table entry: index of the table, first word, number of words.
+    /// A direct register's cell in the found table entry: table index, first word in the entry's data, number of words.
     Direct(u32, u32, u32),
-    /// A selector's group member: index of the profile, slot of the index among the members of its groups.
+    /// A selector's group member: index of the profile, slot of the index that counts members through all groups.
     Member(u32, Slot),
-    /// A row of a register's cells: number of the register, slot of the index of the row's first cell, width of a cell in bits.
+    /// A row (cells that are accessed together): register number, slot of its first cell's index, width of a cell in bits.
     Row(u32, Slot, u32),
 }
 
@@ -49,7 +49,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Replaces the cell by its whole row, if the type of the action's value is a row of the register.
+    /// Replaces the cell by the row that contains it, if the action's value has the type of a whole row of cells.
     pub(super) fn whole_row(
         &mut self,
         cell: AluCell,

@@ -108,7 +108,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The slot of a metadata field's own validity, or of its header's validity; the constant 1 for other metadata.
+    /// The slot of a metadata field's own validity, or else of its header's validity; if it has neither, the constant 1.
     fn validity(&mut self, field: &Expr) -> Result<Slot> {
         let ExprKind::Read(lvalue) = &field.kind else {
             return self.constant(1);

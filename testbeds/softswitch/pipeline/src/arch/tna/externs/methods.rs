@@ -188,7 +188,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles a meter's arguments after the index: previous color, bytes that do not count, or both. Returns the color's
+    /// Compiles a meter's arguments after the index: previous color, number of bytes not to count, or both. Returns the color's
     /// slot.
     fn colour_and_adjust(&mut self, args: &[Arg]) -> Result<Slot> {
         let green = self.constant(COLOURS[0])?;

@@ -62,8 +62,7 @@ impl Dialect for TofinoExterns {
     }
 }
 
-/// Number of bits between a header field's end and the end of its byte, if it is within one byte: a parser counter loads the
-/// byte.
+/// Number of bits behind a header field in its byte, if one byte contains the field: a parser counter loads the whole byte.
 pub fn bits_behind(program: &Program, vars: &[Var], field: &Expr) -> u32 {
     let ExprKind::Read(lvalue) = &field.kind else {
         return 0;

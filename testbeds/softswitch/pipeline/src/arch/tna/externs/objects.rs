@@ -1,4 +1,4 @@
-//! TNA's extern objects, compiled: their state and their positions in it.
+//! Compiles TNA's extern objects: creates their state, and records where it is.
 
 use super::parser_counter;
 use crate::compile::layout::width;
@@ -121,8 +121,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Reads a math unit's arguments: `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`, whose last datum is
-    /// first.
+    /// Reads a math unit's arguments: `(op, factor)`, `(op, A, B)` or `(invert, shift, scale, data)`, with `data` in reverse
+    /// order.
     fn math_unit(&self, instance: &ExternInstance) -> Result<MathUnit> {
         let values: Vec<&Const> = instance.args.iter().map(|(_, v)| v).collect();
         let unit = match values.as_slice() {
@@ -261,7 +261,7 @@ impl Compiler<'_> {
         }))
     }
 
-    /// Reserves words of every entry of a table for a direct register or direct filter that the table names.
+    /// Reserves words in the data of each entry of a table, for the cell of a direct register or direct filter.
     pub(crate) fn direct_cell(&mut self, id: ExternId, table: u32) -> Result<()> {
         if let Object::Tofino(TofinoObject::DirectFilter(filter)) =
             self.bindings.objects[id.index()]

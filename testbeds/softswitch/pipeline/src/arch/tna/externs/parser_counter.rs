@@ -1,8 +1,8 @@
 //! Compiles the stack of a Tofino 2's parser counter.
 //!
-//! A pushed value becomes the counter's value; changes of the counter also apply to the value below if `push` asks for
-//! it. So a level stores the amount to add when it is popped, its value less the pushed one, and a mask of the counter's
-//! bits to include (all or none).
+//! `push` saves the counter's value on the stack and gives it a new one; on request (`update`), later changes apply to the
+//! saved value too. `pop` sets the counter to (counter & mask) + amount. So each stack level stores these two: without updates
+//! the mask 0 and the saved value, with updates a mask of ones and the saved value less the pushed one.
 
 use crate::compile::{Compiler, Result};
 use crate::op::{Op, Slot, T3};
@@ -14,8 +14,8 @@ pub const LEVELS: u32 = 3;
 /// Number of slots of a parser counter: its value, then two slots for each level of its stack.
 pub const SLOTS: u32 = 1 + 2 * LEVELS;
 
-/// Splits the arguments after the value in a call of `push`: the numbers that locate a field's bits, if the value is a field,
-/// and whether the value below is updated.
+/// Splits the arguments of `push` after the value: the numbers that locate a field's bits, if the value is a field, and whether
+/// later changes also apply to the saved value.
 pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
     match rest.split_last() {
         Some((Arg::In(e), numbers)) if e.ty == Type::Bool => {
@@ -28,7 +28,7 @@ pub fn pushed(rest: &[Arg]) -> (&[Arg], bool) {
 }
 
 impl Compiler<'_> {
-    /// Compiles `push` of a parser counter; `load` compiles the loading of the value into the counter's slot.
+    /// Compiles `push` of a parser counter; `load` compiles loading the pushed value into the counter's slot.
     pub(crate) fn push_counter(
         &mut self,
         slot: Slot,

@@ -9,7 +9,7 @@ use p4lang::ir::{
 
 /// Number of comparators of a stateful ALU.
 const COMPARATORS: usize = 4;
-/// The distinct comparisons in the conditions of a register action, in order: one per comparator of the ALU.
+/// The different comparisons in the conditions of a register action, in order. Each takes one comparator of the ALU.
 pub fn comparisons(action: &Action) -> Vec<&Expr> {
     let mut found = Vec::new();
     in_conditions(&action.body, &mut found);
@@ -90,8 +90,8 @@ impl Compiler<'_> {
         Ok(Some(d))
     }
 
-    /// Compiles a predicate: sets bit n of the result, where n is the number that the comparison results form, the first in the
-    /// lowest bit. Comparisons: those in the arguments, or all of the method.
+    /// Compiles a predicate: the comparison results form a number n, the first result in the lowest bit, and only bit n of the
+    /// predicate is set. Uses the comparisons in the arguments; without arguments, all of the method.
     pub(crate) fn predicate(&mut self, args: &[Arg], result: Option<&LValue>) -> Result<()> {
         let (Some(lvalue), Some(method)) = (result, self.tofino.method) else {
             return Ok(());

@@ -10,7 +10,7 @@ use p4lang::ir::{Arg, ExprKind, ExternId, LValue, Program, Type, VarId};
 /// Width of a row of a stateful ALU's memory, in bits.
 pub const ROW: u32 = 128;
 
-/// The width of a register's cells in bits, if `value`, the type of an action's value, is a row of several cells.
+/// Width of a register's cells in bits, if `value`, the type of an action's value, is that of a row of several cells.
 pub fn row_of(program: &Program, register: ExternId, value: &Type) -> Option<u32> {
     match (program.externs[register.index()].type_args.first(), value) {
         (Some(Type::Bit(w)), Type::Bit(ROW)) => (8..ROW)
@@ -72,7 +72,7 @@ impl Compiler<'_> {
         Ok(d)
     }
 
-    /// Compiles the minimum or maximum of a row's elements under a mask, and its index: of equal elements, the rightmost.
+    /// Compiles the minimum or maximum of the elements of a row that a mask selects, and its index (the rightmost if equal).
     pub(crate) fn extreme(
         &mut self,
         least: bool,

@@ -157,7 +157,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(None)
     }
 
-    /// Whether the packet has requested the result of a deparser's method, such as `Mirror.emit`; true for other methods.
+    /// Whether a deparser's request, such as `Mirror.emit`, has an effect: its gate slot is not 0. True for other methods.
     pub(crate) fn gate_open(&mut self, id: ExternId, method: &Method) -> bool {
         let gates = self.gates;
         let gate = match (self.code.bindings.objects[id.index()], method) {
@@ -179,7 +179,7 @@ impl<'p> Interpreter<'_, 'p> {
         self.state.captures[usize::from(kind)] = Some((session, data));
     }
 
-    /// The previous color among a meter's arguments after the index (8 bits); stores a number of bytes not to count (32 bits).
+    /// The previous color, a meter's 8-bit argument after the index, else green; stores a 32-bit one: bytes not to count.
     pub(crate) fn colour_so_far(&mut self, arguments: &[Value]) -> u64 {
         let mut colour = COLOURS[0];
         for bits in arguments.iter().map(Value::bits) {
@@ -215,8 +215,9 @@ impl<'p> Interpreter<'_, 'p> {
         None
     }
 
-    /// Pushes a value on a parser counter's stack: rotated right, masked, added to; fails with `CounterRange` if the field
-    /// exceeds `max`. Each level stores the amount to add when it is popped, and a mask of the counter's bits to include.
+    /// Saves a parser counter's value on its stack; returns the new value. From a field it is: its byte, rotated right, masked,
+    /// plus a number; `CounterRange` if the field exceeds `max`. A stack level has an amount to add on `pop`, and a mask of the
+    /// counter's bits.
     fn push_counter(&mut self, slot: usize, values: &[Value]) -> Result<u64> {
         // A field's position consists of four numbers.
         let (set, update) = match values {

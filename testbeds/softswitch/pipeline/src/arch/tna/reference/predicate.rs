@@ -7,8 +7,8 @@ use crate::reference::{Interpreter, Result};
 use p4lang::ir::{Arg, Expr, LValue};
 
 impl<'p> Interpreter<'_, 'p> {
-    /// Interprets a predicate: sets bit n of the result, where n is the number that the comparison results form, the first in
-    /// the lowest bit. Comparisons: those in the arguments, or all of the method; they use the cell's original value.
+    /// Interprets a predicate: the comparison results form a number n, the first result in the lowest bit, and only bit n of
+    /// the predicate is set. Uses the comparisons in the arguments, or all of the method, on the cell's original value.
     pub(crate) fn predicate(&mut self, args: &'p [Arg], result: Option<&'p LValue>) -> Result<()> {
         let Some(method) = self.method.clone() else {
             return Ok(());

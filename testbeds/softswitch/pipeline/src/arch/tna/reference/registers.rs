@@ -15,11 +15,11 @@ use p4lang::ir::{Action, Arg, Control, ExprKind, ExternId, LValue, Method, Param
 pub(crate) enum CellRef {
     /// A register's cell: number of the register, index of the cell.
     Indexed(u32, u64),
-    /// A direct register's cell in the found table entry: index of the table, first word, number of words.
+    /// A direct register's cell in the found table entry: table index, first word in the entry's data, number of words.
     Direct(u32, u32, u32),
-    /// A selector's group member: index of the profile, index among the members of its groups.
+    /// A selector's group member: index of the profile, index that counts members through all groups.
     Member(u32, u64),
-    /// A row of a register's cells: number of the register, index of the row, width of a cell in bits.
+    /// A row (all cells that an ALU accesses at once): register number, index of the row, width of a cell in bits.
     Row(u32, u64, u32),
 }
 
@@ -107,7 +107,7 @@ impl<'p> Interpreter<'_, 'p> {
         (!matches!(ty, Type::Void)).then(|| written.clone())
     }
 
-    /// Evaluates the index of a register action's execution; reports undefined bits, because they select a cell.
+    /// Evaluates the index of the cell that a register action uses; reports undefined bits, because they select the cell.
     pub(crate) fn index_of(&mut self, id: ExternId, index: &p4lang::ir::Expr) -> Result<u64> {
         let bits = self.expr(index)?.bits();
         let name = &self.program.externs[id.index()].name;
@@ -225,7 +225,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// The control and the body of `apply` of a register action, if the current control declares it.
+    /// The body of a register action's `apply`, and the control that contains it, if this is the current control.
     fn body_of(&mut self, id: ExternId) -> Option<(&'p Control, &'p Action)> {
         let instance = &self.program.externs[id.index()];
         let EnvUnit::Control(of, control) = self.env().scope else {
@@ -315,7 +315,7 @@ impl<'p> Interpreter<'_, 'p> {
         Ok(())
     }
 
-    /// Interprets the minimum or maximum of a row's elements under a mask, and its index: of equal elements, the rightmost.
+    /// Interprets the minimum or maximum of the elements of a row that a mask selects, and its index (the rightmost if equal).
     fn extreme(&mut self, call: MethodCall<'p>) -> Result<()> {
         let [Arg::In(of), Arg::In(mask), rest @ ..] = call.args else {
             return Ok(());
