@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that a parser or control may be instantiated here. `misplaced`: the enclosing construct, if it forbids that.
+    /// Checks that a parser or control may be instantiated here. `misplaced`: the construct around it, if that forbids it.
     pub(crate) fn may_be_made(
         &mut self,
         what: &str,

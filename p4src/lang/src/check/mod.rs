@@ -1,10 +1,11 @@
 //! Checks the syntax tree and lowers it to the IR in one walk, which resolves names, types, constants and instances as it goes.
 //!
-//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next one begins;
-//!    a package instance immediately elaborates the parsers and controls in its arguments (`package`, `instantiate`).
-//! 2. Inside a unit, `stmt`, `expr`, `call` type and lower together. An expression yields a `value::Val`, which
-//!    keeps untyped values (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
-//!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
+//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next begins. A
+//!    package instance at once elaborates (checks, lowers) the parsers and controls in its arguments (`package`,
+//!    `instantiate`).
+//! 2. Inside a unit (parser, control or function), `stmt`, `expr` and `call` determine types and lower the code in one step. An
+//!    expression yields a `value::Val`, which keeps untyped values (integers, lists, `...`) as they are until a destination
+//!    gives them a type (`coerce`). Calls inside expressions are appended to the unit's current block, in order of evaluation.
 //! 3. Declarations without an instance are elaborated once for their diagnostics; the result is dropped.
 //!
 //! Recursion is bounded by `Limits::expanded_nesting` and by P4 itself: a declaration is visible only after its end.

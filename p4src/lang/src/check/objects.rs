@@ -114,7 +114,7 @@ fn numbers(params: &mut [Param], vars: &mut [Var]) {
     }
 }
 
-/// For each unit and action, by position, the parameters that are extern objects; `None` for other parameters.
+/// For each parser, control, function and action: per parameter, its variable if it is an extern object, else `None`.
 struct Params {
     units: BTreeMap<UnitId, Vec<Option<VarId>>>,
     actions: BTreeMap<(UnitId, u32), Vec<Option<VarId>>>,
@@ -160,7 +160,7 @@ impl Params {
         self.objects.contains(&(unit, var))
     }
 
-    /// The callee of a call within the program; of its parameters, by position, those that are extern objects (else `None`).
+    /// The callee of a call within the program, and per parameter, its variable if it is an extern object, else `None`.
     fn callee(&self, caller: UnitId, kind: &StmtKind) -> Option<(UnitId, &[Option<VarId>])> {
         let unit = match kind {
             StmtKind::ApplyControl(id, _) => UnitId::Control(*id),

@@ -9,7 +9,7 @@ use crate::{ast, ir};
 use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// The kind of a unit: what is being elaborated.
+/// The kind of program part that is being checked and lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnitKind {
     /// The top level of the program, where no statements run.
@@ -19,7 +19,7 @@ pub(crate) enum UnitKind {
     Function,
 }
 
-/// The body within a parser, control or function to which the statements belong.
+/// The part of a parser, control or function to which the current statements belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     /// Local declarations: only constants and initializers.
@@ -31,7 +31,7 @@ pub(crate) enum Body {
     Function,
 }
 
-/// The state of the elaboration of a parser, control or function.
+/// The parser, control or function that is being checked and lowered, with its contents so far.
 pub(crate) struct Unit<'a> {
     pub(crate) kind: UnitKind,
     /// Fully qualified name of the instance.
@@ -49,12 +49,12 @@ pub(crate) struct Unit<'a> {
     /// For each action, the types of its parameters.
     pub(crate) action_types: Vec<Rc<[Ty]>>,
     pub(crate) tables: Vec<ir::Table>,
-    /// For each table, the statements with the calls in its key, which run before each application.
+    /// For each table, the statements for the calls in its key; they run before each `apply` of the table.
     pub(crate) key_blocks: Vec<ir::Block>,
     pub(crate) value_sets: Vec<ir::ValueSet>,
     /// Actions that are copies of top-level actions, by the index of the top-level action.
     pub(crate) shared_actions: HashMap<u32, ir::ActionId>,
-    /// Names of the instances that were made for types applied by their name: `C.apply(…)`.
+    /// Names of the instances that `C.apply(…)` on a type `C` created.
     pub(crate) direct_instances: HashSet<String>,
     pub(crate) body: Body,
     /// Type of the value that `return` gives, and the variable that receives it; `None` where `return` gives no value.
