@@ -1,4 +1,4 @@
-//! Elaborates actions: those of a control, and copies of top-level actions.
+//! Checks actions and lowers them to the IR: those of a control, and copies of top-level actions.
 
 use super::Checker;
 use super::args::Given;

@@ -1,7 +1,7 @@
 //! Extern objects as run-time parameters of parsers, controls and functions (P4_16 1.2.5, section 6.8).
 //!
-//! After elaboration, the objects that calls pass to a parameter are known. The parameter then becomes a number, and a method
-//! call on it becomes a `switch` over these objects, so targets never see such parameters.
+//! Once all instances are lowered, it is known which objects calls pass to a parameter. The parameter then becomes a number,
+//! and a method call on it becomes a `switch` over these objects, so targets never see such parameters.
 
 use super::Output;
 use super::instantiate::is_packet;

@@ -1,4 +1,4 @@
-//! The unit that is being elaborated: a parser, control or function instance, with its variables and its current block.
+//! The unit that is being checked and lowered: a parser, control or function instance, its variables and its current block.
 
 use super::Checker;
 use super::scope::Scope;
@@ -137,7 +137,7 @@ impl<'a> Unit<'a> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Elaborates `run` in a new unit and returns that unit; the previous unit becomes current again.
+    /// Runs `run` with a new unit as the current one, and returns that unit; then the previous unit is current again.
     pub(crate) fn in_unit(&mut self, unit: Unit<'a>, run: impl FnOnce(&mut Self)) -> Unit<'a> {
         let outer = std::mem::replace(&mut self.unit, unit);
         run(self);
@@ -148,14 +148,14 @@ impl<'a> Checker<'a, '_> {
         self.unit.block.push(ir::Stmt { kind, span });
     }
 
-    /// Elaborates `run` and returns the statements that it appends, as a separate block.
+    /// Runs `run`, and returns the statements that it appends as a separate block.
     pub(crate) fn block_of(&mut self, run: impl FnOnce(&mut Self)) -> ir::Block {
         let outer = std::mem::take(&mut self.unit.block);
         run(self);
         std::mem::replace(&mut self.unit.block, outer)
     }
 
-    /// Elaborates `run` in a new body and scope, outside any loop, with its own return value.
+    /// Runs `run` for a new body (of kind `kind`) with a scope of its own, outside any loop, and with its own return value.
     pub(crate) fn with_body<R>(&mut self, kind: Body, run: impl FnOnce(&mut Self) -> R) -> R {
         let unit = &mut self.unit;
         let body = std::mem::replace(&mut unit.body, kind);

@@ -194,7 +194,7 @@ impl<'t> Cursor<'t> {
 }
 
 impl Preprocessor<'_, '_> {
-    /// Counts a file before it is read; if it exceeds a limit, reports an error at `shown`, the directive that includes it.
+    /// Counts a file before it is read. If a limit is exceeded, reports an error at `shown`, the directive that includes it.
     fn has_room(&mut self, path: &str, text: &str, shown: &str) -> bool {
         self.bytes_read += text.len();
         let fits = self.bytes_read <= LIMITS.source_bytes;

@@ -110,7 +110,7 @@ impl Walk<'_> {
         (yes != Paths::NONE, yes == state.paths)
     }
 
-    /// Forgets what is known about the values that satisfy a predicate.
+    /// Forgets what is known about all values for which `is` returns true.
     pub(super) fn forget_where(&mut self, state: &mut State, is: impl Fn(&Value) -> bool) {
         for value in self.facts.all_values().filter(|value| is(value)) {
             for (_, fact) in &value.equals {
