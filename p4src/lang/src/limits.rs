@@ -8,11 +8,11 @@
 pub struct Limits {
     /// Maximum nesting of `#include`: each level is a level of recursion.
     pub include_depth: usize,
-    /// Maximum number of files read in total: in a chain of `n` files, each including the next one twice, there are 2ⁿ reads.
+    /// Maximum number of files read in total: in a chain of `n` files, each including the next one twice, 2ⁿ files are read.
     pub includes: u32,
     /// Maximum bytes of the preprocessor's input, and of its output: positions have 32 bits, and later phases need more memory.
     pub source_bytes: usize,
-    /// Maximum bytes that macro expansion writes in total: a chain of `n` macros, each naming the next one twice, makes 2ⁿ.
+    /// Maximum bytes that macro expansion writes in total: `n` macros, each naming the previous one twice, expand to 2ⁿ words.
     pub expansion_bytes: usize,
     /// Maximum bytes of all intermediate macro expansions: macros may produce much text of which nothing remains.
     pub expansion_work: usize,

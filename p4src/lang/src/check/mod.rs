@@ -1,7 +1,7 @@
 //! Checks the syntax tree and lowers it to the IR in one walk, which resolves names, types, constants and instances as it goes.
 //!
-//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next begins. A
-//!    package instance at once leads to the parsers and controls in its arguments (`package`, `instantiate`).
+//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next begins. For a
+//!    package instance, the parsers and controls in its arguments are checked and lowered at once (`package`, `instantiate`).
 //! 2. Inside a unit (parser, control or function), `stmt`, `expr` and `call` determine types and lower the code in one step. An
 //!    expression yields a `value::Val`, which keeps untyped values (integers, lists, `...`) as they are until a destination
 //!    gives them a type (`coerce`). Calls inside expressions are appended to the unit's current block, in order of evaluation.
@@ -362,7 +362,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.push(Diagnostic::warning(code, span, message));
     }
 
-    /// Notes a construct that is legal and checked, but that no target can run: an error once the architecture is known to run.
+    /// Notes a construct that is legal but that no target can run; it becomes an error if the program's architecture can run.
     pub(crate) fn checked_only(&mut self, span: Span, what: &'static str) {
         if !self.dry {
             self.unplaced.get_or_insert((span, what));

@@ -37,7 +37,7 @@ pub(crate) struct Unit<'a> {
     /// Fully qualified name of the instance.
     pub(crate) name: String,
     pub(crate) vars: Vec<ir::Var>,
-    /// For each variable, whether it is a temporary, which is assigned once at its creation and can therefore be read later.
+    /// For each variable, whether it is a temporary: assigned only once, at its creation, so that it can be read later.
     pub(crate) is_temp: Vec<bool>,
     taken: HashMap<String, u32>,
     pub(crate) scopes: Vec<Scope<'a>>,

@@ -343,7 +343,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Binds a callee's parameters to the caller's fields, both those that it writes and those that it only reads.
+    /// Binds a callee's parameters to the caller's fields: those that the callee writes, and those that it only reads.
     fn bind(&mut self, cx: Cx, unit: Unit, params: impl Iterator<Item = VarId>, args: &[Arg]) {
         for (var, arg) in params.zip(args) {
             self.alias.remove(&(unit, var));
