@@ -32,7 +32,7 @@ pub use v1::write_request::Atomicity;
 
 type Result<T> = std::result::Result<T, ClientError>;
 
-/// Maximum gRPC metadata that the client accepts, in bytes: a large batch's error list exceeds the default (section 12.3).
+/// Maximum bytes of gRPC metadata that the client accepts: the errors of a large write batch exceed the default (section 12.3).
 const METADATA_LIMIT: u32 = 1 << 20;
 /// Maximum size of a gRPC message in bytes: programs and read responses may exceed tonic's default of 4 MiB.
 const MESSAGE_LIMIT: usize = 64 << 20;
@@ -96,8 +96,8 @@ impl Client {
 
     /// Opens another connection to the switch, so that a slow call over this connection does not delay calls over the new one.
     ///
-    /// The new client writes with the election id of this client, so only while this client is primary, and uses the names of
-    /// the pipeline that this client knows now. It has no stream.
+    /// The new client has no message stream. It uses this client's election id, so it can write only while this client is
+    /// primary. It knows the names of the program that this client knows now.
     pub async fn connect_beside(&self) -> Result<Self> {
         let beside = Self::connect(&self.address, self.device_id, self.timeout).await?;
         Ok(Self {
@@ -295,8 +295,8 @@ impl Client {
         Ok(entities)
     }
 
-    /// Sends a packet to the switch's CPU port, under a `packet_out` header whose fields have these values (none if the program
-    /// declares no such header).
+    /// Sends a packet to the switch's CPU port. `fields` are the values of its `packet_out` header, in declared order; they are
+    /// ignored if the program declares no such header.
     pub async fn send_packet(&self, payload: Vec<u8>, fields: &[Value]) -> Result<()> {
         let metadata = match self.index()?.controller_headers.named("packet_out") {
             Some(header) => packet_metadata(header, fields)?,
@@ -319,7 +319,7 @@ impl Client {
             .map_err(|_| closed())
     }
 
-    /// Decodes a digest list: (name of the digest, scalars of each message in the order of [`crate::translate::data`]).
+    /// Decodes a list of digest messages: (name of the digest, scalars of each message in [`crate::translate::data`]'s order).
     pub fn digest_messages(&self, list: &v1::DigestList) -> Result<(&str, Vec<Vec<Value>>)> {
         let index = self.index()?;
         let digest = index.digests.with_id(list.digest_id);
@@ -339,7 +339,7 @@ impl Client {
             .await
     }
 
-    /// The table entries that an idle notification names, in the form in which [`Client::write`] takes them.
+    /// The table entries that the switch reports as idle (they match no packets); [`Client::write`] accepts these items.
     pub fn idle_entries(&self, idle: &v1::IdleTimeoutNotification) -> Result<Vec<Item>> {
         let index = self.index()?;
         let item = |entry: &v1::TableEntry| {

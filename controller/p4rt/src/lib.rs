@@ -1,7 +1,7 @@
 //! P4Runtime 1.4: protocol messages, translation of names to ids, canonical byte strings, errors of single updates.
 //!
-//! The control plane's vocabulary ([`p4lang::runtime`]) names objects; the protocol numbers them. [`translate`] converts
-//! between both, with the index [`p4info::Index`]. [`client`] is a thin client for programs that control a switch.
+//! A control plane refers to a program's objects by name ([`p4lang::runtime`]), the protocol by numeric id. [`translate`]
+//! converts between both, with the index [`p4info::Index`]. [`client`] is a thin client for programs that control a switch.
 
 pub mod bytes;
 pub mod client;

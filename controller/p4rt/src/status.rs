@@ -39,7 +39,7 @@ impl UpdateError {
     }
 }
 
-/// The first characters of another program's text, for an error message: gRPC metadata that is too long fails in transit.
+/// Cuts a text from another program for use in an error message; gRPC cannot transmit metadata that is too long.
 #[must_use]
 pub fn excerpt(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(EXCERPT) {
@@ -48,7 +48,7 @@ pub fn excerpt(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The gRPC status of a batch of updates or reads, named by `what` in its message; `None` if all succeeded.
+/// The gRPC status for a batch of updates or reads; `None` if all succeeded. Its message calls them `what`, such as `updates`.
 #[must_use]
 pub fn of_batch(results: &[UpdateResult], what: &str) -> Option<tonic::Status> {
     let failed = results.iter().filter(|result| result.is_err()).count();
@@ -83,8 +83,8 @@ fn detail(result: &UpdateResult) -> prost_types::Any {
     }
 }
 
-/// The result of each update in a batch, from the batch's gRPC status; `None` if the status does not carry `updates` results,
-/// so that the error concerns the whole batch.
+/// The result of each update in a batch, read from the gRPC status of the failed batch. `None` if the status does not contain
+/// one result per update (`updates` in number): then the error concerns the whole batch.
 #[must_use]
 pub fn results(status: &tonic::Status, updates: usize) -> Option<Vec<UpdateResult>> {
     if status.code() != tonic::Code::Unknown || status.details().is_empty() {

@@ -122,7 +122,7 @@ pub enum Item {
     ValueSet {
         /// Fully qualified name of the value set.
         name: String,
-        /// The matches of each member, by field; the field of a set of plain values has no name.
+        /// For each member, the match of each field. If the members are plain values, their only field has no name.
         members: Vec<Vec<FieldMatch>>,
     },
     /// The settings of a digest: whether and how the switch sends its messages to the controller.

@@ -193,7 +193,7 @@ pub struct ExternInstance {
     pub declared_args: Vec<Declared>,
     /// Constructor arguments: (parameter name, value).
     pub args: Vec<(String, Const)>,
-    /// Implementations of abstract methods: one in the owner, or for a top-level object, one in each control that calls it.
+    /// Implementations of its abstract methods. A top-level object has them in each control that calls it, others in `owner`.
     pub methods: Vec<MethodBody>,
     /// The control that contains the instance; `None` outside a control.
     pub owner: Option<ControlId>,
@@ -208,10 +208,10 @@ pub struct ExternInstance {
 pub struct MethodBody {
     /// The abstract method that is implemented.
     pub method: Method,
-    /// The control that holds the action: the control whose calls execute the method.
+    /// The control that contains `action`: the implementation runs when this control calls the object.
     pub control: ControlId,
-    /// The action of `control` with the method's body and parameters, all directional; a return value is a last `out`
-    /// parameter.
+    /// The action, among those of `control`, that contains the method's body. All its parameters have a direction; a return
+    /// value becomes a last `out` parameter.
     pub action: ActionId,
 }
 

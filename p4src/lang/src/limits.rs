@@ -8,11 +8,11 @@
 pub struct Limits {
     /// Maximum nesting of `#include`: each level is a level of recursion.
     pub include_depth: usize,
-    /// Maximum number of files read in total: `n` files that include each other twice make 2ⁿ.
+    /// Maximum number of files read in total: in a chain of `n` files, each including the next one twice, 2ⁿ files are read.
     pub includes: u32,
-    /// Maximum bytes that the preprocessor reads, and writes: spans have 32 bits; later phases take a multiple of this size.
+    /// Maximum bytes of the preprocessor's input, and of its output: positions have 32 bits, and later phases need more memory.
     pub source_bytes: usize,
-    /// Maximum bytes that macro expansion writes in total: `n` macros that each name the previous one twice make 2ⁿ.
+    /// Maximum bytes that macro expansion writes in total: `n` macros, each naming the previous one twice, expand to 2ⁿ words.
     pub expansion_bytes: usize,
     /// Maximum bytes of all intermediate macro expansions: macros may produce much text of which nothing remains.
     pub expansion_work: usize,
@@ -29,17 +29,17 @@ pub struct Limits {
     /// Maximum nesting of brackets, operators and blocks in the syntax tree: every traversal recurses. A chain of `else if`s,
     /// or of operators without parentheses between them, counts as flat.
     pub nesting: u32,
-    /// Maximum nesting of expressions, types and instances during checking, followed through declarations (struct of a struct).
+    /// Maximum nesting of expressions, types and instances during checking, also across declarations (struct in a struct).
     pub expanded_nesting: u32,
-    /// Maximum number of parsers, of controls and of extern objects: `n` controls, each with two of the previous one, make 2ⁿ.
+    /// Maximum number of parsers, of controls, of extern objects: a chain of `n` controls, each with two of the next, makes 2ⁿ.
     pub instances: usize,
-    /// Maximum number of statements and expressions over all instances; each instance is elaborated separately.
+    /// Maximum number of statements and expressions that are checked; each instance of a control is checked separately.
     pub work: u64,
     /// Maximum number of structs, headers and unions; a generic struct counts once per list of type arguments.
     pub structs: usize,
-    /// Maximum number of names in a fully expanded type: `typedef`s of tuples of tuples double.
+    /// Maximum number of names in a fully written-out type: a `typedef` for a pair of the previous `typedef` doubles it.
     pub type_nodes: usize,
-    /// Maximum number of scalars in a value of one type: structs of structs double.
+    /// Maximum number of scalars in a value of one type: each struct with two fields of the previous struct type doubles it.
     pub type_leaves: u64,
     /// Maximum nesting of structs, stacks, tuples and new types: every walk from a value to its scalars recurses.
     pub type_nesting: u32,
@@ -49,12 +49,12 @@ pub struct Limits {
     pub varbit_width: u32,
     /// Maximum number of elements of a header stack or array.
     pub stack: u32,
-    /// Maximum bits of an `int` that constant folding produces: products of products double.
+    /// Maximum bits of an `int` that constant folding produces: each multiplication of a number by itself doubles its length.
     pub integer_bits: u64,
     /// Maximum number of scalars that one `==` compares: the lowering emits one comparison for each scalar.
     pub compared_fields: usize,
-    /// Maximum number of expressions, over the whole program, that the lowering writes out for `==`, default values and
-    /// constants of composite types. A path to a field counts each of its steps.
+    /// Maximum number of expressions in the whole program that the compiler generates for `==`, default values and constants of
+    /// composite types. An access such as `a.b.c` counts once more for each field.
     pub parts: usize,
     /// Maximum number of diagnostics shown per severity; further diagnostics are only counted.
     pub diagnostics: usize,

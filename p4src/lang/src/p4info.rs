@@ -233,7 +233,7 @@ pub struct ActionProfile {
     pub table_ids: Vec<u32>,
     /// Whether the profile is a selector: it has groups of members.
     pub with_selector: bool,
-    /// Maximum number of members, or for a selector as [`SelectorSize`] defines.
+    /// Maximum number of members; for a selector, the limit that `selector_size` explains.
     pub size: i64,
     /// Maximum size of a group, from `@max_group_size`; 0 if not given.
     pub max_group_size: i32,
@@ -241,7 +241,7 @@ pub struct ActionProfile {
     pub selector_size: Option<SelectorSize>,
 }
 
-/// The quantity that a selector's size and its groups' sizes limit.
+/// The quantity that an action selector's `size` and `max_group_size` limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectorSize {
     /// The sum of the weights of all members.
@@ -358,7 +358,7 @@ pub struct Register {
     pub struct_name: Option<String>,
     /// Number of cells of the register array.
     pub size: i64,
-    /// Type of one array element; more detailed than `element`, which is for targets.
+    /// Full type of one array element; `None` if unknown. Execution of the program needs only the scalars in `element`.
     pub data_type: Option<DataType>,
     /// Name of the type of the register's index in [`P4Info::types`], if it is a newtype; else `None`.
     pub index_type: Option<String>,
@@ -386,6 +386,6 @@ pub struct Digest {
     pub element: Vec<ElementField>,
     /// Name of the message's struct type; `None` if the message is no struct.
     pub struct_name: Option<String>,
-    /// The message's type; more detailed than `element`, which is for targets.
+    /// Full type of a message; `None` if unknown. Execution of the program needs only the scalars in `element`.
     pub data_type: Option<DataType>,
 }

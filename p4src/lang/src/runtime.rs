@@ -118,7 +118,7 @@ pub struct TableEntry {
     pub table: String,
     /// Matches of the key fields; omitted key fields are don't-cares.
     pub key: Vec<FieldMatch>,
-    /// Priority above 0 in a table with a ternary, range or optional field, where the largest wins; 0 in other tables.
+    /// Priority of the entry, above 0: the largest wins. Always 0 in a table without a ternary, range or optional key field.
     pub priority: i32,
     /// Action that runs for a packet that matches the entry.
     pub action: ActionCall,

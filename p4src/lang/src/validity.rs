@@ -1,15 +1,15 @@
 //! Warns of reads of header fields on paths where the header is invalid, and of reads of values that no path has set.
 //!
-//! A walk follows each parser state by state, then the controls after it; each call is followed with the facts at its
-//! position. At each point the walk knows a set of paths, as combinations of facts: that a header is valid, and that a value
-//! equals a constant that the program compares it with. `if (hdr.tcp.isValid())` therefore also covers `hdr.ipv4` if no path
-//! extracts TCP without IPv4, and `if (meta.has_tcp == 1)` covers `hdr.tcp` if the parser sets the one with the other.
+//! The analysis goes through each parser state by state, then through the controls after it, and into every call. At each point
+//! it knows the set of paths that lead there. A path is a combination of facts: a header is valid; a value equals a constant
+//! with which the program compares it. `if (hdr.tcp.isValid())` therefore proves also `hdr.ipv4` valid if no path extracts TCP
+//! without IPv4, and `if (meta.has_tcp == 1)` proves `hdr.tcp` valid if the parser sets both together.
 //!
-//! A set that becomes too large is widened to one without relations between facts. A program that is too large is followed
-//! up to a limit. A warning reports each of these cases.
+//! If a set of paths becomes too large, the analysis forgets the relations between its facts. It stops at a limit in a program
+//! that is too large. A warning reports each of these cases.
 //!
-//! The walk does not follow packets that the parser rejects, elements of stacks, unions, and conditions that compare a value
-//! other than with `==` and `!=`.
+//! The analysis does not follow packets that the parser rejects, elements of stacks, unions, and conditions that compare a
+//! value other than with `==` and `!=`.
 
 mod calls;
 mod conditions;
@@ -33,7 +33,7 @@ use state::{Facts, Kind, State, VarPart, VarParts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns warnings about reads of invalid headers and unset values; none for an architecture that cannot run.
+/// Returns warnings about reads of invalid headers and unset values; none for an architecture that this compiler does not know.
 pub fn check(program: &Program) -> Diagnostics {
     let mut found = BTreeMap::new();
     if !matches!(program.arch, Arch::Other(_)) {
@@ -93,7 +93,7 @@ fn calls(program: &Program, functions: &[ExternFunction]) -> bool {
     found
 }
 
-/// The analysis states that leave a block by a jump: by `return`, `break` and `continue`.
+/// The paths that leave a block through a `return` (`ret`), a `break` (`brk`) or a `continue` (`next`).
 #[derive(Default)]
 struct Jumps {
     ret: State,
@@ -112,11 +112,11 @@ struct Frame<'p> {
 /// A parser, a control or a function of the program.
 #[derive(Clone, Copy)]
 struct Unit<'p> {
-    /// Number of the unit, unique among parsers, controls and functions.
+    /// Number of this parser, control or function, unique among all of them.
     number: u32,
     name: &'p str,
     vars: &'p [Var],
-    /// The control, if the unit is a control; else `None`.
+    /// The control itself; `None` for a parser or function.
     control: Option<&'p Control>,
 }
 
@@ -159,22 +159,22 @@ struct Walk<'p> {
     program: &'p Program,
     places: VarParts,
     facts: Facts,
-    /// Whether this is the first walk, which takes all paths and finds the relevant facts; the second walk follows these facts.
+    /// Whether this is the first of two walks: it takes all paths and finds the relevant facts, which the second walk follows.
     is_first: bool,
     diagrams: Diagrams,
-    /// For each frame, the variables that stand for a variable of its caller, by index, with the caller's variable or part.
+    /// For each frame, the variables that are aliases: (index, the caller's variable or part that it stands for).
     frames: Vec<BTreeMap<u32, VarPart>>,
     jumps: Jumps,
     exit: State,
     /// Source span of the current statement; `unit` is the name of its parser, control or function.
     span: Span,
     unit: &'p str,
-    /// Field reads by span and field name: the header's name, and whether the header is valid on some path and on all paths.
+    /// Field reads: (span, field name), to (name of the header, whether it is valid on some path, whether it is on all paths).
     reads: BTreeMap<(Span, String), (String, bool, bool)>,
     found: Warnings,
-    /// Names of units in which a set of paths became too large, and the span where this happened first.
+    /// Names of parsers, controls and functions in which a set of paths became too large, with the span where it first did.
     coarse: BTreeMap<&'p str, Span>,
-    /// Unit name and span at which the analysis reached its limit; `None` if it reached none.
+    /// Name of the parser, control or function, and span, at which the analysis reached its limit; `None` if it reached none.
     stopped: Option<(&'p str, Span)>,
     steps: u32,
     /// Whether the program clones packets from ingress.
@@ -189,10 +189,10 @@ const V1MODEL_EGRESS: usize = 3;
 const MAX_STEPS: u32 = 200_000;
 /// Maximum number of decision diagram nodes that the analysis creates.
 const MAX_NODES: usize = 4_000_000;
-/// Maximum number of facts that the analysis follows.
+/// Maximum number of facts (a header is valid, a value equals a constant) that the analysis follows.
 const MAX_FACTS: usize = 4_000;
 
-/// Unit number of the variables that the parser and the controls of a chain share.
+/// Replaces `Unit::number` for the variables that a parser and the controls after it share, such as the headers.
 const SHARED: u32 = u32::MAX;
 
 impl<'p> Walk<'p> {
@@ -310,8 +310,8 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The state between v1model's ingress and egress: without dropped packets, but with the clones of ingress, which enter
-    /// egress as the parser left them, with metadata that a clone may keep.
+    /// The paths from v1model's ingress to its egress. Dropped packets are left out. Clones made in ingress are added, with the
+    /// headers that the parser left and unknown metadata, some of which a clone may keep.
     fn between(&mut self, state: State, parsed: &State) -> State {
         let dropped = self.dropped();
         let (_, state) = self.split(state, dropped);
@@ -329,7 +329,7 @@ impl<'p> Walk<'p> {
         self.fact(&place)
     }
 
-    /// Binds a block's parameters. The first parameter of each type is shared by all blocks of a chain; others are ignored.
+    /// Binds a block's parameters. The first of each struct type is one variable for all blocks; others count as set and valid.
     fn top(&mut self, unit: Unit<'p>, params: &[Param], state: &mut State) -> Frame<'p> {
         let mut bound = BTreeMap::new();
         let mut types = BTreeSet::new();

@@ -46,8 +46,8 @@ pub enum DecodeError {
 
 /// Decodes the program that a P4Info message describes.
 ///
-/// Externs of other architectures are left out. A register or digest with unions or stacks of headers in its element has an
-/// empty `element`.
+/// Externs of other architectures are left out. `element` is empty for a register or digest whose cells or messages contain
+/// header unions or header stacks.
 pub fn from_proto(info: &config::P4Info) -> Result<model::P4Info, DecodeError> {
     let package = info.pkg_info.clone().unwrap_or_default();
     let program = self::package(&package);

@@ -285,7 +285,7 @@ fn digest(digest: &model::Digest) -> config::Digest {
     }
 }
 
-/// A bit width as `int32`, which the protocol uses for widths; widths are small in any program.
+/// Converts a bit width to `int32`, the protocol's type for widths; widths are small in any program.
 fn signed(bitwidth: u32) -> i32 {
     i32::try_from(bitwidth).unwrap_or(i32::MAX)
 }

@@ -30,7 +30,7 @@ pub struct DigestConfig {
     pub max_timeout_ns: u64,
     /// Maximum number of messages in a list; 0 leaves the limit to the switch.
     pub max_list_size: u32,
-    /// Time in nanoseconds during which the switch does not send a message again, unless its list is acknowledged before.
+    /// Time in nanoseconds before the switch may send an equal message again; an acknowledgment of its list ends this time.
     pub ack_timeout_ns: u64,
 }
 

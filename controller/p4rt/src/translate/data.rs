@@ -1,4 +1,4 @@
-//! Translates values of registers and digests (P4Runtime 1.4, section 8.5): `P4Data` ↔ the scalars of a value, in sequence.
+//! Translates values of registers and digests (P4Runtime 1.4, section 8.5) between `P4Data` and a flat list of their scalars.
 //!
 //! A header is represented by its validity (1 or 0) and its fields, which are all 0 while it is invalid; an enum without a
 //! representation and an error are represented by the position of their member. Unions are not supported.
@@ -14,18 +14,18 @@ use p4lang::runtime::Value;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
-/// Maximum nesting of types that is followed: a P4Info may describe a type that contains itself.
+/// Maximum depth to which nested types are followed, because a P4Info may describe a type that contains itself.
 const DEPTH: usize = 32;
 
 /// Maps strings that a control plane uses for values of a translated type to numbers, and back (section 8.5.5).
 pub trait Names {
-    /// The number for the string `text`; `scalar` is the value's position among the scalars of its message or cell, from 0.
+    /// The number for the string `text`. `scalar`: index of this value among the scalars of its digest message or cell, from 0.
     fn value(&self, uri: &str, text: &[u8], scalar: usize) -> Result<Value>;
     /// The string for the number `value`.
     fn text(&self, uri: &str, value: &Value) -> Result<Vec<u8>>;
 }
 
-/// Implementation of [`Names`] for a control plane that uses no strings; every translation is an error.
+/// Implementation of [`Names`] for a control plane that uses no such strings: each call returns an error.
 pub struct NoNames;
 
 impl Names for NoNames {
@@ -104,7 +104,7 @@ impl Typed<'_> {
     }
 }
 
-/// Describes a type with all type names resolved: the text is equal for types whose values are encoded alike.
+/// Describes a type as text, with the contents of named types. Types whose values are encoded alike have equal texts.
 #[must_use]
 pub fn describe(ty: &DataType, types: &TypeInfo) -> String {
     fn named(members: Option<&Members>, types: &TypeInfo, depth: usize) -> String {

@@ -102,7 +102,7 @@ pub enum TranslateError {
         /// Name of the action.
         action: String,
     },
-    /// The table offers the action only for the other use: in entries, or as the default action.
+    /// The request uses an action as the default action that the table offers only in entries, or the reverse.
     #[error("{table} offers action {action} only {allowed}")]
     ActionScope {
         /// Name of the table.
@@ -131,7 +131,7 @@ pub enum TranslateError {
         /// Number of cells of the register or counter.
         size: i64,
     },
-    /// A translated type's string has no number, or its number no string.
+    /// A value of a translated type cannot be translated: its string has no number, or its number no string.
     #[error("{}", .0.message)]
     Name(UpdateError),
     /// A feature of the protocol that this implementation does not support.
@@ -172,7 +172,7 @@ impl TranslateError {
     }
 }
 
-/// How a message names the field of a value set of plain values, which has no name.
+/// Text in error messages for the field of a value set with plain values: this field has no name.
 const MEMBER: &str = "the member's value";
 
 fn value_of(field: &str) -> String {
@@ -182,7 +182,7 @@ fn value_of(field: &str) -> String {
     }
 }
 
-/// A key field as a message names it: by its name if it has one.
+/// Text in error messages for a key field, which may be the nameless field of a value set with plain values.
 #[must_use]
 pub fn key_field(field: &str) -> String {
     match field {

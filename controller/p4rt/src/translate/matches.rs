@@ -7,7 +7,7 @@ use crate::v1::field_match::{self, FieldMatchType};
 use p4lang::p4info::{MatchField, MatchType};
 use p4lang::runtime::{Match, MatchKind, Value};
 
-/// The match type of a key field that every entry must specify.
+/// The exact match kind; every table entry must specify a key field of this kind.
 pub(super) const EXACT: MatchType = MatchType::Standard(MatchKind::Exact);
 
 type Result<T> = std::result::Result<T, TranslateError>;

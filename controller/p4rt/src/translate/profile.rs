@@ -206,7 +206,7 @@ fn with_id(id: u32, index: &Index) -> Result<&ActionProfile> {
     profile.ok_or_else(|| TranslateError::unknown_id::<ActionProfile>(id))
 }
 
-/// One of the tables that use the profile; they all have the same actions.
+/// A table that uses the action profile, any of them: all offer the same actions. An error if no table uses the profile.
 fn table_of<'a>(profile: &ActionProfile, index: &'a Index) -> Result<&'a Table> {
     let mut tables = profile.table_ids.iter();
     let table = tables.find_map(|id| index.tables.with_id(*id));

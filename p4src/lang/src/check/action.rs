@@ -1,4 +1,4 @@
-//! Elaborates actions: those of a control, and copies of top-level actions.
+//! Checks actions and lowers them to the IR: those of a control, and copies of top-level actions.
 
 use super::Checker;
 use super::args::Given;
@@ -22,7 +22,7 @@ pub(crate) fn action_params(decl: &ast::Decl) -> &[ast::Param] {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Elaborates an action into the current control and returns its id there; `None` after an error.
+    /// Checks an action, lowers it into the current control, and returns its id there; `None` after an error.
     pub(crate) fn action(&mut self, decl: &'a ast::Decl, full: String) -> Option<ir::ActionId> {
         let DeclKind::Action { params, body, .. } = &decl.kind else {
             return None;

@@ -108,7 +108,7 @@ impl<'a> Checker<'a, '_> {
         !shared.is_some_and(|id| t.actions.iter().any(|a| a.action == *id))
     }
 
-    /// Checks that arguments equal those that the table's `actions` list binds to its action `at`.
+    /// Checks that the arguments in a default action or entry equal those in the table's `actions` list, at index `at`.
     fn repeated_args(
         &mut self,
         sig: &Signature<'a>,
@@ -133,7 +133,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Lowers the arguments of an action's directional parameters, and returns the statements with the calls in them.
+    /// Lowers the arguments of an action's directional parameters. Also returns the statements for calls within the arguments.
     pub(super) fn directed_args(
         &mut self,
         sig: &Signature<'a>,

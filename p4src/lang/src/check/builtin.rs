@@ -109,7 +109,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Reports that a table, control, parser or other object without methods of this kind has no such method.
+    /// Reports a call of a method that a table, control, parser or similar object does not have.
     fn no_methods(&mut self, of: &Val<'a>, method: &ast::Ident) {
         let message = format!("{} has no method `{}`", of.what(), method.name);
         let mut d = Diagnostic::error(Code::UnknownName, method.span, message);

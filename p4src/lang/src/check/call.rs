@@ -16,7 +16,7 @@ use crate::source::Span;
 pub(crate) struct Call<'a, 'e> {
     pub(crate) type_args: &'a [ast::Type],
     pub(crate) args: &'a [ast::Arg],
-    /// The type that the context expects of the result; `None` if the context does not determine it.
+    /// The type that the expression around the call expects of its result; `None` if any type may follow.
     pub(crate) expected: Option<&'e Ty>,
     /// Whether the program uses the result; if not, the lowered call stores none.
     pub(crate) used: bool,
@@ -152,7 +152,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks the arguments of a call that already has an error, to find further errors in them.
+    /// Checks the arguments of a call that already has an error, so that errors in them are reported too.
     pub(crate) fn poisoned(&mut self, call: Call<'a, '_>) -> Val<'a> {
         for arg in call.args {
             self.expr(&arg.value, None);
@@ -225,7 +225,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Prepares a call of `proto`: (signature, lowered arguments, type arguments). `outer`: the extern's own type arguments.
+    /// Checks a call of `proto`: (signature, lowered arguments, type arguments). `outer`: type arguments of its extern.
     pub(crate) fn prepare(
         &mut self,
         proto: &'a ast::FunctionProto,

@@ -294,7 +294,7 @@ fn annotated_priority(entry: &ast::Entry) -> Option<u64> {
     }
 }
 
-/// Entry priorities from `@priority`, where the smallest wins; an entry without it has its position, from 1, as priority.
+/// Entry priorities from `@priority`, where the smallest wins; the priority of an entry without it is its position, from 1.
 fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     let places: Vec<Option<u64>> = annotated
         .iter()
@@ -308,8 +308,8 @@ fn by_annotation_of(annotated: &[Option<u64>]) -> Option<Vec<i32>> {
     for_the_control_plane(as_written(&places, &rules)?, &rules)
 }
 
-/// Entry priorities in the table's convention. If the largest wins, entries without a priority count down from `1 + (n − 1) ·
-/// delta` or from the previous entry; else they count up.
+/// Entry priorities as the table's rules count them. An entry without a written priority continues from the previous entry by
+/// `delta`: downward from `1 + (n − 1) · delta` if the largest wins, else upward from 1.
 fn as_written(written: &[Option<u64>], rules: &EntryRules) -> Option<Vec<i64>> {
     let n = written.len() as i64;
     let delta = i64::try_from(rules.delta).ok()?;

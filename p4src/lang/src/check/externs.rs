@@ -16,7 +16,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::ir;
 
 impl<'a> Checker<'a, '_> {
-    /// Resolves every method signature of an extern declaration once, over the extern's own type parameters.
+    /// Checks all method signatures of an extern declaration once; its type parameters stand for unknown types.
     pub(crate) fn check_extern(&mut self, index: u32) {
         let decl = self.externs[index as usize];
         let class: Vec<Ty> = self.rigid(decl.type_params);
@@ -121,7 +121,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Makes a type variable for each of these type parameters, which have no type arguments.
+    /// Makes a type variable for each type parameter, for a check in which the type arguments are unknown.
     pub(crate) fn rigid(&mut self, params: &[ast::Ident]) -> Vec<Ty> {
         params.iter().map(|p| self.types.fresh(&p.name)).collect()
     }

@@ -1,4 +1,4 @@
-//! Elaborates functions, once for each list of type arguments.
+//! Checks and lowers functions, once for each list of type arguments.
 
 use super::Checker;
 use super::args::Given;
@@ -62,7 +62,7 @@ impl<'a> Checker<'a, '_> {
         Some(id)
     }
 
-    /// Elaborates the body of a function with the type arguments `targs`.
+    /// Checks and lowers the body of a function with the type arguments `targs`.
     pub(crate) fn function(&mut self, index: u32, targs: &[Ty]) -> ir::Function {
         self.seen_functions.insert(index);
         let def = self.functions[index as usize];
@@ -105,7 +105,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Declares run-time parameters as variables of the parser, control or function being elaborated.
+    /// Declares run-time parameters as variables of the current parser, control or function.
     pub(crate) fn bind_params(&mut self, params: &'a [ast::Param], types: &[Ty]) -> Vec<ir::Param> {
         self.check_run_time_params(params, types);
         let mut out = Vec::with_capacity(params.len());

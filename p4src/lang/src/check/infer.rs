@@ -20,7 +20,7 @@ impl Infer {
         self.vars.iter().position(|(v, _)| *v == var)
     }
 
-    /// Leaves type arguments written as `_` open if no argument binds them: an extern's method accepts any type there.
+    /// Accepts any type for a type argument that is written as `_` and that no argument of the call determines.
     pub(crate) fn leave_open(&mut self, given: &[Ty], args: &[Ty]) {
         for (given, arg) in given.iter().zip(args) {
             if let (Ty::DontCare, Ty::Var(var)) = (given, arg)
@@ -45,7 +45,7 @@ pub(crate) struct Signature<'a> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// The type arguments of a call: those given, or fresh type variables that are entered in `infer`.
+    /// The type arguments of a call: those written, else new type variables, which are added to `infer`. `None` after an error.
     pub(crate) fn type_arguments(
         &mut self,
         params: &'a [ast::Ident],

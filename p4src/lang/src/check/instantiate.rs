@@ -1,4 +1,4 @@
-//! Instantiates parsers and controls: each instance is elaborated separately, with its constructor arguments substituted.
+//! Instantiates parsers and controls: each instance is checked and lowered separately, with its constructor arguments.
 
 use super::Checker;
 use super::fold;
@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Checks that a parser or control may be instantiated here. `misplaced`: the enclosing construct, if it forbids that.
+    /// Checks that a parser or control may be instantiated here. `misplaced`: the construct around it, if that forbids it.
     pub(crate) fn may_be_made(
         &mut self,
         what: &str,
@@ -154,7 +154,7 @@ impl<'a> Checker<'a, '_> {
         has_body && misplaced.is_none()
     }
 
-    /// Elaborates a control instance.
+    /// Checks and lowers a control instance.
     pub(crate) fn control(
         &mut self,
         index: u32,
@@ -277,7 +277,7 @@ impl<'a> Checker<'a, '_> {
             .collect()
     }
 
-    /// Elaborates declarations that have no instance, only for their diagnostics.
+    /// Checks declarations that have no instance, only for their diagnostics.
     pub(crate) fn check_unused(&mut self) {
         let nothing = |span: Span| Instantiation {
             args: &[],

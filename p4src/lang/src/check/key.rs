@@ -121,8 +121,8 @@ impl<'a> Checker<'a, '_> {
         types.push(ty);
     }
 
-    /// A key field's name, if a field on its path has a `@name`: that name replaces the field's, or with a leading dot the
-    /// whole path so far. Else `None`.
+    /// The name of a key field such as `h.a.b` if one of these fields has a `@name`: it replaces the field's own name, or with
+    /// a leading dot the whole path up to the field. `None` without a `@name`.
     fn renamed_key(&self, e: &ir::Expr) -> Option<String> {
         let (lv, valid) = match &e.kind {
             ir::ExprKind::Read(lv) => (lv, false),

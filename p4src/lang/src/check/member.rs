@@ -233,7 +233,7 @@ impl<'a> Checker<'a, '_> {
         p
     }
 
-    /// An element of an array as an lvalue; in the IR, an element that is not a struct is the field of a one-field struct.
+    /// Element `at` of an array, as an lvalue. In the IR, an element that is not a struct is the only field of a struct.
     pub(crate) fn element(&self, array: LVal, at: ir::Expr, elem: &Ty) -> LVal {
         let p = self.step(array, Access::Index(Box::new(at)), elem.clone());
         match self.types.element(elem) {
@@ -242,7 +242,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Element `at` of an array that is written as a list, without the one-field struct around it; `None` if it is not a list.
+    /// Element `at` of an array given as a list, without the one-field struct around it in the IR; `None` if it is not a list.
     pub(crate) fn written_element(
         &self,
         array: &ir::Expr,

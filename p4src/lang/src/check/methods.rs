@@ -183,7 +183,7 @@ impl<'a> Checker<'a, '_> {
         self.push(d);
     }
 
-    /// Lowers an abstract method's body to an action of the control that is being elaborated.
+    /// Lowers an abstract method's body to an action of the current control.
     fn implementation(
         &mut self,
         id: ir::ExternId,

@@ -1,11 +1,11 @@
 //! Checks the syntax tree and lowers it to the IR in one walk, which resolves names, types, constants and instances as it goes.
 //!
-//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next one begins;
-//!    a package instance immediately elaborates the parsers and controls in its arguments (`package`, `instantiate`).
-//! 2. Inside a unit, `stmt`, `expr`, `call` type and lower together. An expression yields a `value::Val`, which
-//!    keeps untyped values (integers, lists, `...`) as they are until a destination gives them a type (`coerce`).
-//!    Calls inside expressions are appended to the unit's current block, in order of evaluation.
-//! 3. Declarations without an instance are elaborated once for their diagnostics; the result is dropped.
+//! 1. `decls` walks the top level in order. P4 declares before use, so each declaration is complete when the next begins. For a
+//!    package instance, the parsers and controls in its arguments are checked and lowered at once (`package`, `instantiate`).
+//! 2. Inside a unit (parser, control or function), `stmt`, `expr` and `call` determine types and lower the code in one step. An
+//!    expression yields a `value::Val`, which keeps untyped values (integers, lists, `...`) as they are until a destination
+//!    gives them a type (`coerce`). Calls inside expressions are appended to the unit's current block, in order of evaluation.
+//! 3. Declarations without an instance are checked and lowered once for their diagnostics; the result is dropped.
 //!
 //! Recursion is bounded by `Limits::expanded_nesting` and by P4 itself: a declaration is visible only after its end.
 
@@ -105,7 +105,7 @@ pub(crate) struct Output {
 pub(crate) struct Checker<'a, 's> {
     sink: &'s mut Sink,
     pub(crate) source: Arc<SourceMap>,
-    /// Diagnostics already reported: elaborating a second instance of a parser or control finds the same errors again.
+    /// Diagnostics already reported: the check of a second instance of a parser or control finds the same errors again.
     said: HashSet<(Span, Code, String)>,
     pub(crate) types: Types,
     pub(crate) globals: HashMap<&'a str, scope::Entry<'a>>,
@@ -128,17 +128,17 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) errors: Vec<String>,
     pub(crate) error_index: HashMap<String, u32>,
     pub(crate) match_kinds: BTreeSet<String>,
-    /// The first construct that the IR cannot represent: an error if the program's architecture is one that can run.
+    /// The first construct that the IR cannot represent. It is an error only if the architecture's programs can run.
     pub(crate) unplaced: Option<(Span, &'static str)>,
     /// Annotations of the new types (`type T x;`), by the new type's index.
     pub(crate) newtype_annotations: Vec<Vec<ir::Annotation>>,
     pub(crate) out: Output,
-    /// The parser, control or function that is being elaborated.
+    /// The parser, control or function that is being checked and lowered.
     pub(crate) unit: Unit<'a>,
     /// Pipelines of Tofino's `Pipeline` package, in order of instantiation.
     pub(crate) pipelines: Vec<pipelines::Pipeline>,
     pub(crate) main: Option<ir::Package>,
-    /// Indices of parser declarations that have been elaborated at least once; the next fields: controls, functions, actions.
+    /// Indices of parser declarations that have been lowered at least once; the next fields: controls, functions, actions.
     pub(crate) seen_parsers: HashSet<u32>,
     pub(crate) seen_controls: HashSet<u32>,
     pub(crate) seen_functions: HashSet<u32>,
@@ -149,9 +149,9 @@ pub(crate) struct Checker<'a, 's> {
     pub(crate) work: u64,
     /// Number of expressions written out so far for comparisons, default values and constants (see `Limits::parts`).
     pub(crate) parts: usize,
-    /// Whether the elaboration only serves diagnostics, and its result is dropped.
+    /// Whether the current declaration is lowered only for its diagnostics, and the result is dropped.
     pub(crate) dry: bool,
-    /// Whether the elaboration assumes invented values of constructor parameters, or unknown types.
+    /// Whether the current declaration is lowered with invented values of constructor parameters, or with unknown types.
     pub(crate) assumed: bool,
 }
 
@@ -220,7 +220,7 @@ impl<'a, 's> Checker<'a, 's> {
         }
     }
 
-    /// Assembles the IR program from the elaborated instances; `None` after an error.
+    /// Assembles the IR program from the lowered instances; `None` after an error.
     fn finish(mut self, program: &ast::Program, source: &Arc<SourceMap>) -> Option<ir::Program> {
         // The error about a missing `main` points at the compiled file, not at an include.
         let mut spans = program.decls.iter().rev().map(|d| d.span);
@@ -362,7 +362,7 @@ impl<'a, 's> Checker<'a, 's> {
         self.push(Diagnostic::warning(code, span, message));
     }
 
-    /// Notes a construct that is legal and checked, but that no target can run: an error once the architecture is known to run.
+    /// Notes a construct that is legal but that no target can run; it becomes an error if the program's architecture can run.
     pub(crate) fn checked_only(&mut self, span: Span, what: &'static str) {
         if !self.dry {
             self.unplaced.get_or_insert((span, what));
@@ -470,7 +470,7 @@ impl<'a, 's> Checker<'a, 's> {
         false
     }
 
-    /// Elaborates a declaration only for its diagnostics and drops the result. `assumed`: values or types are invented.
+    /// Lowers a declaration only for its diagnostics and drops the result. `assumed`: it has invented values or unknown types.
     pub(crate) fn dry_run(&mut self, assumed: bool, run: impl FnOnce(&mut Self)) {
         if self.sink.is_full() {
             return;

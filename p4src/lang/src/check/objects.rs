@@ -1,7 +1,7 @@
 //! Extern objects as run-time parameters of parsers, controls and functions (P4_16 1.2.5, section 6.8).
 //!
-//! After elaboration, the objects that calls pass to a parameter are known. The parameter then becomes a number, and a method
-//! call on it becomes a `switch` over these objects, so targets never see such parameters.
+//! Once all instances are lowered, it is known which objects calls pass to a parameter. The parameter then becomes a number,
+//! and a method call on it becomes a `switch` over these objects, so targets never see such parameters.
 
 use super::Output;
 use super::instantiate::is_packet;
@@ -114,7 +114,7 @@ fn numbers(params: &mut [Param], vars: &mut [Var]) {
     }
 }
 
-/// For each unit and action, by position, the parameters that are extern objects; `None` for other parameters.
+/// For each parser, control, function and action: per parameter, its variable if it is an extern object, else `None`.
 struct Params {
     units: BTreeMap<UnitId, Vec<Option<VarId>>>,
     actions: BTreeMap<(UnitId, u32), Vec<Option<VarId>>>,
@@ -160,7 +160,7 @@ impl Params {
         self.objects.contains(&(unit, var))
     }
 
-    /// The callee of a call within the program; of its parameters, by position, those that are extern objects (else `None`).
+    /// The callee of a call within the program, and per parameter, its variable if it is an extern object, else `None`.
     fn callee(&self, caller: UnitId, kind: &StmtKind) -> Option<(UnitId, &[Option<VarId>])> {
         let unit = match kind {
             StmtKind::ApplyControl(id, _) => UnitId::Control(*id),

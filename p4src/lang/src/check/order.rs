@@ -194,8 +194,8 @@ impl<'a> Checker<'a, '_> {
         made
     }
 
-    /// Prepares the arguments of an extern call: temporaries for saved `inout` arguments, and for all written arguments if the
-    /// order of the call is not that of the parameters. The returned block copies the temporaries out after the call.
+    /// Prepares the arguments of an extern call. Temporaries replace saved `inout` arguments, and all `out` and `inout`
+    /// arguments if the call's order is not the parameters'. The returned block copies the temporaries out afterwards.
     pub(crate) fn args_for_extern(
         &mut self,
         args: ir::Args,
@@ -265,8 +265,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Fixes an `out` or `inout` argument if later arguments contain calls: its lvalue, and for `inout` also the returned
-    /// value, are those from before the calls (section 6.8, steps 3 and 4).
+    /// Protects an `out` or `inout` argument from calls in later arguments: its indices keep their earlier values. Returns the
+    /// saved value of an `inout` argument that the calls may change, else `None` (section 6.8, steps 3 and 4).
     pub(crate) fn hold_place(
         &mut self,
         place: &mut LVal,

@@ -36,7 +36,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Elaborates a parser instance.
+    /// Checks and lowers a parser instance.
     pub(crate) fn parser(
         &mut self,
         index: u32,

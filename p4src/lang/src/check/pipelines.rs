@@ -7,7 +7,7 @@ use super::Checker;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// The instances created for the arguments of a named package.
+/// A Tofino pipeline, which is a named package instance, and the instances created for its arguments.
 pub(crate) struct Pipeline {
     /// Name of the package instance.
     pub(crate) name: String,

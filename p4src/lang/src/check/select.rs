@@ -340,7 +340,7 @@ impl<'a> Checker<'a, '_> {
     }
 }
 
-/// Consecutive `select` cases that form one state, and the calls that run before the first of them.
+/// Consecutive `select` cases that become one parser state, and the calls that run before the first of them.
 #[derive(Default)]
 struct Part {
     calls: ir::Block,

@@ -298,7 +298,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// Applies annotations of `@name("x") @a implementation = T(…);` to the object: as in p4c, `@name` names it.
+    /// Applies the annotations before `implementation = T(…);` to the object created there; `@name` names it, as in p4c.
     fn annotate_in_place(
         &mut self,
         p: &'a ast::TableProperty,

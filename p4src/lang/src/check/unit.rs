@@ -1,4 +1,4 @@
-//! The unit that is being elaborated: a parser, control or function instance, with its variables and its current block.
+//! The unit that is being checked and lowered: a parser, control or function instance, its variables and its current block.
 
 use super::Checker;
 use super::scope::Scope;
@@ -9,7 +9,7 @@ use crate::{ast, ir};
 use hashbrown::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// The kind of a unit: what is being elaborated.
+/// The kind of program part that is being checked and lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnitKind {
     /// The top level of the program, where no statements run.
@@ -19,7 +19,7 @@ pub(crate) enum UnitKind {
     Function,
 }
 
-/// The body within a parser, control or function to which the statements belong.
+/// The part of a parser, control or function to which the current statements belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     /// Local declarations: only constants and initializers.
@@ -31,13 +31,13 @@ pub(crate) enum Body {
     Function,
 }
 
-/// The state of the elaboration of a parser, control or function.
+/// The parser, control or function that is being checked and lowered, with its contents so far.
 pub(crate) struct Unit<'a> {
     pub(crate) kind: UnitKind,
     /// Fully qualified name of the instance.
     pub(crate) name: String,
     pub(crate) vars: Vec<ir::Var>,
-    /// For each variable, whether it is a temporary, which is assigned once at its creation and can therefore be read later.
+    /// For each variable, whether it is a temporary: assigned only once, at its creation, so that it can be read later.
     pub(crate) is_temp: Vec<bool>,
     taken: HashMap<String, u32>,
     pub(crate) scopes: Vec<Scope<'a>>,
@@ -49,12 +49,12 @@ pub(crate) struct Unit<'a> {
     /// For each action, the types of its parameters.
     pub(crate) action_types: Vec<Rc<[Ty]>>,
     pub(crate) tables: Vec<ir::Table>,
-    /// For each table, the statements with the calls in its key, which run before each application.
+    /// For each table, the statements for the calls in its key; they run before each `apply` of the table.
     pub(crate) key_blocks: Vec<ir::Block>,
     pub(crate) value_sets: Vec<ir::ValueSet>,
     /// Actions that are copies of top-level actions, by the index of the top-level action.
     pub(crate) shared_actions: HashMap<u32, ir::ActionId>,
-    /// Names of the instances that were made for types applied by their name: `C.apply(…)`.
+    /// Names of the instances that `C.apply(…)` on a type `C` created.
     pub(crate) direct_instances: HashSet<String>,
     pub(crate) body: Body,
     /// Type of the value that `return` gives, and the variable that receives it; `None` where `return` gives no value.
@@ -137,7 +137,7 @@ impl<'a> Unit<'a> {
 }
 
 impl<'a> Checker<'a, '_> {
-    /// Elaborates `run` in a new unit and returns that unit; the previous unit becomes current again.
+    /// Runs `run` with a new unit as the current one, and returns that unit; then the previous unit is current again.
     pub(crate) fn in_unit(&mut self, unit: Unit<'a>, run: impl FnOnce(&mut Self)) -> Unit<'a> {
         let outer = std::mem::replace(&mut self.unit, unit);
         run(self);
@@ -148,14 +148,14 @@ impl<'a> Checker<'a, '_> {
         self.unit.block.push(ir::Stmt { kind, span });
     }
 
-    /// Elaborates `run` and returns the statements that it appends, as a separate block.
+    /// Runs `run`, and returns the statements that it appends as a separate block.
     pub(crate) fn block_of(&mut self, run: impl FnOnce(&mut Self)) -> ir::Block {
         let outer = std::mem::take(&mut self.unit.block);
         run(self);
         std::mem::replace(&mut self.unit.block, outer)
     }
 
-    /// Elaborates `run` in a new body and scope, outside any loop, with its own return value.
+    /// Runs `run` for a new body (of kind `kind`) with a scope of its own, outside any loop, and with its own return value.
     pub(crate) fn with_body<R>(&mut self, kind: Body, run: impl FnOnce(&mut Self) -> R) -> R {
         let unit = &mut self.unit;
         let body = std::mem::replace(&mut unit.body, kind);

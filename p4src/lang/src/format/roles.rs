@@ -86,7 +86,7 @@ fn shifts(tokens: &[Token], roles: &mut [Role]) {
     }
 }
 
-/// Whether two `<` are open in the tokens `before` the first of two `>`, followed only by tokens of type argument lists.
+/// Whether the tokens `before` end in two open type argument lists, so that the two `>` after them close both.
 fn closes_two(before: &[Token], roles: &[Role]) -> bool {
     let mut open = 2;
     // Number of open parentheses and square brackets to skip; the tokens in them do not matter.

@@ -207,12 +207,12 @@ pub enum Arg {
 #[derive(Debug, Clone, Default)]
 pub struct Args {
     list: Vec<Arg>,
-    /// For named arguments in another order than the parameters: the position of each argument in the call, from 0. Else empty.
+    /// For each argument, its position in the call as written, from 0; empty if the call has the parameters' order.
     written: Vec<u32>,
 }
 
 impl Args {
-    /// Creates arguments in the parameters' order; `written` holds the position in the call of each of the first arguments.
+    /// Creates arguments in the parameters' order. `written`: for the first arguments, their positions in the call, from 0.
     pub fn in_order(list: Vec<Arg>, written: Vec<u32>) -> Args {
         Args { list, written }
     }

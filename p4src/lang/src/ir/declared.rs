@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 /// A type under the name that the source gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared {
-    /// A type that its run-time type describes fully; a struct's fields have their own declared types.
+    /// A type that its run-time type describes fully. Each field of a struct has a declared type of its own.
     Plain(Type),
     /// A new type (`type T x;`): index into [`super::Program::new_types`].
     New(u32),

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A variable of a parser, control or function: parameter, local, temporary, or an action's parameter. P4 has no recursion, so
-/// each variable has one storage cell. Locals without initializer start undefined; here headers are invalid, all else is 0.
+/// each variable has one storage cell. Locals without initializer are undefined in P4; here headers are invalid, all else is 0.
 #[derive(Debug, Clone)]
 pub struct Var {
     /// Name, unique in the parser, control or function (a suffix is added where source names collide).

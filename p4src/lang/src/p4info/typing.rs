@@ -150,7 +150,7 @@ impl Builder<'_> {
         ty
     }
 
-    /// The name in `info` of the type of a value; `None` if its width alone describes the type for a control plane.
+    /// Name of a value's type, which is added to `info`; `None` if the control plane needs only the value's width.
     pub(super) fn type_name(&self, ty: &Declared, info: &mut TypeInfo) -> Option<String> {
         match ty {
             Declared::New(index) => self.new_type(*index, info),

@@ -11,12 +11,12 @@ pub(super) struct Blocks<'p> {
     pub(super) externs: Vec<ExternId>,
 }
 
-/// The control plane's view of a control and of the controls that it instantiates: p4c describes a program after it has inlined
-/// those controls into the package's, each at the declaration of its instance.
+/// The control plane's view of a control, including the controls that it instantiates: as in p4c, these count as parts of it,
+/// each at the place where its instance is declared.
 pub(super) struct Visible<'p> {
     /// Tables that the controls apply, each with the control that declares it.
     pub(super) tables: Vec<(&'p ir::Control, &'p ir::Table)>,
-    /// Actions that the tables offer or the controls call: first shared actions by first use, then the controls' own actions.
+    /// Actions that tables offer or controls call: first copies of top-level actions, by first use, then the controls' own.
     pub(super) actions: Vec<VisibleAction<'p>>,
     /// The control and the controls that it instantiates.
     pub(super) controls: Vec<&'p ir::Control>,
@@ -174,7 +174,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Returns the control plane's view of the controls visited since the last call; `None` if no control was visited.
+    /// Returns the control plane's view of the controls visited since the last call of `visible`; `None` if none was visited.
     fn visible(&mut self) -> Option<Visible<'p>> {
         let controls = std::mem::take(&mut self.controls);
         let tables = std::mem::take(&mut self.tables);

@@ -121,7 +121,7 @@ impl Parser<'_, '_> {
         matches!(self.tok(at), Tok::Ident | Tok::DontCare)
     }
 
-    /// Index after a type at the current token, where any name counts as a type: `x y` is always taken for a declaration.
+    /// Index of the token after a type at the current token, or `None`. Any name counts as a type: `x y` declares `y`.
     fn skip_type_shape(&self) -> Option<usize> {
         let at = self.at;
         let name = at + usize::from(self.tok(at) == Tok::Dot);

@@ -57,9 +57,9 @@ struct Parser<'a, 's> {
     partners: Vec<u32>,
     at: usize,
     depth: u32,
-    /// The deepest nesting level so far of the current construct: a following `.m` or `[i]` wraps it and adds a level.
+    /// The deepest nesting level in the construct being parsed. A following `.m` or `[i]` encloses it in one more level.
     deepest: u32,
-    /// Number of the current nesting levels that are statements.
+    /// Number of current nesting levels that are statements and not expressions.
     statements: u32,
     /// Whether the nesting limit was reached; the parser then reports no further errors.
     stopped: bool,
@@ -233,7 +233,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// Adds a nesting level: everything parsed since `deepest` was set becomes a part of a new construct.
+    /// Adds a nesting level around the construct parsed so far (see `deepest`), which becomes part of a new construct.
     fn wrap(&mut self) -> Parsed<()> {
         if self.deepest >= LIMITS.nesting {
             return Err(self.too_deep());

@@ -28,7 +28,7 @@ pub(super) struct Conditional {
     pub(super) place: (u32, Span),
     /// Whether the text of the current branch is read; if not, it is skipped.
     pub(super) live: bool,
-    /// Whether a branch has been read or is being read, or no branch may be read.
+    /// Whether further branches are skipped: a branch has been or is being read, or the whole conditional is in skipped text.
     done: bool,
     seen_else: bool,
 }
@@ -302,7 +302,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// The file name in an `#include`, and whether it is in quotes. Macros in a text other than `"…"` or `<…>` are expanded.
+    /// File name in an `#include`, and whether it is in quotes. Macros are expanded if the text has no quotes or `<…>`.
     fn include_target(&mut self, cursor: &Cursor<'_>, args: &str) -> Option<(String, bool)> {
         if let Some(target) = quoted(args) {
             return Some(target);

@@ -112,7 +112,7 @@ impl Macros {
         self.table.get(name)
     }
 
-    /// Whether `token` at the end of an expansion names a macro that still needs its arguments.
+    /// Whether `token`, at the end of an expansion, is the name of a macro whose arguments may follow in the file.
     pub(super) fn awaits_arguments(&self, token: &Token) -> bool {
         token.kind == Kind::Ident
             && self
@@ -300,7 +300,7 @@ impl Macros {
     }
 }
 
-/// Appends the tokens `piece` to `out`; with `paste`, the tokens at the seam become one text, which is tokenized again.
+/// Appends the tokens `piece` to `out`; with `paste` (for `##`), the two tokens where they meet are merged and tokenized again.
 fn join(out: &mut Vec<Token>, mut piece: Vec<Token>, paste: bool) {
     if paste && !piece.is_empty() && !out.is_empty() {
         let right = piece.remove(0);
@@ -361,7 +361,7 @@ fn parameters(tokens: &[Token]) -> Result<(Vec<Rc<str>>, bool, usize), String> {
     Err("expected macro parameters, separated by commas, and `)`".to_owned())
 }
 
-/// The arguments of a macro call, and the hide set of its closing parenthesis.
+/// The arguments of a macro call, and the hide set of its closing parenthesis: the macros that must not expand it again.
 type Arguments = (Vec<Vec<Token>>, HideSet);
 
 fn take_arguments(pending: &mut Vec<Token>, name: &str) -> Result<Option<Arguments>, String> {

@@ -1,8 +1,8 @@
 //! The preprocessor of P4 (P4_16 1.2.5, section 5.3): `#include`, `#define` and `#undef`, conditionals, `#line`, `#error`;
 //! function-like macros too, which every P4 compiler that calls `cpp` supports.
 //!
-//! Line structure stays: a directive leaves an empty line, so the output's line map has one entry per line. Lines joined by a
-//! backslash are one output line with an entry for each. Comments stay. A faulty directive is copied for its error message.
+//! The output keeps the source's lines: a directive leaves an empty line, and the output's line map has one entry per source
+//! line. Lines that a backslash joins are one output line with several entries. Comments and faulty directives stay.
 
 mod calls;
 mod condition;
@@ -139,7 +139,7 @@ struct Cursor<'t> {
     /// The file's text with joined lines, which is also in `spliced`.
     text: &'t str,
     spliced: &'t Spliced<'t>,
-    /// Number of line joints of `spliced` that the cursor has passed.
+    /// Number of joints (places where a backslash joined two lines) in `spliced` that the cursor has passed.
     joints: usize,
     at: usize,
     /// Line number in the file, from 1, which `#line` may set.
@@ -159,12 +159,12 @@ impl<'t> Cursor<'t> {
         self.conditionals.last().is_none_or(|c| c.live)
     }
 
-    /// Byte at which the next line joint is; `None` if it is not before `end`.
+    /// Byte of the next joint (place where a backslash joined two lines) in the joined text; `None` if it is not before `end`.
     fn joint_before(&self, end: usize) -> Option<usize> {
         self.spliced.joint(self.joints).filter(|at| *at < end)
     }
 
-    /// Number of line joints up to the cursor; a joint exactly at the cursor counts once the cursor has passed it.
+    /// Number of joints (places where a backslash joined two lines) up to the cursor; one at the cursor counts if it is passed.
     fn joints_here(&self) -> usize {
         self.joints.max(self.spliced.joints_before(self.at))
     }
@@ -194,7 +194,7 @@ impl<'t> Cursor<'t> {
 }
 
 impl Preprocessor<'_, '_> {
-    /// Counts a file before it is read; if it exceeds a limit, reports an error at `shown`, the directive that includes it.
+    /// Counts a file before it is read. If a limit is exceeded, reports an error at `shown`, the directive that includes it.
     fn has_room(&mut self, path: &str, text: &str, shown: &str) -> bool {
         self.bytes_read += text.len();
         let fits = self.bytes_read <= LIMITS.source_bytes;
@@ -337,7 +337,7 @@ impl Preprocessor<'_, '_> {
         }
     }
 
-    /// Moves past the line joints at the cursor.
+    /// Moves past the joints of lines at the cursor, where the file has backslashes and line ends that were removed.
     fn pass_joints(&mut self, cursor: &mut Cursor<'_>) {
         while cursor.joint_before(cursor.at + 1).is_some() {
             self.join_line(cursor);

@@ -63,7 +63,7 @@ impl<'t> Spliced<'t> {
         self.joints.partition_point(|joint| joint.at < at)
     }
 
-    /// The file's line, without its end, that holds byte `at` of the joined text; `joints`: number of joints passed before it.
+    /// The line of the file, without its end, that contains byte `at` of the joined text; `joints` joints lie before that byte.
     pub(super) fn line(&self, at: usize, joints: usize) -> &'t str {
         let at = match joints.checked_sub(1).and_then(|n| self.joints.get(n)) {
             Some(joint) => joint.written_at + at.saturating_sub(joint.at),

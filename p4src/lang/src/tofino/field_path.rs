@@ -1,8 +1,8 @@
-//! Identifies header and metadata fields by their storage, after all controls are expanded into their callers.
+//! Identifies header and metadata fields by storage: a parameter of a called control counts as the variable of the caller.
 
 use crate::ir::{Access, Const, ExprKind, LValue, VarId};
 
-/// The owner of a variable: a control's index, or a function's index counted after all controls.
+/// Number of the control or function that owns a variable: a control's index, or the number of controls + a function's index.
 pub(super) type Unit = u32;
 
 /// A step from a value to a part of it.
@@ -31,7 +31,7 @@ impl FieldPath {
         }
     }
 
-    /// The part that a path leads to from here. A slice counts as its whole field.
+    /// The part to which `path` leads from this variable or part. A slice of a field counts as the whole field.
     pub fn follow(mut self, path: &[Access]) -> FieldPath {
         for access in path {
             self.path.push(match access {

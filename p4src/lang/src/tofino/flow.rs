@@ -1,15 +1,15 @@
 //! The table dependency graph: computes when each value is known, in a walk from the first statement to the last.
 //!
-//! Every value has the stage *at whose end* it is known: 0 for the parser's output. Each rule assumes the most that the
-//! hardware allows, so the depth is a lower bound:
+//! Each value has the stage of the pipe *at whose end* it is known: 0 for the parser's output. The rules assume the best that
+//! the hardware can do, so the resulting number of stages is a lower bound:
 //!
-//! - A table's stage is one past those of its key and of the conditions before it (match dependency). The action that
-//!   ran, and constants that actions set, control later tables in the *same* stage (successor dependency); action data and
-//!   sums are known one stage later (match and action dependency).
-//! - An addition, a bitwise operation, a shift, or an ordered comparison of two variables takes a stage. Gateways evaluate
-//!   comparisons with constants, equality, masks and logic, which take none.
-//! - Constants and copies under conditions take none: a compiler may test the conditions instead. A flag such as `outcome`
-//!   therefore has the depth of its conditions. Writing it into a header takes one more stage.
+//! - A table's stage is one after the stages of its key and of the conditions before it (match dependency). The action that
+//!   ran, and constants that actions set, control later tables in the *same* stage (successor dependency); action data and sums
+//!   are known one stage later (match and action dependency).
+//! - An addition, a bitwise operation, a shift, or an ordered comparison of two variables takes a stage. Equality, masks, logic
+//!   and comparisons with constants take none: gateways (condition units of a stage) evaluate them.
+//! - Constants and copies that are assigned under conditions take none: a compiler may test the conditions instead. A flag such
+//!   as `outcome` is therefore known when its conditions are. Writing it into a header takes one more stage.
 //! - A register, counter or meter takes one stage, the same for all its calls. The hash unit computes slices, casts and
 //!   concatenations of its index at no cost.
 //! - The hash unit evaluates operators in a block `@in_hash { … }` at no cost.
@@ -28,7 +28,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// The timing of a value: the stage at whose end it is known.
+/// The timing of a value: the stage of the pipe at whose end the value is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Val {
     /// The stage at whose end the value is known; 0 for the parser's output.
@@ -37,7 +37,7 @@ pub(super) struct Val {
     pub by: Option<usize>,
     /// Whether the value comes directly from a hash unit.
     hash: bool,
-    /// Whether the value is action data of a table entry: writing it to a field takes the table's stage.
+    /// Whether the value is action data (an argument in a table entry): a field that receives it is known one stage later.
     data: bool,
 }
 
@@ -78,18 +78,18 @@ pub(super) struct Flow {
     pub ops: Vec<Op>,
     /// Earliest stage of each object that occupies a stage, and the span of its first use.
     pub nodes: BTreeMap<Node, (u32, Span)>,
-    /// Second uses of a register on one path: (register, span of the second use, span of the first use).
+    /// Registers that one packet would use twice: (register, span of the second use, span of the first use).
     pub twice: Vec<(ExternId, Span, Span)>,
-    /// Registers that a table's action executes: they need no logical table of their own.
+    /// Registers that a table's action accesses: they need no logical table (one of a stage's places for tables) of their own.
     pub in_tables: BTreeSet<ExternId>,
-    /// Fields on the exact crossbar: their bits, and the span of the first use.
+    /// Fields that exact crossbars carry to match and hash units: (bits, span of the first use). Next field: ternary crossbars.
     pub exact: BTreeMap<FieldPath, (u64, Span)>,
     pub ternary: BTreeMap<FieldPath, (u64, Span)>,
-    /// Output bits of hashes: one element per hash, and one per distinct index of a register or counter.
+    /// Output of hash units: (bits, span) for each hash object, and (`None`) for each distinct index of a register or counter.
     pub hash_bits: BTreeMap<(Option<ExternId>, String), (u64, Span)>,
-    /// Uses of values: (field to which the value is copied, field that is read); `None` if the value takes effect directly.
+    /// Uses of values: (field that receives it, field that is read); `None` if the value itself has an effect, as in a key.
     pub uses: Vec<(Option<FieldPath>, FieldPath)>,
-    /// Indices of those elements of `uses` that only bring a value to a table's key.
+    /// Indices of those elements of `uses` in which a table's key reads the field.
     pub key_uses: BTreeSet<usize>,
     /// For each hash, the fields that receive its results, and the hashed fields with their bits.
     pub hashed: BTreeMap<ExternId, Hashed>,
@@ -105,7 +105,7 @@ pub(super) struct Hashed {
 }
 
 impl Flow {
-    /// Whether hash distribution carries a hash: a match uses it where it is computed, and an unread hash is not computed.
+    /// Whether hash distribution (it moves hash results to ALUs) carries a hash: not if nothing or only a table's key reads it.
     pub fn is_distributed(&self, hash: ExternId) -> bool {
         let moved = self.places_used(|n| !self.key_uses.contains(&n));
         let read = |result: &FieldPath| moved.iter().any(|l| l.holds(result) || result.holds(l));
@@ -116,12 +116,12 @@ impl Flow {
         self.ops.iter().map(|op| op.stage).max().unwrap_or(0)
     }
 
-    /// The fields whose values take effect, directly or through copies to other fields.
+    /// The fields whose values have an effect, directly or after copies to other fields.
     pub fn live(&self) -> BTreeSet<FieldPath> {
         self.places_used(|_| true)
     }
 
-    /// The fields whose values take effect, following only the elements of `uses` that `counts` accepts.
+    /// The fields whose values have an effect, considering only the elements of `uses` whose indices `counts` accepts.
     fn places_used(&self, counts: impl Fn(usize) -> bool) -> BTreeSet<FieldPath> {
         let mut live = BTreeSet::new();
         loop {
@@ -184,7 +184,7 @@ pub(super) fn walk(program: &Program, control: ControlId) -> Flow {
     flow
 }
 
-/// Maximum number of walks through a control until the stages of its objects are stable.
+/// Maximum number of walks through a control; they are repeated until the stages of its tables and registers are stable.
 const MAX_ROUNDS: usize = 5;
 
 /// The context of the statement that the walk has reached.
@@ -192,9 +192,9 @@ const MAX_ROUNDS: usize = 5;
 struct Cx {
     unit: Unit,
     control: Option<ControlId>,
-    /// The timing of the conditions around this statement.
+    /// Timing of the conditions around this statement: the stage at whose end they are known.
     ctl: Val,
-    /// The stage of the table whose action contains the statement.
+    /// Stage of the table whose action contains the statement; `None` outside of table actions.
     table: Option<u32>,
     /// Whether the statement is under `@in_hash`: the hash unit computes, and operators take no instruction.
     in_hash: bool,
@@ -343,7 +343,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Binds a callee's parameters to the caller's fields, both those that it writes and those that it only reads.
+    /// Binds a callee's parameters to the caller's fields: those that the callee writes, and those that it only reads.
     fn bind(&mut self, cx: Cx, unit: Unit, params: impl Iterator<Item = VarId>, args: &[Arg]) {
         for (var, arg) in params.zip(args) {
             self.alias.remove(&(unit, var));

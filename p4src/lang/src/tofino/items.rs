@@ -113,7 +113,7 @@ pub(super) fn dependency_item(
     }
 }
 
-/// Adds the use of tables, memories and ALUs; returns their number of stages: (alone, with dependencies).
+/// Adds the use of tables, memories and ALUs to `items`. Returns the stages that these need: (without dependencies, with them).
 pub(super) fn memory_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
@@ -207,7 +207,7 @@ pub(super) fn memory_items(
     stages
 }
 
-/// Adds the use of crossbars and hash distribution. A field that several stages match on counts once.
+/// Adds the use of crossbars and of hash distribution to `items`. A field that several stages match on counts once.
 pub(super) fn bus_items(
     program: &Program,
     flows: &[(&'static str, Flow)],
@@ -253,7 +253,7 @@ pub(super) fn bus_items(
     ));
 }
 
-/// Adds the use of parsers and PHV containers.
+/// Adds the use of parsers and PHV containers (the registers that hold a packet's fields) to `items`.
 pub(super) fn packet_items(
     program: &Program,
     package: &Package,

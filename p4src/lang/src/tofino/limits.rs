@@ -24,21 +24,21 @@ pub struct ChipLimits {
     pub sram: u64,
     /// Number of TCAM blocks (512 × 44 bits) per stage.
     pub tcam: u64,
-    /// Number of map RAMs per stage.
+    /// Number of map RAMs per stage; each SRAM block of a register, counter or meter needs one.
     pub map_ram: u64,
-    /// Number of stateful or meter ALUs per stage.
+    /// Number of stateful or meter ALUs (for registers and meters) per stage.
     pub stateful_alus: u64,
-    /// Number of statistics ALUs per stage.
+    /// Number of statistics ALUs (for counters) per stage.
     pub statistics_alus: u64,
-    /// Bytes that the exact crossbar of a stage carries.
+    /// Bytes that the exact crossbar of a stage carries: the inputs of its exact matches and hashes.
     pub exact_crossbar: u64,
-    /// Bytes that the ternary crossbar of a stage carries.
+    /// Bytes that the ternary crossbar of a stage carries: the inputs of its ternary matches.
     pub ternary_crossbar: u64,
-    /// Number of 16-bit units of hash distribution per stage.
+    /// Number of 16-bit units of hash distribution per stage, which carries hash results to ALUs and memory addresses.
     pub hash_distribution: u64,
-    /// Bits of all PHV containers of a pipe, including tagalong and similar containers.
+    /// Bits of all PHV containers (registers for packet fields) of a pipe, including tagalong and similar containers.
     pub phv_bits: u64,
-    /// Number of 32-bit PHV containers that ALUs can write.
+    /// Number of 32-bit PHV containers (registers for packet fields) that ALUs can write.
     pub phv_words: u64,
     /// Number of TCAM rows of each parser.
     pub parser_rows: u64,
@@ -50,13 +50,13 @@ pub struct ChipLimits {
     pub comparators: usize,
     /// Number of output values of a stateful ALU.
     pub outputs: usize,
-    /// Maximum bits of a register cell; a pair counts both its words.
+    /// Maximum bits of a register cell; for a cell of two words, the bits of both together.
     pub cell_bits: u32,
     /// Number of packet words that a stateful ALU takes as inputs.
     pub inputs: usize,
 }
 
-/// Number of rows of an SRAM block. The next constants: bits per SRAM row, TCAM rows, bits per TCAM row.
+/// Rows of an SRAM block; then the bits of an SRAM row, the rows of a TCAM block and the bits of a TCAM row.
 pub(super) const SRAM_ROWS: u64 = 1024;
 pub(super) const SRAM_BITS: u64 = 128;
 pub(super) const TCAM_ROWS: u64 = 512;

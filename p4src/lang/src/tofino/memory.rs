@@ -24,8 +24,8 @@ const IMMEDIATE_BITS: u64 = 32;
 
 /// The memory blocks of a table.
 ///
-/// Exact: rows × (key, minus the 10 bits implied by the row, + 4 bits of version + the action's number + up to 32 bits of action
-/// data) in blocks of 128 × 1024 bits, at least one. Ternary: ⌈key / 44⌉ × ⌈entries / 512⌉ TCAM blocks (a range counts its
+/// Exact: blocks of 128 × 1024 bits, at least one, for the entries: key (minus 10 bits implied by the row), 4 bits of version,
+/// number of the action, up to 32 bits of action data. Ternary: ⌈key / 44⌉ × ⌈entries / 512⌉ TCAM blocks (a range counts its
 /// bits, though its encoding takes more) and an SRAM block for the result. Further action data takes separate blocks.
 pub(super) fn table(program: &Program, control: usize, table: &Table) -> Blocks {
     let key: u64 = table.key.iter().map(|k| width(&k.expr.ty).max(1)).sum();
@@ -98,7 +98,7 @@ fn has_object(program: &Program, table: &Table, is_kind: impl Fn(&ExternKind) ->
     objects.into_iter().any(|e| is_kind(&e.kind))
 }
 
-/// Bits of the largest action data of a table, counting only the selected parameters.
+/// Bits of action data (control-plane arguments) of a table's largest action, counting the parameters that `wanted` accepts.
 pub(super) fn action_data(
     program: &Program,
     control: usize,
@@ -132,8 +132,8 @@ fn sram_blocks(entries: u64, bits: u64) -> u64 {
         .max(1)
 }
 
-/// Memory blocks of a register, counter or meter: those of its cells and a spare one (for a write and a read in one clock),
-/// each with a map RAM. The NGA prototype's 33 registers of 16,384 words take 165 of the 167 map RAMs that bf-p4c reports.
+/// Memory blocks of a register, counter or meter: those of its cells, and a spare one for a write and a read in one clock. Each
+/// has a map RAM. (The NGA prototype's 33 registers of 16,384 words count as 165 map RAMs; bf-p4c reports 167 in all.)
 pub(super) fn cells(program: &Program, instance: &ExternInstance) -> Blocks {
     let size = instance.args.iter().find_map(|(_, arg)| match arg {
         Const::Bits { value, .. } => u64::try_from(value).ok(),

@@ -44,7 +44,7 @@ pub struct Pipe {
     pub stages_by_resources: u64,
     /// Number of stages needed with dependencies: nothing is placed before the stage at which its inputs are known.
     pub stages: u64,
-    /// Number of passes that a packet needs: needed stages (and stateful ALUs) divided by those of the chip.
+    /// Number of passes through the pipe that a packet needs: `stages` divided by the number of stages of the chip, rounded up.
     pub passes: u64,
     /// The longest dependency chain: (stage, object, source position) of each step.
     pub critical_path: Vec<(u32, String, Location)>,
@@ -188,7 +188,7 @@ fn described(program: &Program, flow: &Flow) -> Vec<(u32, String, Location)> {
         .collect()
 }
 
-/// Names of resources in [`Pipe::items`] whose use may exceed the limit: a compiler can split, overlay or spread them.
+/// Resources, by name in [`Pipe::items`], whose excess is no error: a compiler can split, overlay or spread their use.
 const SOFT: [&str; 3] = [
     "parser bytes per state, ingress",
     "parser bytes per state, egress",

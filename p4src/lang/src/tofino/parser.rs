@@ -12,12 +12,12 @@ use crate::source::Span;
 /// The resources that a parser needs.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// TCAM rows by state: one for each case, and more if the state selects or extracts more than a row can. A state with a
-    /// direct transition can be merged with its neighbors; it takes one row for each full row of extracted bytes.
+    /// For each state, (number of TCAM rows, span): one row per `select` case, more if it selects or extracts more than a row
+    /// can. With a direct transition, one row per full row of extracted bytes: the state can be merged with its neighbors.
     pub rows: Vec<(u64, Span)>,
     /// The largest number of bytes that one state extracts, with the state's span.
     pub widest: (u64, Span),
-    /// Header bits by `extract` call, on the path that extracts most; all are kept at the same time.
+    /// For each `extract` call on the path that extracts most: (bits of the header, span). All these headers are kept together.
     pub bits: Vec<(u64, Span)>,
 }
 
@@ -44,7 +44,7 @@ struct Walk<'p, 'o> {
     program: &'p Program,
     limits: &'o ChipLimits,
     parsed: &'o mut Parsed,
-    /// Bits on the path that extracts most from each state; `None` while they are computed (a loop adds nothing).
+    /// For each state, the header bits on the path from it that extracts most; `None` while they are computed (as in a loop).
     best: BTreeMap<(ParserId, StateId), Option<Bits>>,
     depth: usize,
 }

@@ -87,7 +87,7 @@ struct Look {
     outputs: Vec<(Expr, Span)>,
     /// The first operator that no stateful ALU supports, with its span.
     foreign: Option<(&'static str, Span)>,
-    /// Span of a word's update with a value that the same body has just computed.
+    /// Span of the first update of a cell that computes with a word already updated in the same body; `None` without one.
     again: Option<Span>,
     branches: bool,
 }
@@ -249,7 +249,7 @@ impl Look {
     }
 }
 
-/// Errors in all RegisterActions that the pipe uses of a register.
+/// Errors in a register's type and in all its RegisterActions.
 pub(super) fn check(program: &Program, register: ExternId, limits: &ChipLimits) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     let Some(instance) = program.externs.get(register.index()) else {

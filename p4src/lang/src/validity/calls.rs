@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
         self.frame(unit, bound)
     }
 
-    /// Evaluates an argument. Returns the caller's variable or part if the parameter is an alias of it, else `None`.
+    /// Passes an argument. If the parameter can stand for a variable or part of the caller, returns that; else `None`.
     pub(super) fn pass(
         &mut self,
         frame: Frame<'p>,

@@ -7,7 +7,7 @@ use super::state::{Kind, State, Value, VarPart};
 use super::statements::MAX_ROUNDS;
 use num_bigint::BigUint;
 
-/// Maximum number of decision diagram nodes in a set of paths before the set is widened.
+/// Maximum number of decision diagram nodes of a set of paths; `bound` replaces a larger set by a simpler superset.
 const MAX_SIZE: usize = 8_000;
 
 impl Walk<'_> {
@@ -28,8 +28,8 @@ impl Walk<'_> {
         a
     }
 
-    /// Adds paths to those that enter a loop; returns whether the entering state changed. After `MAX_ROUNDS` rounds it drops
-    /// the relations between facts, so that the state becomes stable.
+    /// Adds the paths `more` to those that enter a loop (`head`); returns whether `head` changed. After `MAX_ROUNDS` rounds it
+    /// drops the relations between facts, so that `head` soon stays the same.
     pub(super) fn enters(&mut self, head: &mut State, more: State, rounds: u32) -> bool {
         let before = (head.paths, head.set.len());
         *head = self.join(std::mem::take(head), more);
@@ -39,7 +39,7 @@ impl Walk<'_> {
         before != (head.paths, head.set.len())
     }
 
-    /// Widens a set of paths that is too large: first forgets values, then the relations between headers.
+    /// Replaces a set of paths that is too large by a simpler superset: forgets values, then all relations between facts.
     pub(super) fn bound(&mut self, state: &mut State) {
         if !self.diagrams.is_larger(state.paths, MAX_SIZE) {
             return;
@@ -110,7 +110,7 @@ impl Walk<'_> {
         (yes != Paths::NONE, yes == state.paths)
     }
 
-    /// Forgets what is known about the values that satisfy a predicate.
+    /// Forgets what is known about all values for which `is` returns true.
     pub(super) fn forget_where(&mut self, state: &mut State, is: impl Fn(&Value) -> bool) {
         for value in self.facts.all_values().filter(|value| is(value)) {
             for (_, fact) in &value.equals {
@@ -138,7 +138,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Copies the known values of a variable or part and its fields to another one, as far as facts describe them there.
+    /// Copies what is known about the values in `from` to `to`, for those constants with which the program compares `to`.
     pub(super) fn copy_values(&mut self, to: &VarPart, from: &VarPart, state: &mut State) {
         if self.is_first {
             self.facts.copy(to, from);

@@ -84,7 +84,7 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// For each parser state, its position in a reverse postorder of the transition graph.
+/// For each parser state, its position in an order in which it follows all states that lead to it, except through loops.
 fn positions(parser: &Parser) -> Vec<usize> {
     let targets = |at: usize| -> Vec<Target> {
         match parser.states.get(at).map(|state| &state.transition) {

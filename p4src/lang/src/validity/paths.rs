@@ -1,7 +1,7 @@
 //! Sets of paths as ordered binary decision diagrams: the combinations of facts that hold on some path.
 //!
-//! A diagram keeps relations between facts ("TCP is valid only where IPv4 is"). Its cost depends on the related facts, not on
-//! the number of paths: thirteen independent headers are the set of all paths, a single node.
+//! A diagram expresses relations between facts ("TCP is valid only where IPv4 is"). Its size depends on these relations, not on
+//! the number of paths: if each of thirteen headers may be valid independently, the diagram is a single node.
 
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl Diagrams {
             })
     }
 
-    /// The set of paths that equals `yes` on the paths of `of`, and `no` on all other paths.
+    /// The paths of `of` that are in `yes`, and the paths outside of `of` that are in `no`.
     fn choose(&mut self, of: Paths, yes: Paths, no: Paths) -> Paths {
         match (of, yes, no) {
             (Paths::ALL, ..) => return yes,

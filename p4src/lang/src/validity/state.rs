@@ -30,7 +30,7 @@ impl VarPart {
         self.root == other.root && other.path.starts_with(&self.path)
     }
 
-    /// The field of `to` at the path that leads from `from` to this part.
+    /// The part of `to` that corresponds to this part of `from`: `a.f.g`, moved from `a` to `b`, is `b.f.g`.
     pub fn moved(&self, from: &VarPart, to: &VarPart) -> VarPart {
         to.follow(&self.path[from.path.len()..])
     }
@@ -45,7 +45,7 @@ pub(super) struct VarParts {
 }
 
 impl VarParts {
-    /// A whole variable, given the number of its parser, control or function, and its number there.
+    /// A whole variable; `key` is the number of its parser, control or function, and the variable's number there.
     pub fn root(&mut self, key: (u32, u32)) -> VarPart {
         let next = self.roots.len() as u32;
         VarPart {
@@ -80,7 +80,7 @@ pub(super) enum Kind {
     Variable,
 }
 
-/// A variable's value, described by facts: for each constant in `equals`, the number of the fact that the value equals it.
+/// The facts about a value: for each constant in `equals`, the number of the fact that the value equals this constant.
 pub(super) struct Value {
     pub kind: Kind,
     pub equals: Vec<(BigUint, u32)>,
@@ -88,11 +88,11 @@ pub(super) struct Value {
 
 /// The facts: a header is valid; a value equals a constant that the program compares it with.
 ///
-/// The first walk meets the facts, then they are numbered in the order of their first occurrence: facts that are close in the
-/// program are close in a diagram, which keeps it small.
+/// The first walk through the program collects the facts. Then they are numbered in order of first occurrence: facts that are
+/// close in the program get close numbers, which keeps decision diagrams small.
 #[derive(Default)]
 pub(super) struct Facts {
-    /// Headers (`None`), and values with a constant that they are set to or compared with, in order of first occurrence.
+    /// Collected facts in order of first occurrence: (header, `None`), or (value, constant that it is set to or compared with).
     met: Vec<(VarPart, Option<BigUint>)>,
     met_before: HashSet<(VarPart, Option<BigUint>)>,
     kinds: HashMap<VarPart, Kind>,
@@ -159,7 +159,7 @@ impl Facts {
         }
     }
 
-    /// Adds the constants with which the destination of a copy is compared to those of its source; returns whether any is new.
+    /// If a copied value is compared with constants, counts its source as compared with them too. Returns whether that is new.
     fn compare_sources(&mut self) -> bool {
         let mut found = Vec::new();
         for (to, from) in &self.copied {

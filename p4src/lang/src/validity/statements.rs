@@ -5,7 +5,7 @@ use super::state::State;
 use super::{Frame, MAX_NODES, MAX_STEPS, Unit, Walk};
 use crate::ir::{Arg, ExternFunction, Stmt, StmtKind};
 
-/// Maximum number of rounds of a loop before its entry state is widened, so that the state soon becomes stable.
+/// Maximum number of analysis rounds of a loop before relations between facts are dropped, so that the paths become stable.
 pub(super) const MAX_ROUNDS: u32 = 8;
 
 impl<'p> Walk<'p> {

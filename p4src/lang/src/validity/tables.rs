@@ -144,7 +144,7 @@ fn may_hit(table: &Table, n: usize) -> bool {
     n < table.actions.len() && !is_annotated(table, n, "defaultonly")
 }
 
-/// Whether a miss may run action `n`, if the default action is not constant. The last `n` is a `NoAction` that is not listed.
+/// Whether a miss may run action `n` of a table's list if the default action is not `const`; past the list is `NoAction`.
 fn may_miss(table: &Table, n: usize) -> bool {
     match table.actions.get(n) {
         Some(_) => !is_annotated(table, n, "tableonly"),

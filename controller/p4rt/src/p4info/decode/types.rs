@@ -5,7 +5,7 @@ use crate::config::{self, p4_data_type_spec::TypeSpec};
 use p4lang::p4info as model;
 use p4lang::p4info::{DataType, ElementField, Meaning, TypeInfo};
 
-/// Maximum nesting of types that is followed: a message may describe a type that contains itself.
+/// Maximum depth to which nested types are followed, because a message may describe a type that contains itself.
 const DEPTH: usize = 32;
 
 /// Decodes all named types. Invalid types are left out: objects that refer to them cannot be read or written.
@@ -142,8 +142,8 @@ fn bits(spec: &config::P4BitstringLikeTypeSpec) -> Option<DataType> {
     })
 }
 
-/// The scalars of a type (inner scalars are named `a.b`), and the type's name if it is a struct. There are no scalars if some
-/// field of the type cannot be split into scalars.
+/// The scalars of which a type consists (those of an inner struct `a` are named `a.b`), and the type's name if it is a struct.
+/// The list is empty if some field of the type cannot be split into scalars.
 pub(super) fn element(
     ty: Option<&DataType>,
     types: &TypeInfo,

@@ -5,7 +5,7 @@ use crate::config::{self, p4_data_type_spec::TypeSpec};
 use p4lang::p4info as model;
 use p4lang::p4info::DataType;
 
-/// The type of a register's or digest's element: as declared if known, else built from its scalars.
+/// The type of a register's cells or a digest's messages: the declared type if it is known, else a type built from the scalars.
 pub(super) fn element(
     declared: Option<&DataType>,
     struct_name: Option<&str>,
@@ -200,7 +200,7 @@ fn new_type(declared: &model::NewType) -> config::P4NewTypeSpec {
     }
 }
 
-/// Structs of registers and digests whose types are known only by their scalars, by struct name.
+/// Struct types of the registers and digests whose declared type is unknown, built from their scalars; by struct name.
 fn flat_structs(
     info: &model::P4Info,
 ) -> std::collections::BTreeMap<String, config::P4StructTypeSpec> {

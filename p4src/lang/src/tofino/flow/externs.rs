@@ -181,7 +181,7 @@ impl Walk<'_> {
         direct
     }
 
-    /// Records the index of a register or counter: hash distribution carries it, once for all uses of the same index.
+    /// Records the index of a register or counter, which hash distribution carries; all uses of the same index count once.
     pub(super) fn index(&mut self, cx: Cx, args: &[Arg]) {
         if let Some(Arg::In(e)) = args.first()
             && !is_const(e)

@@ -11,7 +11,7 @@ use crate::source::Span;
 
 /// Alternative branches from one point (the fork), and their effects.
 struct Ways {
-    /// Length of the log of writes at the fork.
+    /// Length of `Walk::log`, the list of writes so far, at the fork.
     mark: usize,
     count: usize,
     changed: BTreeMap<FieldPath, Vec<Val>>,
@@ -26,7 +26,7 @@ impl<'p> Walk<'p> {
             .follow(&lv.path)
     }
 
-    /// The timing of a field: that of its latest part; for a part that was never written, that of the enclosing value.
+    /// The timing of a field: that of its latest part. A part that was never written has the timing of the value around it.
     pub(super) fn read(&self, place: &FieldPath) -> Val {
         let mut own = None;
         let mut whole = place.clone();
@@ -292,7 +292,7 @@ impl<'p> Walk<'p> {
         false
     }
 
-    /// Records a header field that an ALU writes: it can neither be split over PHV containers nor be overlaid.
+    /// Records a header field that an ALU writes: it can neither be split over PHV containers nor share its container.
     pub(super) fn word(&mut self, lv: &LValue, place: &FieldPath) {
         if width(&lv.ty) > 16 && self.is_seen(place) {
             self.flow.words.entry(place.clone()).or_insert(self.span);
