@@ -8,7 +8,7 @@ use crate::routing::{Costs, Path, Routing};
 
 /// Maximum number of equally short paths among which streams are spread.
 const WAYS: usize = 64;
-/// Relative rounding error of sums of shares: a capacity that is exceeded by less is not exceeded.
+/// Relative rounding error of sums of shares. A capacity counts as exceeded only if it is exceeded by more.
 const ROUNDING: f64 = 1e-12;
 
 /// Workers of one job whose streams to one server reach the same programmable switch first.

@@ -55,7 +55,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers: racks are contiguous.
+    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers, hence rack by rack.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ impl Residual {
         number
     }
 
-    /// Units of flow on an edge.
+    /// Number of streams that flow over an edge.
     pub fn flow(&self, edge: usize) -> u32 {
         self.edges[edge + 1].left
     }
@@ -108,7 +108,7 @@ impl Residual {
         distances
     }
 
-    /// For each node, the number of edges on cheapest paths to it; `None` if no such path leads to the sink.
+    /// For each node, the number of edges on a cheapest path to it from the source; `None` if no path leads to the sink.
     fn levels(&self, source: usize, sink: usize) -> Option<Vec<u32>> {
         let mut levels = vec![u32::MAX; self.away.len()];
         levels[source] = 0;

@@ -11,8 +11,8 @@ pub type Route = Vec<Arc>;
 pub struct Plan {
     /// Name of the job.
     pub job: String,
-    /// Assignment of workers to the nodes that sum them. For each piece, each worker is a member of one part; of several if a
-    /// baseline splits its traffic by capacity, and then their shares add up to the piece's share.
+    /// Assignment of workers to the nodes that sum them. For each piece of the gradient, each worker is a member of one part;
+    /// of several if a baseline splits its traffic by capacity, and then their shares add up to the piece's share.
     pub parts: Vec<Part>,
     /// Multicast of sums from each server that answers its workers. Empty if the plan covers the workers' traffic only.
     pub answers: Vec<Answers>,
@@ -71,7 +71,7 @@ pub struct Member {
 pub struct Answers {
     /// Index of the server in [`Job::servers`].
     pub server: usize,
-    /// Share of the gradient that the server answers: the sum over all its pieces.
+    /// Share of the gradient whose sum the server returns: the shares of all its pieces together.
     pub share: f64,
     /// Arcs of the multicast tree; arcs nearer to the server come first.
     pub tree: Vec<Arc>,

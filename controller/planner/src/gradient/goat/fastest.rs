@@ -19,7 +19,7 @@ pub struct Learning {
     pub epsilon: f64,
     /// σ²: variance of gradients.
     pub variance: f64,
-    /// n: workers, or samples, in the paper's constant.
+    /// n: a number in the paper's formula for ψ(K), which stands for workers or for samples.
     pub count: f64,
 }
 
@@ -64,9 +64,9 @@ impl WaitedWorkers {
     }
 }
 
-/// Chooses the number K of workers to wait for whose rounds take the least total time; the smallest such K. `arrivals` has, for
-/// each past round, the time at which each worker's gradient was ready, by rank, in nanoseconds since the round began. `None`
-/// if there are no arrivals, or if training converges for no K.
+/// Chooses for how many workers K each round waits, so that all rounds together take the least time; the smallest such K.
+/// `arrivals` has, for each past round, the time at which each worker's gradient was ready, by rank, in nanoseconds since the
+/// round began. `None` if there are no arrivals, or if training converges for no K.
 #[must_use]
 pub fn choose(
     plan: &Plan,

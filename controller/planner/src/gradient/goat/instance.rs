@@ -116,7 +116,7 @@ impl<'n> GoatProblem<'n> {
         Ok(instance)
     }
 
-    /// Removes switches that save nothing even as the only open switch; beside other open switches they save even less.
+    /// Removes switches that save no traffic even if they alone sum: they save even less beside other summing switches.
     fn keep_what_pays(&mut self) {
         let pays = |site: usize| {
             let saved = self.groups.iter().map(|group| {

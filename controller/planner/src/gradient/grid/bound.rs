@@ -142,7 +142,7 @@ impl Program {
         Program { model, opens }
     }
 
-    /// Switches to open in the answer: the most open class first.
+    /// Switches that sum in the solver's answer. Classes of which the greatest share is open come first.
     fn open(&self, classes: &Classes, answer: &Answer) -> Vec<NodeId> {
         let opened = self.opens.iter().map(|(class, var)| {
             let nodes = &classes.classes[*class].nodes;

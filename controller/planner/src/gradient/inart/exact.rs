@@ -47,7 +47,7 @@ pub(super) fn prove<'w>(
 
 struct Program {
     model: Model,
-    /// Variable for the ratio of the known rate to the rate.
+    /// Variable for the ratio of the known placement's rate to the wanted placement's rate.
     slowness: Var,
     /// By server, group, target and path: variable for the number of workers whose streams take that path.
     counts: Vec<Vec<Vec<Vec<Var>>>>,

@@ -85,8 +85,8 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Starting placements of the search: the first servers' streams summed at the nearest switches
-    /// and the others raw; and each server's streams summed at some hubs.
+    /// Starting placements of the search. In some, the nearest switches sum for the first servers; in some, a few switches with
+    /// much spare rate (hubs) sum for each server. Other streams go unsummed.
     pub fn starts(ways: &'w Ways<'w>) -> Vec<Search<'w>> {
         let servers = ways.targets.len();
         let workers = ways.job.workers.len();
@@ -145,7 +145,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Rounds a relaxation to a placement: each target gets a whole number of a group's workers, close to its share.
+    /// Rounds a relaxation to a placement: each node that may sum gets a whole number of a group's workers, close to its share.
     pub fn rounded(ways: &'w Ways<'w>, relaxed: &Relaxed) -> Search<'w> {
         let mut search = Search::raw(ways);
         for server in 0..ways.targets.len() {
@@ -265,7 +265,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Recomputes loads and energy for these shares of the servers, without accumulated rounding errors.
+    /// Recomputes loads and energy (the search's objective) for these shares of the servers, without old rounding errors.
     fn weigh(&mut self, shares: &[f64]) {
         self.shares = shares.to_vec();
         let rate = self.rate(shares);
@@ -298,8 +298,8 @@ impl<'w> Search<'w> {
         self.at[server][worker] = to;
     }
 
-    /// Adds (`joins`) or removes a worker that a switch sums for a server; the first adds the sum's stream, the last removes
-    /// it.
+    /// Adds (`joins`) or removes a worker that a switch sums for a server. The first worker adds the stream of the switch's
+    /// sum, the last removes it.
     fn join(&mut self, server: usize, site: usize, joins: bool) {
         let (count, way) = self.sums[server][site];
         let ups = &self.ways.ups[server][site];
@@ -318,7 +318,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Index of the path on which one more stream of the server costs the least energy.
+    /// Index of the path on which one more stream of the server raises the energy (the quantity to minimize) the least.
     fn least(&mut self, server: usize, ways: &[Way]) -> usize {
         if ways.len() == 1 {
             return 0;
