@@ -31,7 +31,7 @@ pub(super) struct Prices {
 /// Amount of a resource against which loads are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoadMeasure {
-    /// The free amounts of binding resources: the measured loads are utilizations.
+    /// The free amounts of all resources with hard limits: the measured loads are utilizations.
     Free,
     /// The free amounts of one resource, given by its index.
     One(usize),
@@ -85,7 +85,7 @@ impl Prices {
     }
 
     /// Computes the costs of all options, and adds the load of each block's cheapest option. `at_switch` caches a block's cost
-    /// at each switch, since spread blocks of faults have many options with the same switches.
+    /// at each switch, since a block's options often have switches in common.
     fn price(
         &mut self,
         blocks: &Blocks<'_>,

@@ -86,7 +86,7 @@ struct Filter<'p> {
 }
 
 impl Filter<'_> {
-    /// Deactivates constraints of one kind, the last first, in ever smaller groups; those that cannot matter without a test.
+    /// Deactivates constraints of one kind, the last first, in ever smaller groups. Those that cannot matter go without a test.
     fn thin(
         &mut self,
         of: impl Fn(&mut Held) -> &mut Vec<bool>,

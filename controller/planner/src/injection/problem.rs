@@ -60,7 +60,7 @@ pub struct InjectionSwitch {
     pub opening: Vec<u64>,
 }
 
-/// A part that a switch holds once, however many of the choices placed there need it: a fault's unit or a flow's table entries.
+/// A part that a switch holds once, however many of the choices placed there need it: a fault's table or a flow's entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charge {
     /// Amounts that the charge takes, by resource; each resource at most once.
