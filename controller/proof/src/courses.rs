@@ -22,7 +22,7 @@ const MAX_READINGS: usize = 8192;
 const MAX_FOLLOWED: u64 = 4_000_000;
 /// A reading is given up if it has over this many more misfits (unexplained frames) than the best reading.
 const MAX_MISFITS_BEHIND: u32 = 16;
-/// As [`MAX_MISFITS_BEHIND`], where triggers are in doubt: each frame at which a trigger changed state is evidence by itself.
+/// Like [`MAX_MISFITS_BEHIND`], but for doubts about triggers: each frame at which a trigger changed is evidence by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
 /// Maximum number of misfits (unexplained frames) above the best reading, by number of courses. Random fault decisions refute a
 /// wrong course within a few frames. If the next epoch begins before that, the courses would multiply.
@@ -33,7 +33,7 @@ fn most_behind(courses: usize) -> u32 {
         _ => MAX_KEYED_BEHIND,
     }
 }
-/// As [`MAX_MISFITS_BEHIND`], for triggers that count each key separately: a wrong guess shows in two frames of its key.
+/// Like [`MAX_MISFITS_BEHIND`], but for triggers with a state per key: a wrong guess shows in two frames of its key.
 const MAX_KEYED_BEHIND: u32 = 2;
 /// From this number of courses (possible switch states) on, doubts about keys' triggers are decided by the next frames, not
 /// followed. The lower limit applies if only the end of a trigger's time is in doubt.
@@ -45,7 +45,7 @@ const MAX_OPEN: usize = 1 << 17;
 /// A reading of a port's frames: with which frame each epoch began, and how doubts about triggers were settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// For each epoch write since the readings of the frames differ, the number of the first frame under the new epoch.
+    /// First frame number under the new epoch (step of the timeline), for each epoch write since the readings began to differ.
     pub begins: Vec<usize>,
     /// How this reading of the frames settles the doubts about triggers.
     pub settled: Trail,
@@ -53,8 +53,7 @@ pub struct Reading {
     pub hits: Vec<u64>,
     /// Number of frames whose observed departures do not match this reading of the frames' epochs and triggers.
     pub misfits: u32,
-    /// Number of frames that took as long as held frames, but that no fault had to hold under this
-    /// reading: the machine may be slow.
+    /// Number of frames that stayed as long as held frames, though no fault had to hold them: the machine may be slow.
     pub waits: u32,
 }
 
@@ -75,7 +74,7 @@ struct Settled {
 struct Course {
     writes_done: usize,
     state: State,
-    /// Best-fitting reading of the frames for each set of hit counters. The values here exclude [`Course::since`].
+    /// Best-fitting reading of the frames for each combination of hit counts. The values here exclude [`Course::since`].
     readings: BTreeMap<Vec<u64>, Reading>,
     /// What all readings that lead to this state have had in common since [`Course::gather`] last added it to them.
     since: Reading,
@@ -83,7 +82,7 @@ struct Course {
     least: u32,
 }
 
-/// Whether all doubts about triggers concern triggers that count each key separately.
+/// Whether all doubts about triggers concern triggers that have a state per key (such as a connection).
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 

@@ -100,7 +100,7 @@ impl Scene<'_> {
     }
 }
 
-/// Whether a frame waited, beyond the time for which its faults had to hold it, as long as another fault's hold of `hold_ns`.
+/// Whether a frame stayed, beyond the hold that its faults required, as long as another fault's hold of `hold_ns`.
 pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) -> bool {
     let free_ns = came_ns.saturating_add(verdict.fate.held_ns(0));
     let waited_ns = left_ns.saturating_sub(free_ns);
@@ -267,7 +267,7 @@ pub fn explain(
     }
 }
 
-/// Number of copies that leave by an egress port if ingress decides `fate` and egress decides as in `passage`.
+/// Number of copies that leave by an egress port if ingress faults decide `fate`, and egress faults as in `passage`.
 fn leaving(passage: &Passage, exit: usize, fate: Fate) -> usize {
     let (copies, before) = (fate.copies as usize, passage.ingress.fate.copies as usize);
     match copies.cmp(&before) {

@@ -318,7 +318,7 @@ impl<'a> Judge<'a> {
         });
     }
 
-    /// Records that a disruption took a switch down; call it again when the end is known, within a horizon.
+    /// Records that a disruption took a switch down. Call it again once the end is known, within a frame's longest stay there.
     pub fn down(&mut self, outage: &Outage) {
         let mut downtimes = self.downtimes.iter_mut();
         if let Some(downtime) = downtimes.find(|of| of.switch == outage.switch) {
@@ -435,9 +435,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The proof, after [`Judge::end`]. `fired` has the switches' own count for each injection of
-    /// the plan, `triggers` for each trigger of the scenario: they select one of several readings.
-    /// `then_hit` is called with each hit of the selected readings.
+    /// The proof, after [`Judge::end`]. `fired` has the switches' own count for each injection of the plan, `triggers` for each
+    /// trigger of the scenario: they select one of several readings, whose hits are passed to `then_hit`.
     #[must_use]
     pub fn conclude(
         self,

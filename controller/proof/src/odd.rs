@@ -51,14 +51,14 @@ impl Ground<'_> {
 #[derive(Debug)]
 pub struct Odd {
     pub frame: Decided,
-    /// For each reading of its tie: pairs of an injection and the frame's number there, from 1.
+    /// For each equally good reading of the frame: indices of injections, and the frame's number at each, from 1.
     pub ordinals: Vec<Vec<(usize, u64)>>,
     /// Index of the stretch of frames with equally good readings to which the frame belongs; `None` if one reading explains it.
     pub tie: Option<usize>,
 }
 
 impl Odd {
-    /// The fate that the model expects for the frame under this reading of its tie.
+    /// The fate that the model expects for the frame under this one of its equally good readings.
     pub fn judged(&self, reading: usize) -> &Judged {
         self.frame
             .judged

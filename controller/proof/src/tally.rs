@@ -57,7 +57,7 @@ impl Tally {
         self.hits.extend(other.hits);
     }
 
-    /// Counts the triggers that the model says a frame turned on, or was counted by.
+    /// Counts a frame at the triggers that it turned on or that had to count it, according to the model.
     pub fn turn(&mut self, passage: &Passage) {
         let triggered = &passage.triggered;
         for index in &triggered.came_on {

@@ -39,7 +39,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// For each fault in ingress, the time at which as many frames had passed as the fault makes this frame wait for.
+    /// For each fault unit that holds this frame until some others have passed: when they had, in nanoseconds; else `u64::MAX`.
     pub fn passed_ns(&mut self, engine: &Engine) -> &mut [u64] {
         if self.frame.passed_ns.is_empty() {
             self.frame.passed_ns = vec![u64::MAX; engine.units()].into();
@@ -311,7 +311,7 @@ impl Passed {
         }
     }
 
-    /// Removes the expectation, from a reading that was not selected, that a decided frame would leave as `leaves_as`.
+    /// Removes the expectation that a decided frame leaves as `leaves_as`, since the reading that expects it was not chosen.
     pub fn decide_other(&mut self, came: Identity, left_as: Identity) {
         if left_as != came
             && let Some(equal) = self.0.get_mut(&left_as)

@@ -363,7 +363,7 @@ impl<'a> Witness<'a> {
         self.takes
     }
 
-    /// Decides the odd frames that arrived until `until_ns`. Frames before `replayed_ns` are replayed, except those in queues.
+    /// Decides the odd frames that arrived until `until_ns`; frames before `replayed_ns` are replayed, unless still in a queue.
     fn decide(&mut self, until_ns: u64, replayed_ns: u64) {
         let oldest_ns = self.groups.iter().filter_map(Group::oldest_ns);
         let replayed_ns = oldest_ns.fold(replayed_ns, u64::min);

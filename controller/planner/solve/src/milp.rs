@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Only solutions with a cost below this are searched for.
+    /// The search looks only for solutions that cost less than this.
     fn target(&self) -> f64 {
         let Some((x, value)) = &self.best else {
             return f64::INFINITY;
@@ -362,7 +362,7 @@ impl<'a> Search<'a> {
         self.split(node, bounds, by)
     }
 
-    /// Splits a node with an unsolved relaxation at the widest integer variable; returns the child to continue with.
+    /// Splits a node without a solved relaxation at the integer variable of widest range; returns the child to continue with.
     fn split_blindly(&mut self, node: Node, bounds: &Bounds) -> Option<Node> {
         let all = self.integers.iter().enumerate();
         let width = |j: usize| bounds.upper[j] - bounds.lower[j];
