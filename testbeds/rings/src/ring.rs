@@ -54,7 +54,7 @@ impl Default for Options {
 /// An interface; promiscuous while this value exists if all frames are received. The host's own frames are not received.
 pub struct Ring {
     name: String,
-    /// Receives frames, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
+    /// Socket that receives frames, and sends those that fit no slot: the other socket, with the transmit ring, cannot.
     socket: PacketSocket,
     incoming: Slots,
     /// Index of the slot that the kernel fills next with a received frame.
@@ -341,7 +341,7 @@ impl Ring {
         }
     }
 
-    /// Removes the first frame from the queue, which counts as lost. The kernel continues at its slot, so later frames move up.
+    /// Removes the first queued frame, which counts as lost. The kernel goes on at that frame's slot, so later frames move up.
     fn withdraw_first(&mut self) {
         if self.queued == 0 {
             return;

@@ -128,7 +128,7 @@ impl Recording {
             .filter(move |frame| frame.direction == direction)
     }
 
-    /// The recorded frames of one direction for which `key` returns a key, with their keys.
+    /// The recorded frames of one direction for which `key` returns a key: each frame's key and time.
     pub fn captured<K>(
         &self,
         direction: Direction,
