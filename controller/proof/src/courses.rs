@@ -35,8 +35,8 @@ fn most_behind(courses: usize) -> u32 {
 }
 /// Like [`MAX_MISFITS_BEHIND`], but for triggers with a state per key: a wrong guess shows in two frames of its key.
 const MAX_KEYED_BEHIND: u32 = 2;
-/// From this number of courses (possible switch states) on, doubts about keys' triggers are decided by the next frames, not
-/// followed. The lower limit applies if only the end of a trigger's time is in doubt.
+/// From this number of courses (possible switch states) on, a doubt about a trigger with a state per key is decided by the next
+/// frames, instead of followed. The lower number applies if only the end of a trigger's time is in doubt.
 const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
 /// Maximum number of undecided frames while several switch states are followed; beyond it, only the best state is followed.
@@ -76,7 +76,7 @@ struct Course {
     state: State,
     /// Best-fitting reading of the frames for each combination of hit counts. The values here exclude [`Course::since`].
     readings: BTreeMap<Vec<u64>, Reading>,
-    /// What all readings that lead to this state have had in common since [`Course::gather`] last added it to them.
+    /// Common part of all readings of the course, since [`Course::gather`] last added it to them.
     since: Reading,
     /// Smallest number of misfits (unexplained frames) of any reading of the course, without `since`.
     least: u32,

@@ -69,7 +69,7 @@ pub struct Stretch {
     pub frames: Vec<Decided>,
     /// The equally good readings of the frames' epochs, with their counters; empty if one reading is best.
     pub readings: Vec<Reading>,
-    /// Too many frames or choices of epochs were open to follow all of them.
+    /// Whether too many frames or choices of epochs were open to follow all of them.
     pub is_crowded: bool,
 }
 
@@ -300,7 +300,7 @@ impl Group {
         }
     }
 
-    /// What the model does to each frame after the open ones, by frame number; empty if the readings lead to several states.
+    /// The model's treatment of each frame after the open ones, by frame number; empty if the readings lead to several states.
     /// Such frames may leave with the bytes of open ones.
     fn later(&self, port: PortFrames<'_>) -> BTreeMap<usize, Passage> {
         let mut later = BTreeMap::new();
@@ -323,7 +323,7 @@ impl Group {
         later
     }
 
-    /// What the model does to each open frame under a reading, by frame number; without frames that no fault looks at.
+    /// The model's treatment of each open frame under a reading, by frame number; without frames that no fault looks at.
     fn follow(&self, port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
         let (first, mut state) = self.courses.start();
         let engine = port.scene.engine;
@@ -352,7 +352,7 @@ fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
     passed.is_unique(arrival.identity) && left.any(|at_ns| *at_ns < before_ns)
 }
 
-/// What the model does to a frame that no fault looks at: the switch forwards it unchanged.
+/// The model's treatment of a frame that no fault looks at: the switch forwards it unchanged.
 fn untouched(frame: &Classified) -> Passage {
     Passage {
         ingress: Verdict::untouched(),

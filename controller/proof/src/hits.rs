@@ -101,7 +101,7 @@ pub struct Found<'a> {
     /// Name of the switch.
     pub switch: &'a str,
     pub arrival: &'a Arrival,
-    /// The fate of the frame that the model expects.
+    /// Expected fate of the frame: which faults hit it, in which epoch, and how it leaves.
     pub judged: &'a Judged,
     /// Index of each injection that looked at the frame, and the frame's number there, from 1.
     pub ordinals: &'a [(usize, u64)],

@@ -34,7 +34,7 @@ pub fn are_due(came_ns: u64, fate: Fate, left: &[u64]) -> bool {
     left.all(|(copy, at)| *at >= due_ns(came_ns, fate, if is_whole { copy } else { 0 }))
 }
 
-/// What a frame is judged by: the model of the switch and the captured frames.
+/// Basis for judging frames at a switch: the switch's model and the captured frames.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// Model of the switch's fault engine.
@@ -194,7 +194,7 @@ pub struct Errors {
     pub missed: Vec<usize>,
     /// Indices of the injections that had to spare the frame and hit it.
     pub collateral: Vec<usize>,
-    /// No fault of the switch explains how the frame left.
+    /// Whether no fault of the switch explains how the frame left.
     pub stray: bool,
     /// Identity with which the frame left; `None` if it left with the expected one.
     pub seen_as: Option<Identity>,

@@ -142,9 +142,9 @@ pub struct Observation {
     /// Smallest excess, in nanoseconds, of a held frame's delay over the requested delay, without frames that were late while
     /// the machine stood still. If this is too large, the fault holds frames for too long.
     pub soonest_ns: Option<u64>,
-    /// Two readings (choices of each frame's epoch) fit the captures, and differ in which frames this fault had to hit.
+    /// Whether two readings (choices of each frame's epoch) fit the captures, but differ in which frames this fault had to hit.
     pub is_ambiguous: bool,
-    /// Too many frames arrived while an epoch was being written to try all choices of their epochs.
+    /// Whether too many frames arrived while an epoch was being written to try all choices of their epochs.
     pub is_crowded: bool,
 }
 
@@ -182,9 +182,9 @@ pub struct Turns {
     pub keyless: u64,
     /// Frames that the trigger counted under the key of another frame.
     pub conflated: u64,
-    /// Two readings fit the captures, and differ in how often the trigger came on.
+    /// Whether two readings fit the captures, but differ in how often the trigger came on.
     pub is_ambiguous: bool,
-    /// Too many sequences of trigger changes were possible to try them all.
+    /// Whether too many sequences of trigger changes were possible to try them all.
     pub is_crowded: bool,
 }
 

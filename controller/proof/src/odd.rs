@@ -12,7 +12,7 @@ use super::order::Lazy;
 use super::tally::{self, Left, Tally};
 use super::trace::{Arrival, Passed};
 
-/// What a switch's frames are judged by, apart from the captures: its plan and the model of its fault engine.
+/// Basis for judging a switch's frames, apart from the captures: its plan, and the model of its fault engine.
 pub struct Ground<'a> {
     pub name: &'a str,
     pub plan: &'a Plan,
@@ -20,9 +20,9 @@ pub struct Ground<'a> {
     pub digest: Digest,
     /// The writes of epochs to this switch, in order of time.
     pub writes: Vec<EpochWrite>,
-    /// No fault of the switch looks at frames in egress.
+    /// Whether no fault of the switch looks at frames in egress.
     pub has_ingress_alone: bool,
-    /// Some fault of the switch delays frames, so the order of departures is evidence.
+    /// Whether some fault of the switch delays frames, so that the order of departures is evidence.
     pub is_timed: bool,
 }
 

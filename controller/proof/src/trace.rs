@@ -24,7 +24,7 @@ pub struct Arrival {
     pub at_ns: u64,
     /// Lower bound on the arrival times of this frame and all later ones, since timestamps may be slightly out of order.
     pub from_ns: u64,
-    /// The frame arrived while an epoch was being written, so the old or the new epoch may have applied to it.
+    /// Whether the frame arrived while an epoch was being written, so that the old or the new epoch may have applied to it.
     pub is_at_boundary: bool,
     /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,

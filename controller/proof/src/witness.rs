@@ -48,13 +48,13 @@ pub struct Witness<'a> {
     told: Announcements,
     /// Indices of the injections of faults that select by packet sequence number.
     places: Vec<usize>,
-    /// Some fault takes packets, so the recovery of RDMA connections is reported.
+    /// Whether some fault takes packets, so that the recovery of RDMA connections is reported.
     takes: bool,
     /// The captures have all frames until this time, in nanoseconds since 1970.
     now_ns: u64,
     /// Frames that passed after this time are not judged, since some are missing from the captures; `None`: all are judged.
     ends_ns: Option<u64>,
-    /// The time `ends_ns` has passed, and the frames that were open then are forgotten.
+    /// Whether the time `ends_ns` has passed, and the frames that were open then are forgotten.
     is_over: bool,
     /// Counts of the switch's decided frames, and the frames that wait for a decision.
     pub docket: Docket,

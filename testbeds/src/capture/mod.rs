@@ -38,7 +38,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The same direction, seen from the other end of the link.
+    /// The direction of the frame, seen from the other end of the link.
     pub fn reversed(self) -> Direction {
         match self {
             Direction::In => Direction::Out,

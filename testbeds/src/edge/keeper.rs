@@ -22,7 +22,7 @@ const MESSAGE_LIMIT: u64 = 1 << 20;
 pub struct TakenState {
     /// State of each interface that is an end of the wire through weir.
     pub before: Vec<Before>,
-    /// A host between which and its bridge weir was put; `None`: weir is between two existing interfaces.
+    /// The host that weir was put in front of; `None`: weir is between two existing interfaces.
     pub splice: Option<Splice>,
 }
 

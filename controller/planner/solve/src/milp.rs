@@ -467,8 +467,8 @@ fn step(program: &Program) -> f64 {
     step as f64
 }
 
-/// Whether a continuous variable is whole in some cheapest solution whenever the integer variables
-/// are: all its bounds are whole, including those that rows with integer variables imply.
+/// Whether some cheapest solution gives a continuous variable a whole value: all its bounds are whole, including those that
+/// rows with integer variables imply.
 fn is_whole_at_best(program: &Program, column: usize) -> bool {
     let is_whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
     let bounds = &program.bounds;

@@ -1,6 +1,6 @@
 //! Maximum flow of minimum cost, by the primal-dual method (Ahuja, Magnanti and Orlin, *Network Flows*, 9.8): shortest
-//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those edges. There are as many rounds
-//! as there are different path costs, which are few if costs are hops.
+//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those edges. There is one round for
+//! each different cost of a path. If a cost is a number of links, there are few.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

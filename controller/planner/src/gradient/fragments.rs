@@ -87,7 +87,7 @@ pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     passed
 }
 
-/// What a switch does with a fragment that finds all slots taken by other pieces.
+/// Reaction of a switch to a fragment for which it has no slot, because other pieces have taken all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collision {
     /// The switch forwards the fragment unsummed (ATP).

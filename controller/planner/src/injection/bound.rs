@@ -183,12 +183,12 @@ fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
 /// The values that a utilization can have: for each switch and resource, multiples of a common divisor of its costs.
 #[derive(Debug, Clone)]
 pub(super) struct Levels {
-    /// For each switch's binding resource: the free amount, and a divisor of all amounts that faults can take.
+    /// For each switch and resource that counts: the free amount, and a divisor of all amounts that faults can take.
     rows: Vec<(u64, u64)>,
 }
 
 impl Levels {
-    /// Possible utilizations of all binding resources.
+    /// Possible utilizations of all resources with a hard limit.
     pub fn new(blocks: &Blocks<'_>) -> Levels {
         Levels::for_resources(blocks, |resource| blocks.problem.resources[resource].binds)
     }

@@ -68,7 +68,7 @@ impl Domains {
         }
     }
 
-    /// Removes options of blocks without a compatible option of a partner. Returns whether all blocks have options left.
+    /// Removes options with which no option of some partner block is compatible. Returns whether all blocks have options left.
     fn agree(&mut self, blocks: &Blocks<'_>) -> bool {
         let mut queue: VecDeque<BlockId> = (0..blocks.blocks.len()).collect();
         let mut queued = vec![true; blocks.blocks.len()];

@@ -145,8 +145,8 @@ impl Placing<'_, '_> {
         bound
     }
 
-    /// Moves a group away from a switch such that all switches stay below the worst fullness, displacing others up to a depth.
-    /// Returns whether that succeeded; if not, the placement is restored.
+    /// Moves a group of blocks away from a switch, and other groups away from where it goes, up to `depth` times in turn, such
+    /// that all switches stay below the fullness `worst`. Returns whether that succeeded; if not, the placement is restored.
     fn relieve(
         &mut self,
         group: &[BlockId],
