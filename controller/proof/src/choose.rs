@@ -4,7 +4,7 @@
 /// Counters under one reading (which epoch applied to each frame), and the number of waits that the reading leaves unexplained.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Number of hits of each fault injection, followed by the number of activations of each trigger.
+    /// Number of hits of each injection (fault on a flow at a switch), followed by the number of activations of each trigger.
     pub hits: Vec<u64>,
     /// Number of frames that stayed as long as held frames, though no fault had to hold them under this reading.
     pub waits: u32,

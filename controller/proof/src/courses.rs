@@ -47,11 +47,11 @@ const MAX_OPEN: usize = 1 << 17;
 pub struct Reading {
     /// First frame number under the new epoch (step of the timeline), for each epoch write since the readings began to differ.
     pub begins: Vec<usize>,
-    /// How this reading of the frames settles the doubts about triggers.
+    /// How this reading settles doubts about triggers: whether each was on at frames that do not show it.
     pub settled: Trail,
-    /// Number of hits of each fault injection, followed by the number of activations of each trigger, under this reading.
+    /// Number of hits of each injection (fault on a flow), then of activations of each trigger, under this reading.
     pub hits: Vec<u64>,
-    /// Number of frames whose observed departures do not match this reading of the frames' epochs and triggers.
+    /// Number of frames that did not leave as expected under this reading (choice of each frame's epoch and trigger states).
     pub misfits: u32,
     /// Number of frames that stayed as long as held frames, though no fault had to hold them: the machine may be slow.
     pub waits: u32,
@@ -166,7 +166,7 @@ impl Course {
         }
     }
 
-    /// Adds the common part `since` to each reading of the course, and clears it.
+    /// Adds the common part `since` to each reading of the frames on this course, and clears it.
     fn gather(&mut self) {
         let none = Reading::new(self.since.hits.len());
         let since = std::mem::replace(&mut self.since, none);
@@ -197,7 +197,7 @@ impl Course {
         }
     }
 
-    /// Keeps the `max` best readings. Returns the smallest number of misfits of a removed reading; `None` if none was removed.
+    /// Keeps the `max` best readings. Returns the fewest unexplained frames of a removed reading; `None` if none was removed.
     fn trim(&mut self, max: usize) -> Option<u32> {
         if self.readings.len() <= max {
             return None;
@@ -271,7 +271,7 @@ impl Courses {
         is_clear.then_some(&mut course.state)
     }
 
-    /// The switch's state and the number of epoch writes in effect; `None` if the readings have reached several states.
+    /// The switch's state and the number of epoch writes in effect; `None` if readings of the frames lead to several states.
     pub fn only(&self) -> Option<(&State, usize)> {
         match &self.courses[..] {
             [course] => Some((&course.state, course.writes_done)),
@@ -279,7 +279,7 @@ impl Courses {
         }
     }
 
-    /// Whether several readings of the frames have been open since the last decision.
+    /// Whether several readings of the frames (choices of their epochs and trigger states) are open since the last decision.
     pub fn have_parted(&self) -> bool {
         self.parted.is_some()
     }
@@ -303,7 +303,7 @@ impl Courses {
         before + begins.iter().take_while(|begin| **begin <= number).count()
     }
 
-    /// Restarts with one course, after the caller has decided the open frames.
+    /// Restarts with one course (state of the switch), after the caller has decided the undecided frames.
     pub fn begin_anew(&mut self) {
         self.courses.truncate(1);
         for course in &mut self.courses {
@@ -416,7 +416,7 @@ impl Courses {
         Some(OfKey(of_key))
     }
 
-    /// Gives up all courses except one of the best.
+    /// Gives up all courses (possible states of the switch) except one of the best.
     fn follow_one(&mut self) {
         self.courses.sort_by_key(Course::misfits);
         let gone = self.courses.split_off(1.min(self.courses.len()));

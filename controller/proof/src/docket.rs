@@ -56,7 +56,7 @@ pub struct Docket {
     moves: VecDeque<Move>,
     ties: Vec<Tie>,
     pub tally: Tally,
-    /// Hits of each injection and activations of each trigger by the frames whose epochs only one reading explains.
+    /// Hits of each injection (fault on a flow), and activations of each trigger, by the frames that only one reading explains.
     counts: Vec<u64>,
     /// Announcements of changed and equal frames since the caller last took them.
     pub changes: Vec<Change>,

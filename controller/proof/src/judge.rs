@@ -190,9 +190,9 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
 /// The faults that wrongly hit or wrongly spared one frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// Indices of the injections that had to hit the frame and did not.
+    /// Indices of the injections (faults on flows) that had to hit the frame and did not.
     pub missed: Vec<usize>,
-    /// Indices of the injections that had to spare the frame and hit it.
+    /// Indices of the injections (faults on flows) that had to spare the frame and hit it.
     pub collateral: Vec<usize>,
     /// Whether no fault of the switch explains how the frame left.
     pub stray: bool,

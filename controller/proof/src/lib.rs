@@ -68,7 +68,7 @@ const STAMP_NS: u64 = 100_000;
 /// Result of judging the captures of a run.
 #[derive(Debug, Default)]
 pub struct Proof {
-    /// One observation for each injection of the plan, in its order.
+    /// One observation for each injection (fault on a flow at a switch) of the plan, in the plan's order.
     pub observations: Vec<Observation>,
     /// Activations of each trigger of the scenario, in its order.
     pub triggers: Vec<Turns>,
@@ -115,9 +115,9 @@ pub struct Observation {
     pub observed: u64,
     /// Frames in `observed` that another fault dropped: the effect of this fault on them cannot be seen.
     pub overridden: u64,
-    /// Frames in `met` whose key had no register cell in the switch: the fault had to spare them.
+    /// Frames in `met` whose key, such as their connection, had no register cell in the switch: the fault had to spare them.
     pub keyless: u64,
-    /// Frames in `met` that the fault counted under the key of another frame.
+    /// Frames in `met` that the fault counted under the key (such as the connection) of another frame.
     pub conflated: u64,
     /// Frames that the fault had to hit without visible effect: the switch's table entries forward them nowhere.
     pub unforwarded: u64,
@@ -176,11 +176,11 @@ impl Observation {
 /// Activations of a trigger at a switch, counted from the captures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// Number of times that the trigger had to come on, summed over its keys.
+    /// Number of times that the trigger had to come on, summed over its keys, such as connections.
     pub came_on: u64,
-    /// Frames that the trigger had to count, but whose key had no register cell in the switch.
+    /// Frames that the trigger had to count, but whose key, such as their connection, had no register cell in the switch.
     pub keyless: u64,
-    /// Frames that the trigger counted under the key of another frame.
+    /// Frames that the trigger counted under the key (such as the connection) of another frame.
     pub conflated: u64,
     /// Whether two readings fit the captures, but differ in how often the trigger came on.
     pub is_ambiguous: bool,

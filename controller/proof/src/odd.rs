@@ -51,7 +51,7 @@ impl Ground<'_> {
 #[derive(Debug)]
 pub struct Odd {
     pub frame: Decided,
-    /// For each equally good reading of the frame: indices of injections, and the frame's number at each, from 1.
+    /// For each equally good reading of the frame: indices of injections (faults on flows), and the frame's number at each.
     pub ordinals: Vec<Vec<(usize, u64)>>,
     /// Index of the stretch of frames with equally good readings to which the frame belongs; `None` if one reading explains it.
     pub tie: Option<usize>,
@@ -89,7 +89,7 @@ pub fn plainly(ground: &Ground<'_>, passed: &Passed, odd: &Odd) -> Option<Vec<Ve
     (!is_late).then_some(left)
 }
 
-/// Counts how faults treated a frame under a reading. Returns its identity at departure, or `None` if that is the expected one.
+/// Counts how faults treated a frame if `reading` is right. Returns its identity at departure; `None`: the expected one.
 pub fn count(
     ground: &Ground<'_>,
     passed: &Passed,

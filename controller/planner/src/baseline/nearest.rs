@@ -33,7 +33,7 @@ impl Rack {
         self.share * self.workers.len() as f64
     }
 
-    /// Parts of the job's plan if the rack's switch sums the share `summed` of the traffic that it receives.
+    /// Parts of the job's plan if the rack's switch sums the share `summed` of its traffic, and the rest goes to the server.
     fn parts(&self, job: &Job, summed: f64) -> impl Iterator<Item = Part> {
         let member = |(worker, route, to_switch): &(usize, Route, usize), is_raw: bool| Member {
             worker: *worker,

@@ -13,7 +13,7 @@ use super::{Job, JobError, Plan};
 use crate::network::{Arc, Network, NodeId};
 use crate::routing::{Path, Routing};
 
-/// Event of the simulation: a worker sends its fragment of a piece.
+/// Event of the simulation: a worker sends its fragment of one piece of the gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Send {
     /// Rank of the worker.
@@ -162,7 +162,7 @@ struct SlotSwitch {
     up: Path,
     /// Workers whose paths to the server cross the switch.
     below: BTreeSet<usize>,
-    /// For each piece that the switch is summing: the sum's serial number, and the workers summed so far.
+    /// For each piece of the gradient that the switch is summing: the sum's serial number, and the workers summed so far.
     held: BTreeMap<usize, (usize, BTreeSet<usize>)>,
     /// Number of sums that the switch has begun.
     begun: usize,

@@ -47,7 +47,7 @@ pub struct Part {
     pub piece: usize,
     /// Share of the gradient, above 0 and up to 1. The shares of all pieces add up to 1.
     pub share: f64,
-    /// Index of the server in [`Job::servers`] that receives the piece.
+    /// Index of the server, in [`Job::servers`], that receives this piece of the gradient.
     pub server: usize,
     /// Node that sums the part: a switch, or the server itself.
     pub at: NodeId,

@@ -169,7 +169,7 @@ impl<'p> Blocks<'p> {
         self.blocks.iter().map(|block| block.options.len()).sum()
     }
 
-    /// Whether two blocks of a pair can have these options: `own` is an option of `block`, `other` one of its partner.
+    /// Whether two options of a pair of blocks are compatible: `own` is an option of `block`, `other` one of the other block.
     pub fn go_together(&self, pair: usize, block: BlockId, own: usize, other: usize) -> bool {
         let pair = &self.pairs[pair];
         let (first, second) = match pair.first == block {
@@ -196,7 +196,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// Groups of choices that are tied together, in the order of their first choices.
+/// Groups of choices that have to be at the same switches, in the order of their first choices.
 fn members(problem: &Problem, held: &Held) -> Vec<Vec<ChoiceId>> {
     let mut leader: Vec<ChoiceId> = (0..problem.choices.len()).collect();
     let find = |leader: &[ChoiceId], mut choice: ChoiceId| {

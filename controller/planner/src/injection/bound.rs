@@ -131,7 +131,7 @@ impl Prices {
     }
 }
 
-/// For each block of faults, the resources that it takes at each of its switches, with its part of each shared charge.
+/// For each block of faults, the resources that it takes at each of its switches, with its part of charges that blocks share.
 fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     let problem = blocks.problem;
     let mut sharing = vec![0_u32; problem.charges.len()];

@@ -33,7 +33,7 @@ pub(super) struct SwitchLoads<'b, 'p> {
     blocks: &'b Blocks<'p>,
     /// Amount that faults take, by switch and resource.
     taken: Vec<u64>,
-    /// Number of placed blocks of faults that need a charge, by charge and switch.
+    /// Number of placed blocks of faults that need a charge (amounts of resources that blocks may share), by charge and switch.
     needed: Vec<u32>,
     /// Number of blocks of faults placed at each switch.
     standing: Vec<u32>,

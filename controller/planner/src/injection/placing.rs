@@ -118,7 +118,7 @@ impl Placing<'_, '_> {
         self.moves.truncate(mark);
     }
 
-    /// Whether an option is compatible with the current options of the block's partners.
+    /// Whether an option is compatible with the current options of all other blocks.
     pub(super) fn goes(&self, block: BlockId, option: usize) -> bool {
         let mut partners = self.blocks.blocks[block].partners.iter();
         partners.all(|(partner, pair)| {

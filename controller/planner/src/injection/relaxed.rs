@@ -149,7 +149,7 @@ impl<'b, 'p> Program<'b, 'p> {
         }
     }
 
-    /// Variable for the share to which a charge is present at a switch: at least the share of each block that needs it there.
+    /// Variable for the share (0 to 1) to which a switch holds a charge: at least the share of each block that needs it there.
     fn share(&mut self, switch: SwitchId, needing: &[BlockId]) -> Var {
         if let [alone] = needing {
             return self.at[*alone][&switch];

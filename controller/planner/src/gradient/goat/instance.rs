@@ -147,7 +147,7 @@ impl<'n> GoatProblem<'n> {
         self.sites.iter().map(|site| bytes <= site.memory).collect()
     }
 
-    /// Switch that sums a group's gradient: the nearest open one; `None` for the server, if no open switch is nearer than it.
+    /// Switch that sums a group's gradient: the nearest one in `open`; `None` if the server, which then sums, is no farther.
     fn nearest(&self, group: &WorkerGroup, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;

@@ -13,7 +13,7 @@ pub(super) struct OpenSites {
 }
 
 impl OpenSites {
-    /// Placement in which no switch is open, so that the server sums everything.
+    /// Placement in which no switch sums, so that the server sums everything.
     pub fn closed(instance: &GoatProblem) -> OpenSites {
         OpenSites {
             open: vec![vec![false; instance.sites.len()]; instance.bytes.len()],
@@ -86,7 +86,7 @@ impl Reach {
         workers + sites.map(|(site, _)| site.up).sum::<u64>()
     }
 
-    /// Change of the cost of a byte if the switch `close` is closed and the switch `open` is opened; `None`: none is.
+    /// Change of the cost of a byte if the switch `close` stops summing and the switch `open` starts (`None`: no switch does).
     fn change(&self, instance: &GoatProblem, close: Option<usize>, open: Option<usize>) -> i64 {
         let up = |site: Option<usize>| site.map_or(0, |site| instance.sites[site].up as i64);
         let mut change = up(open) - up(close);

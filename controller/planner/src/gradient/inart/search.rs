@@ -29,7 +29,7 @@ const MOVES: usize = 60_000;
 /// Streams move away from a resource if its fullness is at least this share of the fullest resource's.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Maximum product of switches and servers for which the search tries to open all switches for each server at once.
+/// Maximum product of switches and servers up to which the search tries to let all switches sum for each server at once.
 const MOST_OPENED: usize = 48;
 
 #[derive(Clone)]
@@ -175,7 +175,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Placement with the given target and path of each stream, by server and worker, and the given path of each sum.
+    /// Placement with the given node that sums and path of each stream, by server and worker, and the given path of each sum.
     pub fn placed(
         ways: &'w Ways<'w>,
         at: &[Vec<(usize, usize)>],
@@ -281,7 +281,7 @@ impl<'w> Search<'w> {
             .sum();
     }
 
-    /// Moves a worker's stream for a server to another target and path.
+    /// Moves a worker's stream for a server to another node that sums (target), and another path.
     fn set(&mut self, server: usize, worker: usize, to: (usize, usize)) {
         let ways = self.ways;
         let targets = ways.targets(server, worker);
@@ -365,7 +365,7 @@ impl<'w> Search<'w> {
         *self = best;
     }
 
-    /// Moves each worker's stream to the target and path with the least energy.
+    /// Moves each worker's stream to the node that sums and the path with which the energy (the search's objective) is least.
     fn move_each(&mut self) {
         for server in 0..self.servers() {
             for worker in 0..self.at[server].len() {
@@ -376,7 +376,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Whether a worker's stream, or the switch's sum that contains it, uses a nearly full resource.
+    /// Whether a worker's stream, or the sum to which a switch adds it, uses a nearly full resource.
     fn meets_full(&self, server: usize, worker: usize) -> bool {
         let (target, way) = self.at[server][worker];
         let target = &self.ways.targets(server, worker)[target];
@@ -492,7 +492,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// The plan's parts for this placement and these shares of the servers.
+    /// Parts of the plan (each a node and the workers whose gradients it sums) for this placement and these servers' shares.
     pub fn parts(&self, ways: &Ways<'_>, shares: &[f64]) -> Vec<Part> {
         let mut parts = Vec::new();
         let has_share = (0..self.servers()).filter(|server| shares[*server] > 0.0);
