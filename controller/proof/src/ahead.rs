@@ -16,7 +16,7 @@ const DECIDED: u32 = 2;
 /// Number of frames between two checks whether all candidate trigger states have become equal.
 const COMPARED_EVERY: usize = 16;
 
-/// The frames from one on at which a trigger's state is in doubt; they decide the doubt.
+/// A frame at which a trigger's state is in doubt, and the frames after it, which decide the doubt.
 pub struct Ahead<'a> {
     pub port: PortFrames<'a>,
     /// The epoch (step of the timeline) in force for these frames.

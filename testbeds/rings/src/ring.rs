@@ -29,8 +29,8 @@ pub struct Options {
     /// Maximum number of received frames that wait for the switch; each takes 1,600 bytes with an MTU of 1,500, or
     /// 9,152 with 9,000. Further frames are lost and counted.
     pub slots: usize,
-    /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
-    /// interface do not see frames that the switch sends.
+    /// Whether frames are sent past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures
+    /// on the interface do not see frames that the switch sends.
     pub qdisc_bypass: bool,
     /// Number of frames waiting for the link, 1 to [`MOST_MARK_AT`], from which on a new frame is marked if its transport
     /// supports ECN. `None`: no frame is marked, and the queue is not checked.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes of a block of slots, which the kernel allocates in one piece; a multiple of any page size.
 pub(crate) const BLOCK: usize = 64 << 10;
 const CACHE_LINE: usize = 64;
-/// Length of two VLAN tags, in bytes: a link takes them beyond its longest frame.
+/// Length of two VLAN tags, in bytes: a link accepts them in addition to its longest frame.
 const TAGS: usize = 8;
 /// Length of the longest frame with an MTU of 1,500, in bytes.
 const USUAL_LONGEST: usize = 1514;

@@ -10,7 +10,7 @@ use super::cost::Utilisation;
 use super::placing::{Ceiling, Fullness, Placing};
 use super::problem::SwitchId;
 
-/// Maximum number of levels on which groups of blocks, to make room for each other, are moved in turn.
+/// Maximum depth of moves: a moved group of blocks may push another group away, which may push yet another away, and so on.
 const DEEPEST: u8 = 2;
 /// Maximum number of times that blocks of faults are placed while random moves are tried.
 const SHAKING: u64 = 400_000;

@@ -25,11 +25,11 @@ pub(super) enum Relaxed {
 
 /// Maximum number of linear programs in one branch-and-bound search.
 const NODES: usize = 200;
-/// Maximum number of classes of switches whose numbers of summing switches are whole; with more, the numbers may be fractions.
+/// Maximum number of classes of switches of which a whole number must sum; with more classes, fractions are allowed.
 const WHOLE_CLASSES: usize = 128;
 /// Maximum number of classes of links in a relaxation that is solved.
 const LINK_CLASSES: usize = 10_000;
-/// Share of its switches that sum, below which none of a class counts as summing: the solver's tolerance.
+/// A class counts as closed if less than this share of its switches sum: the solver's tolerance.
 const CLOSED: f64 = 1e-6;
 
 /// Solves the relaxation at a rate, with as few streams of switches as possible. `left` is the number of linear programs that
