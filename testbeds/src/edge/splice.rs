@@ -29,8 +29,8 @@ pub struct Splice {
     /// Names of our veth pair: `near` is the end of the wire, `far` replaces `outer` in the bridge.
     near: String,
     far: String,
-    /// Hardware address of `outer`, which `far` gets too. A bridge without an address of its own takes the lowest of its
-    /// ports': with another address here, the bridge's own would change, and hosts that know the old one would lose it.
+    /// Hardware address of `outer`, which `far` gets too. A bridge without an own address takes the lowest one of its ports.
+    /// With another address of `far`, the bridge's address might change, and hosts that know the old one would lose it.
     address: Vec<u8>,
     mtu: u32,
     /// Path of the host's network namespace; `link`: the host's interface; `sending`: that interface's offloads for sending.

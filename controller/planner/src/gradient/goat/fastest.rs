@@ -99,7 +99,7 @@ pub fn choose(
 }
 
 /// Time, in nanoseconds since the round began, at which the server has the sum of the fastest workers' gradients. A switch
-/// sends its sum when the last of its members among these has arrived; the server receives one stream after the other.
+/// sends its sum once it has the gradients of all its workers among these; the server receives one stream after the other.
 #[must_use]
 pub fn round_ns(plan: &Plan, arrivals: &[u64], timing: Timing, fastest: usize) -> u64 {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();
