@@ -31,7 +31,7 @@ pub struct Stream {
 pub struct Sent {
     /// The routed streams, in the order of their sources.
     pub streams: Vec<Stream>,
-    /// For each node, whether one more stream could reach it. Reachable sinks, and arcs from these nodes to others, are full.
+    /// For each node, whether one more stream could reach it. Reached sinks, and arcs from reached to other nodes, are full.
     pub reached: Vec<bool>,
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `weir plan`, `weir run` | switches at which each fault acts | [`injection`] |
 //! | `weir plan`, `weir run` | switches that sum a training with a `plan` | [`gradient::grid`], by [`Method`] |
-//! | `weir route` | switches that sum one, by any method | [`Method`]: [`gradient`] and [`baseline`]; [`gradient::goat`] |
+//! | `weir route` | switches that sum a training, any method | [`Method`]: [`gradient`] and [`baseline`]; [`gradient::goat`] |
 //! | `weir route` | hosts of workers; with `--robust`, plans that share few switches | [`placement`] |
 //! | `weir collectives` | paths of each step | [`routing`] |
 //! | `cargo bench` | networks and jobs of the papers | [`evaluation`], [`gradient::fragments`] |
