@@ -242,7 +242,7 @@ impl Cable {
         }
     }
 
-    /// Handles that the process at the other side of a socket has closed its end.
+    /// Handles that the process at a cable's end has closed its socket.
     fn leave(&mut self, socket: usize) {
         match self.state {
             State::Plugged => self.state = State::Gone(socket),
@@ -251,7 +251,7 @@ impl Cable {
         self.discard(1 - socket);
     }
 
-    /// Drops and counts the frames that wait in a lane.
+    /// Drops and counts the frames that wait in a lane (one direction of the cable).
     fn discard(&mut self, lane: usize) {
         let dropped = self.lanes[lane].waiting.len() as u64;
         self.shared.counts[lane]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::network::{Arc, Network, NodeId};
 use residual::Residual;
 
-/// Spare capacity of a network's links, in whole streams.
+/// Spare capacity of a network's links, counted in streams of equal rate.
 #[derive(Clone)]
 pub struct Flow<'n> {
     network: &'n Network,
@@ -31,12 +31,12 @@ pub struct Stream {
 pub struct Sent {
     /// The routed streams, in the order of their sources.
     pub streams: Vec<Stream>,
-    /// For each node, whether one more stream could reach it. Sinks among these nodes, and arcs to other nodes, are full.
+    /// For each node, whether one more stream could reach it. Reached sinks, and arcs from reached to other nodes, are full.
     pub reached: Vec<bool>,
 }
 
 impl<'n> Flow<'n> {
-    /// A network each of whose arcs has capacity for `room(arc)` streams.
+    /// Starts without streams: each arc of the network has capacity for `room(arc)` streams.
     pub fn new(network: &'n Network, room: impl Fn(Arc) -> usize) -> Flow<'n> {
         let arcs = network.arcs();
         Flow {
@@ -65,8 +65,8 @@ impl<'n> Flow<'n> {
         }
     }
 
-    /// Routes as many streams as possible from sources to sinks, each up to its count, and reserves their capacity. Minimizes
-    /// the total number of links. Hosts do not forward. Returns streams in the order of the sources.
+    /// Routes as many streams as possible from sources to sinks, over the fewest links, and reserves their capacity. The number
+    /// of a source or sink limits its streams. Hosts do not forward. Returns streams in the order of the sources.
     pub fn send(&mut self, sources: &[(NodeId, usize)], sinks: &[(NodeId, usize)]) -> Vec<Stream> {
         self.send_by(sources, sinks, |_| 1).streams
     }
@@ -123,7 +123,7 @@ impl<'n> Flow<'n> {
     }
 }
 
-/// The part of a maximum flow that is not decomposed into streams yet.
+/// The streams of a maximum flow that are not split off as single paths yet.
 struct Left {
     /// Number of streams that start at each node, by node.
     starts: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Planner: where to aggregate and where to inject faults. Topologies, routing, optimization. Pure.
+//! Planner: decides which switches sum gradients, and which inject faults. Topologies, routing, optimization. Pure.
 //!
 //! All modules read one model: the hosts, switches, links and capacities of a [`Network`], which [`import`] reads from files,
 //! and a training's [`gradient::Job`]. No plan exceeds a capacity; each reports how far from the optimum it may be. Equal input
@@ -6,9 +6,9 @@
 //!
 //! | command | decision | module |
 //! |---|---|---|
-//! | `weir plan`, `weir run` | switches of each fault | [`injection`] |
+//! | `weir plan`, `weir run` | switches at which each fault acts | [`injection`] |
 //! | `weir plan`, `weir run` | switches that sum a training with a `plan` | [`gradient::grid`], by [`Method`] |
-//! | `weir route` | the same, by any method | [`Method`]: [`gradient`] and [`baseline`]; [`gradient::goat`] |
+//! | `weir route` | switches that sum a training, any method | [`Method`]: [`gradient`] and [`baseline`]; [`gradient::goat`] |
 //! | `weir route` | hosts of workers; with `--robust`, plans that share few switches | [`placement`] |
 //! | `weir collectives` | paths of each step | [`routing`] |
 //! | `cargo bench` | networks and jobs of the papers | [`evaluation`], [`gradient::fragments`] |

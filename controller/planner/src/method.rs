@@ -5,33 +5,33 @@ use crate::gradient::grid::{self, Work};
 use crate::gradient::{Job, JobError, Plan, inart};
 use crate::network::Network;
 
-/// Seed of the random choices in [`rgria`]: each worker draws the node that sums it.
+/// Seed for [`rgria`], in which each worker draws the node that sums its gradient.
 const SEED: u64 = 1;
 
 /// A planner that decides where gradients are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// [`grid::plan`]: GRID, with answers from the server to the workers.
+    /// [`grid::plan`], by GRID: reserves link capacity also for the sums that the server returns to the workers.
     Grid,
-    /// [`grid::push`]: GRID, without answers from the server to the workers.
+    /// [`grid::push`], by GRID: reserves no link capacity for sums that the server returns.
     GridPush,
-    /// [`inart`]: several servers, routes for each worker and server.
+    /// [`inart`], by InArt: divides the model among several servers, and routes each worker's traffic to each of them.
     InArt,
-    /// [`rgria`]: GRID's own rounding, drawn with a fixed seed.
+    /// [`rgria`], from GRID's paper: each worker draws the node that sums its gradient, by a fixed seed.
     RGria,
-    /// [`atp`]: the nearest switch sums what it can, the rest goes raw.
+    /// [`atp`]: the switch nearest to a worker sums as much as it can; the rest goes to the server unsummed.
     Atp,
-    /// [`esa`]: as ATP, with priorities of jobs.
+    /// [`esa`]: like ATP, but jobs of higher priority get a switch's capacity first.
     Esa,
-    /// [`switchml`]: a switch sums all of its rack or nothing.
+    /// [`switchml`]: a switch sums the gradients of all workers in its rack, or of none.
     SwitchMl,
-    /// [`equal_split`]: the nearest switch sums everything.
+    /// [`equal_split`]: the switch nearest to a worker sums all of its traffic.
     EqualSplit,
-    /// [`geryon`]: no switch sums, and paths balance links.
+    /// [`geryon`]: no switch sums gradients, and paths are chosen so that links are evenly loaded.
     Geryon,
-    /// [`lbmm`]: no switch sums, and several servers share the load.
+    /// [`lbmm`]: no switch sums gradients, and several servers share the load.
     Lbmm,
-    /// [`raw`]: no switch sums, and streams take shortest paths.
+    /// [`raw`]: no switch sums gradients, and all traffic takes shortest paths.
     Raw,
 }
 

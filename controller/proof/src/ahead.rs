@@ -1,4 +1,5 @@
-//! Decides, by the frames that follow, whether the trigger of one key (such as one connection) was on.
+//! Decides, by the frames that follow, whether a trigger (a condition that turns a fault on) was on for one key, such as one
+//! connection.
 //!
 //! Usually a frame itself shows it. If it does not, the judge follows each candidate state of this key through the next frames,
 //! separately from other keys: following the doubts about all keys at once would double the number of cases with each doubt. A
@@ -10,12 +11,12 @@ use super::port::PortFrames;
 
 /// Maximum number of following frames examined to decide a doubt about a trigger while many are open.
 pub const FAR: usize = 4096;
-/// Number of unexplained frames by which a candidate trigger state must exceed the best candidate to be given up.
+/// A candidate trigger state is given up if it leaves this many more frames unexplained than the best candidate.
 const DECIDED: u32 = 2;
 /// Number of frames between two checks whether all candidate trigger states have become equal.
 const COMPARED_EVERY: usize = 16;
 
-/// The frames after a frame for which a trigger's state is in doubt.
+/// A frame at which a trigger's state is in doubt, and the frames after it, which decide the doubt.
 pub struct Ahead<'a> {
     pub port: PortFrames<'a>,
     /// The epoch (step of the timeline) in force for these frames.
@@ -79,7 +80,7 @@ impl Ahead<'_> {
         (likely.collect(), followed)
     }
 
-    /// Settles what is in doubt about a candidate state at a frame by how that frame alone left the switch.
+    /// Settles the doubts about a trigger's state at a frame, as far as this frame's own departure tells.
     fn settle(&self, way: &mut Way, frame: &Classified, index: usize) {
         let engine = self.port.scene.engine;
         if engine.is_refuted(&way.state, frame) {
@@ -102,7 +103,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// Whether a frame's observed departures match the model's passage, or give no evidence because of equal frames.
+    /// Whether a frame left as the model expects (`passage`), or its departure is no evidence because of equal frames.
     fn fits(&self, index: usize, passage: &Passage) -> bool {
         let (scene, arrival) = (self.port.scene, &self.port.queue[index]);
         let leaves_as = scene.leaves_as(arrival, &passage.ingress);

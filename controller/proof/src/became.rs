@@ -71,8 +71,7 @@ impl Changed {
         });
     }
 
-    /// Number of the next switch on the path of a copy, and the copy's outcome there, which is
-    /// removed; `None` if there is none.
+    /// Number of the next switch on a copy's path, and the copy's outcome there, which is removed; `None` if there is none.
     fn take(&mut self, copy: &InFlight) -> Option<(usize, Outcome)> {
         let switches = self.0.get_mut(&copy.identity)?.iter_mut();
         let ahead = switches.filter(|at| !copy.passed.contains(&at.switch));
@@ -82,7 +81,7 @@ impl Changed {
         Some((next.switch, outcome))
     }
 
-    /// The copies that may reach the receiver of equal frames with this `identity` that were sent at the times `sent_ns`.
+    /// The copies with which the equal frames `identity`, sent at the times `sent_ns`, may leave the last switch on their path.
     pub fn expected(&mut self, identity: Identity, sent_ns: &[u64]) -> Vec<Expected> {
         let mut expected = Vec::new();
         for (number, sent_ns) in sent_ns.iter().enumerate() {
@@ -134,7 +133,7 @@ struct InFlight {
     passed: Vec<usize>,
 }
 
-/// Why a copy of a frame may have left the last switch of its path; the order says which copies count as missing last.
+/// Class of a copy that may have left the last switch. If fewer copies left than expected, the last class is missing first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// The first copy of a frame that had to reach the receiver.
@@ -162,7 +161,7 @@ impl Expected {
         self.rank != Rank::Dropped
     }
 
-    /// The expected copy of a frame that has no equal frames and that no switch changes.
+    /// The one copy that is expected of a frame without equal frames that no switch changes.
     pub fn itself(identity: Identity, sent_ns: u64) -> Expected {
         Expected {
             identity,

@@ -1,21 +1,21 @@
-//! Chooses, among readings (which epoch and trigger state applied to each frame) that fit the
-//! captures equally well, those that agree with the counts that the switch itself reported.
+//! Chooses between readings of the frames that fit the captures equally well, by the counts that the switch itself reported. A
+//! reading states which epoch and which trigger states applied to each frame.
 
-/// Counters under one reading (choice of each frame's epoch), and the number of frames that it leaves waiting without a cause.
+/// Counters under one reading (which epoch applied to each frame), and the number of waits that the reading leaves unexplained.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Number of hits of each fault injection, followed by the number of activations of each trigger.
+    /// Number of hits of each injection (fault on a flow at a switch), followed by the number of activations of each trigger.
     pub hits: Vec<u64>,
-    /// Number of frames that no fault had to hold under this reading of epochs, but that took as long as held frames.
+    /// Number of frames that stayed as long as held frames, though no fault had to hold them under this reading.
     pub waits: u32,
 }
 
-/// Maximum number of rounds of choosing: the choice of the reading for one stretch of frames may change the best for another.
+/// Maximum number of rounds: choosing a reading for one stretch of frames may change which one is best for another stretch.
 const ROUNDS: usize = 8;
 
-/// For each tie, the index of the reading that agrees best with the switch's counts `fired`, and
-/// among those leaves the fewest frames waiting without a cause; and the indices of the counters
-/// whose value is ambiguous, because another reading agrees as well.
+/// Chooses a reading for each tie (a stretch of frames that several readings explain equally well): the one that agrees best
+/// with the switch's counts `fired`, then the one with the fewest unexplained waits. Returns the index of each tie's reading,
+/// and the indices of counters that stay ambiguous because another reading agrees as well.
 pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<usize>) {
     let mut chosen: Vec<usize> = vec![0; candidates.len()];
     for _ in 0..ROUNDS {
@@ -47,8 +47,8 @@ pub fn choose(candidates: &[Vec<Candidate>], fired: &[u64]) -> (Vec<usize>, Vec<
     (chosen, ambiguous)
 }
 
-/// Difference between a reading's counts and the switch's counts, given the readings chosen for the
-/// other ties; and the number of frames that the reading leaves waiting without a cause.
+/// Difference between the counts under a reading and the switch's counts, given the readings chosen for the other ties; and the
+/// number of waits that the reading leaves unexplained.
 fn unfit<'a>(
     candidates: &'a [Vec<Candidate>],
     fired: &'a [u64],

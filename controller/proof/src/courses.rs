@@ -22,7 +22,7 @@ const MAX_READINGS: usize = 8192;
 const MAX_FOLLOWED: u64 = 4_000_000;
 /// A reading is given up if it has over this many more misfits (unexplained frames) than the best reading.
 const MAX_MISFITS_BEHIND: u32 = 16;
-/// As [`MAX_MISFITS_BEHIND`], where triggers are in doubt: each frame at which a trigger changed state is evidence by itself.
+/// Like [`MAX_MISFITS_BEHIND`], but for doubts about triggers: each frame at which a trigger changed is evidence by itself.
 const MAX_DOUBTFUL_BEHIND: u32 = 6;
 /// Maximum number of misfits (unexplained frames) above the best reading, by number of courses. Random fault decisions refute a
 /// wrong course within a few frames. If the next epoch begins before that, the courses would multiply.
@@ -33,10 +33,10 @@ fn most_behind(courses: usize) -> u32 {
         _ => MAX_KEYED_BEHIND,
     }
 }
-/// As [`MAX_MISFITS_BEHIND`], for triggers that count each key separately: a wrong guess shows in two frames of its key.
+/// Like [`MAX_MISFITS_BEHIND`], but for triggers with a state per key: a wrong guess shows in two frames of its key.
 const MAX_KEYED_BEHIND: u32 = 2;
-/// From this number of courses (possible switch states) on, doubts about keys' triggers are decided by the next frames, not
-/// followed. The lower limit applies if only the end of a trigger's time is in doubt.
+/// From this number of courses (possible switch states) on, a doubt about a trigger with a state per key is decided by the next
+/// frames, instead of followed. The lower number applies if only the end of a trigger's time is in doubt.
 const MANY_COURSES: usize = 16;
 const MANY_IN_TIME: usize = 4;
 /// Maximum number of undecided frames while several switch states are followed; beyond it, only the best state is followed.
@@ -45,16 +45,15 @@ const MAX_OPEN: usize = 1 << 17;
 /// A reading of a port's frames: with which frame each epoch began, and how doubts about triggers were settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// For each epoch write since the readings of the frames differ, the number of the first frame under the new epoch.
+    /// First frame number under the new epoch (step of the timeline), for each epoch write since the readings began to differ.
     pub begins: Vec<usize>,
-    /// How this reading of the frames settles the doubts about triggers.
+    /// How this reading settles doubts about triggers: whether each was on at frames that do not show it.
     pub settled: Trail,
-    /// Number of hits of each fault injection, followed by the number of activations of each trigger, under this reading.
+    /// Number of hits of each injection (fault on a flow), then of activations of each trigger, under this reading.
     pub hits: Vec<u64>,
-    /// Number of frames whose observed departures do not match this reading of the frames' epochs and triggers.
+    /// Number of frames that did not leave as expected under this reading (choice of each frame's epoch and trigger states).
     pub misfits: u32,
-    /// Number of frames that took as long as held frames, but that no fault had to hold under this
-    /// reading: the machine may be slow.
+    /// Number of frames that stayed as long as held frames, though no fault had to hold them: the machine may be slow.
     pub waits: u32,
 }
 
@@ -75,15 +74,15 @@ struct Settled {
 struct Course {
     writes_done: usize,
     state: State,
-    /// Best-fitting reading of the frames for each set of hit counters. The values here exclude [`Course::since`].
+    /// Best-fitting reading of the frames for each combination of hit counts. The values here exclude [`Course::since`].
     readings: BTreeMap<Vec<u64>, Reading>,
-    /// What all readings that lead to this state have had in common since [`Course::gather`] last added it to them.
+    /// Common part of all readings of the course, since [`Course::gather`] last added it to them.
     since: Reading,
     /// Smallest number of misfits (unexplained frames) of any reading of the course, without `since`.
     least: u32,
 }
 
-/// Whether all doubts about triggers concern triggers that count each key separately.
+/// Whether all doubts about triggers concern triggers that have a state per key (such as a connection).
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 
@@ -167,7 +166,7 @@ impl Course {
         }
     }
 
-    /// Adds the common part `since` to each reading of the course, and clears it.
+    /// Adds the common part `since` to each reading of the frames on this course, and clears it.
     fn gather(&mut self) {
         let none = Reading::new(self.since.hits.len());
         let since = std::mem::replace(&mut self.since, none);
@@ -198,7 +197,7 @@ impl Course {
         }
     }
 
-    /// Keeps the `max` best readings. Returns the smallest number of misfits of a removed reading; `None` if none was removed.
+    /// Keeps the `max` best readings. Returns the fewest unexplained frames of a removed reading; `None` if none was removed.
     fn trim(&mut self, max: usize) -> Option<u32> {
         if self.readings.len() <= max {
             return None;
@@ -272,7 +271,7 @@ impl Courses {
         is_clear.then_some(&mut course.state)
     }
 
-    /// The switch's state and the number of epoch writes in effect; `None` if the readings have reached several states.
+    /// The switch's state and the number of epoch writes in effect; `None` if readings of the frames lead to several states.
     pub fn only(&self) -> Option<(&State, usize)> {
         match &self.courses[..] {
             [course] => Some((&course.state, course.writes_done)),
@@ -280,7 +279,7 @@ impl Courses {
         }
     }
 
-    /// Whether several readings of the frames have been open since the last decision.
+    /// Whether several readings of the frames (choices of their epochs and trigger states) are open since the last decision.
     pub fn have_parted(&self) -> bool {
         self.parted.is_some()
     }
@@ -304,7 +303,7 @@ impl Courses {
         before + begins.iter().take_while(|begin| **begin <= number).count()
     }
 
-    /// Restarts with one course, after the caller has decided the open frames.
+    /// Restarts with one course (state of the switch), after the caller has decided the undecided frames.
     pub fn begin_anew(&mut self) {
         self.courses.truncate(1);
         for course in &mut self.courses {
@@ -417,7 +416,7 @@ impl Courses {
         Some(OfKey(of_key))
     }
 
-    /// Gives up all courses except one of the best.
+    /// Gives up all courses (possible states of the switch) except one of the best.
     fn follow_one(&mut self) {
         self.courses.sort_by_key(Course::misfits);
         let gone = self.courses.split_off(1.min(self.courses.len()));

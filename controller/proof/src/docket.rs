@@ -25,13 +25,13 @@ struct Tie {
     tallies: Vec<Tally>,
 }
 
-/// Maximum number of empty buffers that wait for frames.
+/// Maximum number of empty buffers that are kept for later frames.
 const MOST_SPARE: usize = 1 << 10;
 
 /// Departure times of the copies of frames, by frame and egress port, in nanoseconds since 1970.
 type Dealt = Vec<Vec<Vec<u64>>>;
 
-/// Expected departures of arrived frames, by egress port and identity of the departing frame.
+/// Expected departures of arrived frames, by egress port and by identity (hash) of the departing frame.
 type Shares = HashMap<(u32, Identity), Vec<Share>>;
 
 /// Announces, to the counts of flows, the outcome of a frame that a fault changed or that has equal frames.
@@ -56,7 +56,7 @@ pub struct Docket {
     moves: VecDeque<Move>,
     ties: Vec<Tie>,
     pub tally: Tally,
-    /// Hits of each injection and activations of each trigger by the frames whose epochs only one reading explains.
+    /// Hits of each injection (fault on a flow), and activations of each trigger, by the frames that only one reading explains.
     counts: Vec<u64>,
     /// Announcements of changed and equal frames since the caller last took them.
     pub changes: Vec<Change>,
@@ -347,7 +347,8 @@ impl Docket {
         }
     }
 
-    /// Decides the odd frames that arrived until `until_ns`. Every frame before `replayed_ns`, a horizon later, is replayed.
+    /// Decides the odd frames (not as expected, or ambiguous) that arrived until `until_ns`. All frames before `replayed_ns`,
+    /// which is later by a frame's longest stay in the switch, are replayed.
     pub fn decide<'w>(
         &mut self,
         ground: &Ground<'_>,
@@ -368,7 +369,7 @@ impl Docket {
         self.open = open;
     }
 
-    /// Expected departures of frames that may still leave the switch, as far as they equal departures of an undecided one.
+    /// Expected departures of frames that may still leave the switch, but only those that have the bytes of an odd frame.
     fn alike<'o>(&self, open: impl Iterator<Item = &'o Odd>) -> Shares {
         let odd = self.odd.iter().flat_map(|odd| &odd.frame.judged);
         let wanted: HashSet<Identity> = odd.map(|judged| judged.leaves_as).collect();
@@ -482,7 +483,7 @@ impl Docket {
         }
     }
 
-    /// Departure times of the copies of each undecided frame, by egress port, if `reading` is the right reading of each frame.
+    /// Departure times of the copies of each odd frame, by egress port, if `reading` gives the right reading of each frame.
     fn dealt(
         &self,
         passed: &Passed,
@@ -525,7 +526,7 @@ impl Docket {
         dealt
     }
 
-    /// Arrivals and departures, in order of arrival, of all decided, odd and waiting frames.
+    /// Arrivals and departures, in order of arrival, of decided frames, of odd frames, and of frames that wait for replay.
     fn order<'w>(
         &self,
         passed: &Passed,

@@ -3,8 +3,9 @@
 //! A frame counts if it left the switch during an [`Outage`], and no frame with the same bytes arrived at the switch before the
 //! outage began. A frame that waited for the rate of its link leaves during the outage, but it arrived before.
 //!
-//! A live run announces an outage after some of its frames have passed. Therefore a departure is counted one horizon after it
-//! was seen, and arrivals are kept for one horizon more. An outage that is announced later than that has no count.
+//! A live run announces an outage after some of its frames have passed. Therefore a departure is counted one horizon (a frame's
+//! longest time in the switch) after it was seen, and arrivals are kept for one horizon more. An outage that is announced later
+//! than that has no count.
 
 use std::collections::{BTreeSet, VecDeque};
 

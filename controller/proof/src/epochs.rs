@@ -24,9 +24,9 @@ pub const BACKLOG_NS: u64 = 1_000_000_000;
 pub const AFTER_LEAVING_NS: u64 = 100_000_000;
 /// Maximum number of recent arrivals searched for a frame that has left the switch.
 const MOST_LOOKED_AT: usize = 256;
-/// Maximum number of equally good readings (choices of epochs) compared by equal frames and by the order of departures.
+/// Maximum number of equally good readings that are compared by equal frames and by the order of departures.
 const MAX_COMPARED: usize = 64;
-/// Maximum number of frames after the undecided ones that the model replays to compare readings of these.
+/// Maximum number of later frames that the model replays to compare readings of undecided frames.
 const MAX_LATER: usize = 4096;
 
 /// The fate of a frame that the model expects under one reading of the frames' epochs.
@@ -69,7 +69,7 @@ pub struct Stretch {
     pub frames: Vec<Decided>,
     /// The equally good readings of the frames' epochs, with their counters; empty if one reading is best.
     pub readings: Vec<Reading>,
-    /// Too many frames or choices of epochs were open to follow all of them.
+    /// Whether too many frames or choices of epochs were open to follow all of them.
     pub is_crowded: bool,
 }
 
@@ -91,7 +91,7 @@ impl ReplayLimit {
     }
 }
 
-/// Frames that are replayed together: those of one port, or all of a switch in the order of their timestamps.
+/// Frames that are replayed in one sequence: those of one port, or all frames of a switch by timestamp.
 #[derive(Debug)]
 pub struct Group {
     /// Arrived frames that are not decided yet.
@@ -102,9 +102,9 @@ pub struct Group {
     next: usize,
     courses: Courses,
     boundaries: VecDeque<Boundary>,
-    /// Number of epoch writes that are in effect for all frames not yet replayed.
+    /// Number of epoch writes in effect for every frame that is not replayed yet.
     over: usize,
-    /// Numbers of the last frames that may wait for others to pass, by unit (a fault's part of the program) and register cell.
+    /// For each fault unit (table) and register cell: numbers of the last frames that may be held until others have passed.
     waiting: HashMap<(usize, usize), VecDeque<usize>>,
 }
 
@@ -127,7 +127,7 @@ impl Group {
         self.queue.iter().next().map(|arrival| arrival.from_ns)
     }
 
-    /// Notes the time at which frame `number` arrived for the earlier frame that a fault holds until enough others have passed.
+    /// Notes when frame `number` arrived, for an earlier frame that a fault holds until so many frames have passed.
     pub fn tell_passed(&mut self, engine: &Engine, number: usize) {
         let arrival = &self.queue[number];
         let at_ns = arrival.at_ns;
@@ -300,8 +300,8 @@ impl Group {
         }
     }
 
-    /// The model's passages of the frames after the open ones, by number, if all readings have
-    /// reached one state; their departures may equal those of open frames.
+    /// The model's treatment of each frame after the open ones, by frame number; empty if the readings lead to several states.
+    /// Such frames may leave with the bytes of open ones.
     fn later(&self, port: PortFrames<'_>) -> BTreeMap<usize, Passage> {
         let mut later = BTreeMap::new();
         let Some((state, mut done)) = self.courses.only() else {
@@ -323,7 +323,7 @@ impl Group {
         later
     }
 
-    /// The model's passages of the open frames under a reading, by frame number, without frames that no fault looks at.
+    /// The model's treatment of each open frame under a reading, by frame number; without frames that no fault looks at.
     fn follow(&self, port: PortFrames<'_>, reading: &Reading) -> BTreeMap<usize, Passage> {
         let (first, mut state) = self.courses.start();
         let engine = port.scene.engine;
@@ -352,7 +352,7 @@ fn has_left(scene: Scene<'_>, arrival: &Arrival, before_ns: u64) -> bool {
     passed.is_unique(arrival.identity) && left.any(|at_ns| *at_ns < before_ns)
 }
 
-/// The passage of a frame that no fault's unit looks at: the switch forwards it unchanged.
+/// The model's treatment of a frame that no fault looks at: the switch forwards it unchanged.
 fn untouched(frame: &Classified) -> Passage {
     Passage {
         ingress: Verdict::untouched(),

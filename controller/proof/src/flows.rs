@@ -20,7 +20,7 @@ use super::throughput::{Bins, Throughput};
 
 /// Maximum number of declared flows whose throughput over time is kept.
 pub const MOST_FLOWS: usize = 16;
-/// Maximum number of different header values for which the cache keeps a packet's flows.
+/// Maximum number of entries in the cache of frames' flows; an entry is for certain values of header fields.
 const MAX_SEEN: usize = 1 << 16;
 
 /// Names of the declared flows whose throughput over time is kept: at most [`MOST_FLOWS`], flows that faults act on first.
@@ -82,7 +82,7 @@ pub struct Flows<'a> {
     /// For each sending end: indices of its counted flows, and each flow's receiving ends.
     from: Vec<Vec<(usize, BTreeSet<usize>)>>,
     fields: Vec<FieldId>,
-    /// Cache of a frame's flows. Key: the header fields that filters read, the sending end and the destination.
+    /// Flows of a frame, cached by the header fields that filters read, the sending end and the destination.
     seen: HashMap<Box<[u8]>, Arc<Belongs>, FixedState>,
     key: Vec<u8>,
     flights: HashMap<Identity, Flight, Plainly>,
@@ -473,7 +473,7 @@ impl<'a> Flows<'a> {
         }
     }
 
-    /// Counts equal frames that were sent. `by_key`: expected copies and observed departures for each identity of departure.
+    /// Counts equal frames that were sent. `by_key`: for each identity of leaving frames, expected copies and seen departures.
     fn count(&mut self, sent: &[Sent], by_key: &[CameOut]) {
         let Some(first) = sent.first() else {
             return;

@@ -60,7 +60,7 @@ pub enum Outcome {
     Collateral,
 }
 
-/// Number of frames that each injection has looked at; by key for faults that number the frames of each key separately.
+/// Number of frames that each injection (fault on a flow) has looked at; by key for faults that number each key's frames.
 #[derive(Debug, Clone, Default)]
 pub struct Ordinals {
     by_flow: Vec<u64>,
@@ -68,7 +68,7 @@ pub struct Ordinals {
 }
 
 impl Ordinals {
-    /// Counts a frame at each injection that looks at it. Returns the injections, each with the frame's number there, from 1.
+    /// Counts a frame at each injection (fault on a flow) that looks at it; returns each, and the frame's number there, from 1.
     pub fn of(
         &mut self,
         engine: &Engine,
@@ -80,7 +80,7 @@ impl Ordinals {
         numbered.collect()
     }
 
-    /// Counts a frame at one injection. Returns the frame's number there, from 1.
+    /// Counts a frame at one injection (fault on a flow). Returns the frame's number there, from 1.
     pub fn count(&mut self, engine: &Engine, frame: &Classified, injection: usize) -> u64 {
         let number = match engine.key_of(frame, injection) {
             Some(key) => self.by_key.entry((injection, key)).or_default(),
@@ -101,9 +101,9 @@ pub struct Found<'a> {
     /// Name of the switch.
     pub switch: &'a str,
     pub arrival: &'a Arrival,
-    /// The fate of the frame that the model expects.
+    /// Expected fate of the frame: which faults hit it, in which epoch, and how it leaves.
     pub judged: &'a Judged,
-    /// Index of each injection that looked at the frame, and the frame's number there, from 1.
+    /// Index of each injection (fault on a flow) that looked at the frame, and the frame's number there, from 1.
     pub ordinals: &'a [(usize, u64)],
     /// Departure times of the frame's copies, by egress port, in nanoseconds since 1970.
     pub left: &'a [Vec<u64>],

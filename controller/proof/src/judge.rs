@@ -34,7 +34,7 @@ pub fn are_due(came_ns: u64, fate: Fate, left: &[u64]) -> bool {
     left.all(|(copy, at)| *at >= due_ns(came_ns, fate, if is_whole { copy } else { 0 }))
 }
 
-/// What a frame is judged by: the model of the switch and the captured frames.
+/// Basis for judging frames at a switch: the switch's model and the captured frames.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// Model of the switch's fault engine.
@@ -100,7 +100,7 @@ impl Scene<'_> {
     }
 }
 
-/// Whether a frame waited, beyond the time for which its faults had to hold it, as long as another fault's hold of `hold_ns`.
+/// Whether a frame stayed, beyond the hold that its faults required, as long as another fault's hold of `hold_ns`.
 pub fn is_held_for(verdict: &Verdict, came_ns: u64, left_ns: u64, hold_ns: u64) -> bool {
     let free_ns = came_ns.saturating_add(verdict.fate.held_ns(0));
     let waited_ns = left_ns.saturating_sub(free_ns);
@@ -190,11 +190,11 @@ pub fn deal(shares: &[Share], left: &[u64]) -> Vec<Vec<u64>> {
 /// The faults that wrongly hit or wrongly spared one frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// Indices of the injections that had to hit the frame and did not.
+    /// Indices of the injections (faults on flows) that had to hit the frame and did not.
     pub missed: Vec<usize>,
-    /// Indices of the injections that had to spare the frame and hit it.
+    /// Indices of the injections (faults on flows) that had to spare the frame and hit it.
     pub collateral: Vec<usize>,
-    /// No fault of the switch explains how the frame left.
+    /// Whether no fault of the switch explains how the frame left.
     pub stray: bool,
     /// Identity with which the frame left; `None` if it left with the expected one.
     pub seen_as: Option<Identity>,
@@ -267,7 +267,7 @@ pub fn explain(
     }
 }
 
-/// Number of copies that leave by an egress port if ingress decides `fate` and egress decides as in `passage`.
+/// Number of copies that leave by an egress port if ingress faults decide `fate`, and egress faults as in `passage`.
 fn leaving(passage: &Passage, exit: usize, fate: Fate) -> usize {
     let (copies, before) = (fate.copies as usize, passage.ingress.fate.copies as usize);
     match copies.cmp(&before) {

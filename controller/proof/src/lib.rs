@@ -68,7 +68,7 @@ const STAMP_NS: u64 = 100_000;
 /// Result of judging the captures of a run.
 #[derive(Debug, Default)]
 pub struct Proof {
-    /// One observation for each injection of the plan, in its order.
+    /// One observation for each injection (fault on a flow at a switch) of the plan, in the plan's order.
     pub observations: Vec<Observation>,
     /// Activations of each trigger of the scenario, in its order.
     pub triggers: Vec<Turns>,
@@ -115,9 +115,9 @@ pub struct Observation {
     pub observed: u64,
     /// Frames in `observed` that another fault dropped: the effect of this fault on them cannot be seen.
     pub overridden: u64,
-    /// Frames in `met` whose key had no register cell in the switch: the fault had to spare them.
+    /// Frames in `met` whose key, such as their connection, had no register cell in the switch: the fault had to spare them.
     pub keyless: u64,
-    /// Frames in `met` that the fault counted under the key of another frame.
+    /// Frames in `met` that the fault counted under the key (such as the connection) of another frame.
     pub conflated: u64,
     /// Frames that the fault had to hit without visible effect: the switch's table entries forward them nowhere.
     pub unforwarded: u64,
@@ -142,9 +142,9 @@ pub struct Observation {
     /// Smallest excess, in nanoseconds, of a held frame's delay over the requested delay, without frames that were late while
     /// the machine stood still. If this is too large, the fault holds frames for too long.
     pub soonest_ns: Option<u64>,
-    /// Two readings (choices of each frame's epoch) fit the captures, and differ in which frames this fault had to hit.
+    /// Whether two readings (choices of each frame's epoch) fit the captures, but differ in which frames this fault had to hit.
     pub is_ambiguous: bool,
-    /// Too many frames arrived while an epoch was being written to try all choices of their epochs.
+    /// Whether too many frames arrived while an epoch was being written to try all choices of their epochs.
     pub is_crowded: bool,
 }
 
@@ -176,15 +176,15 @@ impl Observation {
 /// Activations of a trigger at a switch, counted from the captures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// Number of times that the trigger had to come on, summed over its keys.
+    /// Number of times that the trigger had to come on, summed over its keys, such as connections.
     pub came_on: u64,
-    /// Frames that the trigger had to count, but whose key had no register cell in the switch.
+    /// Frames that the trigger had to count, but whose key, such as their connection, had no register cell in the switch.
     pub keyless: u64,
-    /// Frames that the trigger counted under the key of another frame.
+    /// Frames that the trigger counted under the key (such as the connection) of another frame.
     pub conflated: u64,
-    /// Two readings fit the captures, and differ in how often the trigger came on.
+    /// Whether two readings fit the captures, but differ in how often the trigger came on.
     pub is_ambiguous: bool,
-    /// Too many sequences of trigger changes were possible to try them all.
+    /// Whether too many sequences of trigger changes were possible to try them all.
     pub is_crowded: bool,
 }
 
@@ -318,7 +318,7 @@ impl<'a> Judge<'a> {
         });
     }
 
-    /// Records that a disruption took a switch down; call it again when the end is known, within a horizon.
+    /// Records that a disruption took a switch down. Call it again once the end is known, within a frame's longest stay there.
     pub fn down(&mut self, outage: &Outage) {
         let mut downtimes = self.downtimes.iter_mut();
         if let Some(downtime) = downtimes.find(|of| of.switch == outage.switch) {
@@ -435,9 +435,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The proof, after [`Judge::end`]. `fired` has the switches' own count for each injection of
-    /// the plan, `triggers` for each trigger of the scenario: they select one of several readings.
-    /// `then_hit` is called with each hit of the selected readings.
+    /// The proof, after [`Judge::end`]. `fired` has the switches' own count for each injection of the plan, `triggers` for each
+    /// trigger of the scenario: they select one of several readings, whose hits are passed to `then_hit`.
     #[must_use]
     pub fn conclude(
         self,

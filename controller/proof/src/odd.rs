@@ -12,7 +12,7 @@ use super::order::Lazy;
 use super::tally::{self, Left, Tally};
 use super::trace::{Arrival, Passed};
 
-/// What a switch's frames are judged by, apart from the captures: its plan and the model of its fault engine.
+/// Basis for judging a switch's frames, apart from the captures: its plan, and the model of its fault engine.
 pub struct Ground<'a> {
     pub name: &'a str,
     pub plan: &'a Plan,
@@ -20,9 +20,9 @@ pub struct Ground<'a> {
     pub digest: Digest,
     /// The writes of epochs to this switch, in order of time.
     pub writes: Vec<EpochWrite>,
-    /// No fault of the switch looks at frames in egress.
+    /// Whether no fault of the switch looks at frames in egress.
     pub has_ingress_alone: bool,
-    /// Some fault of the switch delays frames, so the order of departures is evidence.
+    /// Whether some fault of the switch delays frames, so that the order of departures is evidence.
     pub is_timed: bool,
 }
 
@@ -51,14 +51,14 @@ impl Ground<'_> {
 #[derive(Debug)]
 pub struct Odd {
     pub frame: Decided,
-    /// For each reading of its tie: pairs of an injection and the frame's number there, from 1.
+    /// For each equally good reading of the frame: indices of injections (faults on flows), and the frame's number at each.
     pub ordinals: Vec<Vec<(usize, u64)>>,
     /// Index of the stretch of frames with equally good readings to which the frame belongs; `None` if one reading explains it.
     pub tie: Option<usize>,
 }
 
 impl Odd {
-    /// The fate that the model expects for the frame under this reading of its tie.
+    /// The fate that the model expects for the frame under this one of its equally good readings.
     pub fn judged(&self, reading: usize) -> &Judged {
         self.frame
             .judged
@@ -89,7 +89,7 @@ pub fn plainly(ground: &Ground<'_>, passed: &Passed, odd: &Odd) -> Option<Vec<Ve
     (!is_late).then_some(left)
 }
 
-/// Counts how faults treated a frame under a reading. Returns its identity at departure, or `None` if that is the expected one.
+/// Counts how faults treated a frame if `reading` is right. Returns its identity at departure; `None`: the expected one.
 pub fn count(
     ground: &Ground<'_>,
     passed: &Passed,

@@ -19,8 +19,8 @@ pub fn held_if_overtaken_by(hold_ns: u64) -> u64 {
     (hold_ns / 2).max(STAMP_NS)
 }
 
-/// Number of equal frames, among the known ones, whose departures do not match the passages of a reading. `later` has the
-/// passages of the frames after the reading's, which are the same for all readings.
+/// Number of equal frames, up to the last known one, that left otherwise than the model expects under a reading: `passages`, or
+/// `later` for the frames after these, which is the same for all readings.
 pub fn misfits_of_alike(
     port: PortFrames<'_>,
     passages: &BTreeMap<usize, Passage>,
@@ -57,7 +57,7 @@ pub fn misfits_of_alike(
     misfits.sum()
 }
 
-/// Number of frames that were overtaken as if a fault had held them, although no fault held them under these passages.
+/// Number of frames that others overtook as if a fault had held them, though no fault held them by the model's `passages`.
 pub fn misfits(port: PortFrames<'_>, passages: &BTreeMap<usize, Passage>) -> usize {
     let PortFrames { scene, queue, .. } = port;
     let Some(shortest_ns) = scene.engine.shortest_hold_ns() else {
@@ -170,7 +170,7 @@ impl Order {
         })
     }
 
-    /// Whether an unheld frame waited while a late frame was in the switch, which shows that the machine stood still.
+    /// Whether a frame without a hold also waited while a late frame was in the switch: then the machine stood still.
     pub fn another_waited(&self, came_ns: u64, left_ns: u64, late_ns: u64) -> bool {
         let notable_ns = (late_ns / 4).max(STAMP_NS);
         let from = self

@@ -25,12 +25,12 @@ pub struct PortFrames<'a> {
     pub known: usize,
     /// Writes of epochs to the switch, in order of time.
     pub writes: &'a [EpochWrite],
-    /// For each epoch write not in effect for all further frames: the frames to which it may or may not apply.
+    /// For each epoch write that not all further frames certainly follow: the frames that may come before or after it.
     pub boundaries: &'a VecDeque<Boundary>,
 }
 
 impl PortFrames<'_> {
-    /// Whether a fault's unit or a trigger may look at frame `number`.
+    /// Whether a fault or a trigger may look at frame `number`.
     pub fn is_watched(self, number: usize) -> bool {
         !self.scene.engine.ignores(&self.queue[number].frame)
     }

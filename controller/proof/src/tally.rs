@@ -11,7 +11,7 @@ use super::{Hit, Observation, Strays, Turns};
 /// Counts of what a switch did to frames, and the frames that its faults hit.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Counts of each fault injection of the plan.
+    /// Counts of each injection (fault on a flow at a switch) of the plan.
     pub observations: Vec<Observation>,
     /// Counts of each trigger of the scenario.
     pub triggers: Vec<Turns>,
@@ -57,7 +57,7 @@ impl Tally {
         self.hits.extend(other.hits);
     }
 
-    /// Counts the triggers that the model says a frame turned on, or was counted by.
+    /// Counts a frame at the triggers that it turned on or that had to count it, according to the model.
     pub fn turn(&mut self, passage: &Passage) {
         let triggered = &passage.triggered;
         for index in &triggered.came_on {
@@ -71,7 +71,7 @@ impl Tally {
         }
     }
 
-    /// Counts a frame at the injections that looked at it, hit it, or wrongly hit or spared it.
+    /// Counts a frame at the injections (faults on a flow) that looked at it, hit it, or wrongly hit or spared it.
     pub fn count(&mut self, frame: &Judged, seen: Left<'_>) {
         let observations = &mut self.observations;
         for verdict in frame.passage.verdicts() {

@@ -24,7 +24,7 @@ pub struct Arrival {
     pub at_ns: u64,
     /// Lower bound on the arrival times of this frame and all later ones, since timestamps may be slightly out of order.
     pub from_ns: u64,
-    /// The frame arrived while an epoch was being written, so the old or the new epoch may have applied to it.
+    /// Whether the frame arrived while an epoch was being written, so that the old or the new epoch may have applied to it.
     pub is_at_boundary: bool,
     /// Length of the frame on the link in bytes, without FCS.
     pub wire_len: u32,
@@ -39,7 +39,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// For each fault in ingress, the time at which as many frames had passed as the fault makes this frame wait for.
+    /// For each fault unit that holds this frame until some others have passed: when they had, in nanoseconds; else `u64::MAX`.
     pub fn passed_ns(&mut self, engine: &Engine) -> &mut [u64] {
         if self.frame.passed_ns.is_empty() {
             self.frame.passed_ns = vec![u64::MAX; engine.units()].into();
@@ -311,7 +311,7 @@ impl Passed {
         }
     }
 
-    /// Removes the expectation, from a reading that was not selected, that a decided frame would leave as `leaves_as`.
+    /// Removes the expectation that a decided frame leaves as `leaves_as`, since the reading that expects it was not chosen.
     pub fn decide_other(&mut self, came: Identity, left_as: Identity) {
         if left_as != came
             && let Some(equal) = self.0.get_mut(&left_as)

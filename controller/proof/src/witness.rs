@@ -46,15 +46,15 @@ pub struct Witness<'a> {
     /// For each recorded port, the index of its group in `groups` and the number of frames that arrived by it.
     ports: BTreeMap<u32, (usize, u64)>,
     told: Announcements,
-    /// Indices of the injections of faults that select by packet sequence number.
+    /// Indices of the injections (faults on flows) that select packets by their sequence number.
     places: Vec<usize>,
-    /// Some fault takes packets, so the recovery of RDMA connections is reported.
+    /// Whether some fault takes packets, so that the recovery of RDMA connections is reported.
     takes: bool,
-    /// The captures have all frames until this time, in nanoseconds since 1970.
+    /// Time until which the captures have all frames, in nanoseconds since 1970.
     now_ns: u64,
     /// Frames that passed after this time are not judged, since some are missing from the captures; `None`: all are judged.
     ends_ns: Option<u64>,
-    /// The time `ends_ns` has passed, and the frames that were open then are forgotten.
+    /// Whether the time `ends_ns` has passed, and the frames that were open then are forgotten.
     is_over: bool,
     /// Counts of the switch's decided frames, and the frames that wait for a decision.
     pub docket: Docket,
@@ -144,7 +144,7 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Every frame that arrived before this time has been replayed, and the witness has announced the changes to its bytes.
+    /// Time before which every arrived frame has been replayed, and the witness has announced the changes to its bytes.
     pub fn replayed_ns(&self) -> u64 {
         if self.is_over {
             return u64::MAX;
@@ -159,14 +159,14 @@ impl<'a> Witness<'a> {
         self.horizon_ns - BACKLOG_NS
     }
 
-    /// Every frame that arrived before this time has been replayed and cannot leave any more.
+    /// Time before which every arrived frame has been replayed, and cannot leave the switch any more.
     pub fn until_ns(&self) -> u64 {
         let waiting = self.groups.iter().filter_map(Group::oldest_ns);
         let open = self.docket.oldest_open_ns();
         waiting.chain(open).min().unwrap_or(u64::MAX)
     }
 
-    /// The witness has decided all frames with an earlier timestamp, except those that several readings explain.
+    /// Time before which the witness has decided all frames, except those that several readings explain.
     pub fn decided_ns(&self) -> u64 {
         if self.is_over {
             return u64::MAX;
@@ -363,7 +363,7 @@ impl<'a> Witness<'a> {
         self.takes
     }
 
-    /// Decides the odd frames that arrived until `until_ns`. Frames before `replayed_ns` are replayed, except those in queues.
+    /// Decides the odd frames that arrived until `until_ns`; frames before `replayed_ns` are replayed, unless still in a queue.
     fn decide(&mut self, until_ns: u64, replayed_ns: u64) {
         let oldest_ns = self.groups.iter().filter_map(Group::oldest_ns);
         let replayed_ns = oldest_ns.fold(replayed_ns, u64::min);

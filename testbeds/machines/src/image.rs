@@ -30,7 +30,7 @@ const PACKAGES: [&str; 9] = [
 ];
 
 const QEMU: &str = "usr/bin/qemu-system-x86_64";
-/// Files that QEMU opens (translator, ROMs of the virtual machine): folder in the image, and path in the package.
+/// Files that QEMU opens (its translator, ROMs of the virtual machine): folder in the image, and path in the Debian package.
 const QEMU_FILES: [(&str, &str); 5] = [
     (
         "modules",
@@ -61,7 +61,7 @@ const PROGRAMS: [(&str, &str); 10] = [
 ];
 const INTERPRETER: &str = "lib64/ld-linux-x86-64.so.2";
 
-/// perftest's programs: in the package in `usr/bin`, in the machine in `usr/lib/perftest`, behind scripts in `usr/bin`.
+/// perftest's programs. They are in `usr/bin` of the package and `usr/lib/perftest` of the machine, where scripts start them.
 const PERFTEST: [&str; 6] = [
     "ib_write_bw",
     "ib_write_lat",

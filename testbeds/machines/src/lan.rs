@@ -1,4 +1,4 @@
-//! A network of virtual machines without flooding: each Ethernet address has a switch port, each host static neighbor entries.
+//! A network of virtual machines without flooding or ARP: the switch knows the port of each address, and hosts each neighbor.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;

@@ -15,15 +15,16 @@ pub struct MachineOptions {
     pub address: Ipv4Addr,
     /// Prefix length of the machine's network, in bits.
     pub prefix: u8,
-    /// Maximum length of an IP packet in bytes, also at the tap. rxe's MTU is the largest power of two at least 80
-    /// bytes shorter.
+    /// Maximum length of an IP packet in bytes, also at the tap. The MTU of rxe (software RoCE) is the largest power of two at
+    /// least 80 bytes shorter.
     pub mtu: u16,
     /// Memory of the machine, in MiB.
     pub memory_mib: u32,
 }
 
 impl MachineOptions {
-    /// Options of a machine in a /24 network. Its MTU is 4,200 bytes, so that rxe's is 4,096; its MAC derives from its address.
+    /// Options of a machine in a /24 network. Its MTU of 4,200 bytes gives RoCE an MTU of 4,096; its MAC derives from its
+    /// address.
     pub fn new(name: &str, interface: &str, address: Ipv4Addr) -> Self {
         let [a, b, c, d] = address.octets();
         Self {

@@ -27,7 +27,7 @@ use std::time::Instant;
 /// Length of the largest frame that the switch takes, in bytes without FCS: 9 KiB of payload, Ethernet header, two VLAN tags.
 pub const MAX_FRAME: usize = 9216 + 14 + 8;
 
-/// Number of frames that a receive call passed to the sink, and that were lost.
+/// Result of a receive call: how many frames it passed to the sink, and how many were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
     /// Number of frames passed to the sink.
@@ -40,7 +40,7 @@ pub struct Received {
 pub trait Sink {
     /// Tells the sink that all frames until the next call have arrived by now. The port calls it before the first frame.
     fn arrived(&mut self);
-    /// Takes a frame, without FCS, that had waited for `waited_ns` at the last [`Self::arrived`]; 0 if the port does not know.
+    /// Takes a frame, without FCS. At the last [`Self::arrived`] it had waited for `waited_ns`; 0 if the port does not know.
     fn frame(&mut self, frame: &[u8], waited_ns: u64);
 }
 
@@ -79,7 +79,7 @@ pub trait PortIo: Send {
     }
     /// A descriptor that becomes readable when frames have arrived; `None`: all frames exist from the start (a file).
     fn fd(&self) -> Option<BorrowedFd<'_>>;
-    /// Index of the interface behind the port; the port is down while the interface has no carrier. `None`: it is always up.
+    /// Index of the interface behind the port, without whose carrier the port is down; `None`: the port is always up.
     fn interface(&self) -> Option<u32> {
         None
     }

@@ -13,7 +13,7 @@ const BATCH: usize = 32;
 /// Length of the VLAN tag that the kernel removes from a frame, in bytes.
 const TAG: usize = 4;
 const BUFFER: usize = TAG + MAX_FRAME + 1;
-/// Number of 64-bit words of a control buffer, which holds PACKET_AUXDATA's structure with its header.
+/// Length of a control buffer in 64-bit words. The buffer holds the structure of PACKET_AUXDATA and its header.
 const CONTROL_WORDS: usize = 8;
 
 /// An interface, in promiscuous mode as long as this value exists. Frames that the host itself sends are not received.

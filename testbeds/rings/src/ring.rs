@@ -29,8 +29,8 @@ pub struct Options {
     /// Maximum number of received frames that wait for the switch; each takes 1,600 bytes with an MTU of 1,500, or
     /// 9,152 with 9,000. Further frames are lost and counted.
     pub slots: usize,
-    /// Send past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures on the
-    /// interface do not see frames that the switch sends.
+    /// Whether frames are sent past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures
+    /// on the interface do not see frames that the switch sends.
     pub qdisc_bypass: bool,
     /// Number of frames waiting for the link, 1 to [`MOST_MARK_AT`], from which on a new frame is marked if its transport
     /// supports ECN. `None`: no frame is marked, and the queue is not checked.
@@ -54,7 +54,7 @@ impl Default for Options {
 /// An interface; promiscuous while this value exists if all frames are received. The host's own frames are not received.
 pub struct Ring {
     name: String,
-    /// Receives frames, and sends frames that do not fit a slot: a socket with a transmit ring sends nothing else.
+    /// Socket that receives frames, and sends those that fit no slot: the other socket, with the transmit ring, cannot.
     socket: PacketSocket,
     incoming: Slots,
     /// Index of the slot that the kernel fills next with a received frame.
@@ -341,7 +341,7 @@ impl Ring {
         }
     }
 
-    /// Removes the first frame from the queue, which counts as lost. The kernel continues at its slot, so later frames move up.
+    /// Removes the first queued frame, which counts as lost. The kernel goes on at that frame's slot, so later frames move up.
     fn withdraw_first(&mut self) {
         if self.queued == 0 {
             return;

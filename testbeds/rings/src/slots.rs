@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes of a block of slots, which the kernel allocates in one piece; a multiple of any page size.
 pub(crate) const BLOCK: usize = 64 << 10;
 const CACHE_LINE: usize = 64;
-/// Length of two VLAN tags, in bytes: a link takes them beyond its longest frame.
+/// Length of two VLAN tags, in bytes: a link accepts them in addition to its longest frame.
 const TAGS: usize = 8;
 /// Length of the longest frame with an MTU of 1,500, in bytes.
 const USUAL_LONGEST: usize = 1514;
@@ -38,7 +38,7 @@ const SEND_FRAME: usize = SEND_OFFSET + OFFLOAD_HEADER;
 const RECEIVE_OFFSET: usize = HEADER + size_of::<libc::sockaddr_ll>();
 /// Usual offset of a received frame: the network header is aligned to 16 bytes, with 16 bytes for a link header before it.
 const USUAL_FRAME: usize = (RECEIVE_OFFSET + 16).next_multiple_of(16) - 14;
-/// Number of bytes before a received frame that may be overwritten: those of a VLAN tag.
+/// Number of bytes before a received frame that may be overwritten, to put a VLAN tag back.
 pub(crate) const HEADROOM: usize = 4;
 
 const _: () = assert!(align_of::<libc::tpacket2_hdr>() <= 16);

@@ -6,7 +6,7 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Requested size of a socket's buffer in bytes, with or without a ring; a smaller one, if the system grants less, suffices.
+/// Requested size of a socket's buffer in bytes, with or without a ring. If the system grants less, that suffices.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
 /// Status flag: the kernel has removed a VLAN tag from the frame, and its TPID is known. (`linux/if_packet.h`; not in `libc`.)

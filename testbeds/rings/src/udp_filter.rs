@@ -1,4 +1,4 @@
-//! Kernel filter of a packet socket (bpf(4)): the kernel drops frames for other receivers before they cost anything.
+//! Kernel filter of a packet socket (bpf(4)): the kernel drops frames for other receivers before this process sees them.
 #![allow(unsafe_code)]
 
 use std::io;

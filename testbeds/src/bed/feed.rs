@@ -5,7 +5,7 @@ use proof::{Digest, Loser};
 use super::PortRecording;
 use crate::capture::{Batch, Frame, Handed, Lost};
 
-/// Time slice of a port's frames that makes one batch, in nanoseconds.
+/// Length in time of one batch of a port's frames, in nanoseconds.
 const SLICE_NS: u64 = 100_000_000;
 
 /// Hands recordings of whole frames over to a sink; a recording's position is its port's index. `keep` bytes of each

@@ -12,7 +12,7 @@ use crate::capture::{Handed, Limits, Recording};
 use crate::link::{CableId, Hub, HubBuilder};
 use crate::net::Counters;
 
-/// A switch's end of a cable: a port of the switch.
+/// A switch's port: the switch's end of a cable.
 struct Port {
     cable: CableId,
     attachment: Attachment,

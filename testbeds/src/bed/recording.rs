@@ -18,7 +18,7 @@ pub(super) struct InterfaceRecording {
 }
 
 impl InterfaceRecording {
-    /// Starts to record ports; `sink` gets their frames.
+    /// Starts to record the ports; `sink` gets their frames as they pass.
     pub fn hand_over(
         ports: Vec<PortInterface>,
         filter: Filter,

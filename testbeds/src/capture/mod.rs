@@ -38,7 +38,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The same direction, seen from the other end of the link.
+    /// The direction of the frame, seen from the other end of the link.
     pub fn reversed(self) -> Direction {
         match self {
             Direction::In => Direction::Out,
@@ -128,7 +128,7 @@ impl Recording {
             .filter(move |frame| frame.direction == direction)
     }
 
-    /// The recorded frames of one direction for which `key` returns a key, with their keys.
+    /// The recorded frames of one direction for which `key` returns a key: each frame's key and time.
     pub fn captured<K>(
         &self,
         direction: Direction,

@@ -19,7 +19,7 @@ const SETTLE: Duration = Duration::from_millis(5 * RETIRE_MS as u64);
 const HANDING_OVER: Duration = Duration::from_secs(2);
 /// Lateness of the kernel, 50 times [`RETIRE_MS`], beyond which [`Handed::Until`] is wrong and [`Batch::late`] counts, in ns.
 const SLACK_NS: u64 = 200_000_000;
-/// Pause between two rounds over all rings, in which their blocks gather. Without it, 512 rings whose timers expire at
+/// Pause between two rounds over all rings, in which finished blocks gather. Without it, 512 rings whose timers expire at
 /// different times wake the thread 128,000 times a second.
 const GATHERING: Duration = Duration::from_millis(2);
 /// Interval between two queries of the kernel's counters of dropped frames.

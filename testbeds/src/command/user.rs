@@ -42,7 +42,7 @@ impl User {
         }
     }
 
-    /// The maps of the user namespace in which a child process becomes this user.
+    /// The uid and gid maps of the user namespace in which a child process becomes this user.
     pub(super) fn map(self) -> Map {
         let line = |inside: u32, own: u32| format!("{inside} {own} 1").into_bytes();
         Map {

@@ -20,13 +20,13 @@ pub struct Before {
     mtu: u32,
     ipv6_off: Option<bool>,
     merging: Merging,
-    /// The interface's maximum GRO frame length in bytes; `None` if it is no virtual Ethernet interface, where it stays.
+    /// Maximum GRO frame length in bytes; `None` (not to be changed) if the interface is no virtual Ethernet interface.
     gro_max_size: Option<u32>,
 }
 
 impl Before {
-    /// Reads the state of two interfaces that are to be the ends of a wire, and changes nothing. While the returned
-    /// marks exist, no other weir takes the interfaces.
+    /// Reads the state of two interfaces between which weir is to be put, and changes nothing. While the returned marks exist,
+    /// no other weir takes the interfaces.
     pub fn read_pair(
         netlink: &Netlink,
         interfaces: [&str; 2],
@@ -61,7 +61,7 @@ impl Before {
         Before::from_found(netlink, name, &found)
     }
 
-    /// Makes the state of an interface, which is or will be in no bridge, from `found`; refuses one that cannot be taken.
+    /// Makes an interface's state from `found`, without regard to its bridge; refuses an interface that cannot be taken.
     pub(super) fn from_found(
         netlink: &Netlink,
         name: &str,
@@ -99,7 +99,7 @@ impl Before {
         &self.interface
     }
 
-    /// Makes the interface an end of a wire: this machine sends no frames of its own there, and no frames are merged.
+    /// Makes the interface an end of a wire through weir: this machine sends no own frames there, and no frames are merged.
     pub fn take(&self, netlink: &Netlink) -> Result<(), EdgeError> {
         let name = &self.interface;
         let refused = EdgeError::of_change;

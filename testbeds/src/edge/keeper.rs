@@ -20,9 +20,9 @@ const MESSAGE_LIMIT: u64 = 1 << 20;
 /// State of all interfaces that weir takes, before it takes them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TakenState {
-    /// State of each interface that is an end of a wire.
+    /// State of each interface that is an end of the wire through weir.
     pub before: Vec<Before>,
-    /// A host that a wire was put in front of; `None`: the wire connects two interfaces.
+    /// The host that weir was put in front of; `None`: weir is between two existing interfaces.
     pub splice: Option<Splice>,
 }
 

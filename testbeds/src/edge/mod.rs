@@ -118,7 +118,7 @@ pub enum EdgeError {
         "{0} and {1} have different MTUs ({2} and {3}); set the same, so that both pass all frames"
     )]
     Mtus(String, String, u32, u32),
-    /// Both ends of a wire name one interface.
+    /// The two ends of the wire through weir are the same interface.
     #[error("{0} cannot be both ends of a wire")]
     Same(String),
     /// The host's network namespace cannot be entered.
@@ -143,7 +143,7 @@ pub enum EdgeError {
         /// Names of the host's virtual Ethernet interfaces.
         links: Vec<String>,
     },
-    /// No wire can be put in front of the host.
+    /// Weir cannot be put between the host and its bridge.
     #[error("{link} of the host at {}: {why}", .path.display())]
     NotConnected {
         /// Path of the host's namespace.

@@ -1,4 +1,4 @@
-//! Puts a wire between an existing host and its bridge.
+//! Puts a wire, through weir, between an existing host and its bridge.
 //!
 //! ```text
 //! before   host eth0 ══ outer ── bridge
@@ -17,7 +17,7 @@ use super::{Before, EdgeError, Mark};
 use crate::host::Namespace;
 use crate::net::{BridgePort, NetError, Netlink, Sending};
 
-/// An existing host's connection to its bridge, and the wire that weir puts in between.
+/// An existing host's connection to its bridge, and the virtual Ethernet pair that weir puts in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splice {
     /// Name of the other end of the host's interface, which is a port of the bridge.
@@ -29,11 +29,11 @@ pub struct Splice {
     /// Names of our veth pair: `near` is the end of the wire, `far` replaces `outer` in the bridge.
     near: String,
     far: String,
-    /// Hardware address of `outer`, which `far` gets too. A bridge without an address of its own takes the lowest of its
-    /// ports': with another address here, the bridge's own would change, and hosts that know the old one would lose it.
+    /// Hardware address of `outer`, which `far` gets too. A bridge without an own address takes the lowest one of its ports.
+    /// With another address of `far`, the bridge's address might change, and hosts that know the old one would lose it.
     address: Vec<u8>,
     mtu: u32,
-    /// The host: path of its network namespace, its interface, and that interface's offloads on sending.
+    /// Path of the host's network namespace; `link`: the host's interface; `sending`: that interface's offloads for sending.
     host: PathBuf,
     link: String,
     sending: Sending,
@@ -120,7 +120,7 @@ impl Splice {
         Ok((splice, before, mark))
     }
 
-    /// Names of the wire's two ends: the end towards the host, and the end towards its bridge.
+    /// Names of the two interfaces between which weir is: the one towards the host, and the one towards its bridge.
     pub fn ends(&self) -> [&str; 2] {
         [&self.outer, &self.near]
     }

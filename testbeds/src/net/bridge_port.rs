@@ -223,8 +223,7 @@ impl Netlink {
 }
 
 impl Entry {
-    /// The entry in a message if removing the port loses it and no program recreates it. The bridge knows `own`, the
-    /// port's address.
+    /// The forwarding entry in a message, if it goes with the port and no program makes it again. `own` is the port's address.
     fn lasting(message: &NeighbourMessage, own: &[u8]) -> Option<Entry> {
         let (mut address, mut vlan, mut is_bridges) = (None, None, false);
         for attribute in &message.attributes {
@@ -346,7 +345,7 @@ fn bridge_info(bridge: &LinkMessage) -> impl Iterator<Item = &InfoBridge> {
     })
 }
 
-/// Whether a port that joins a bridge gets exactly these VLANs: only the default VLAN, or none if there is no default.
+/// Whether a port gets exactly these VLANs when it joins a bridge: only the default VLAN, or none if there is no default.
 fn is_default(vlans: &BTreeSet<Vlan>, default: u16) -> bool {
     let flags = BridgeVlanInfoFlags::Pvid | BridgeVlanInfoFlags::Untagged;
     let new = (default != 0).then(|| (default, flags.bits()));

@@ -26,8 +26,8 @@ const ETHTOOL_GGRO: u32 = 0x2b;
 /// Bit of large receive offload (LRO) in an interface's ethtool flags.
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
-/// States of the offloads that merge received frames, so that a capture shows frames that never were on the wire.
-/// Merging in hardware includes the checksum that it needs.
+/// States of the offloads that merge received frames: with them, a capture shows frames that never were on the wire. The state
+/// of checksum offload is included, since merging in hardware needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Merging {
     rx_checksum: Option<u32>,
@@ -36,7 +36,7 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Reads the current states of the merging offloads of an interface; `None` for each that the interface does not have.
+    /// Reads the states of the merging offloads of an interface. A state is `None` if the interface lacks the offload.
     pub(super) fn read(name: &str) -> io::Result<Merging> {
         Ok(Merging {
             rx_checksum: ethtool(name, ETHTOOL_GRXCSUM, 0)?,
@@ -82,7 +82,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Reads the current states of the sending offloads of an interface; `None` for each that the interface does not have.
+    /// Reads the states of the sending offloads of an interface. A state is `None` if the interface lacks the offload.
     pub(super) fn read(name: &str) -> io::Result<Sending> {
         Ok(Sending {
             tx_checksum: ethtool(name, ETHTOOL_GTXCSUM, 0)?,

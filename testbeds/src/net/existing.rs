@@ -12,7 +12,7 @@ use super::{Merging, NetError, Netlink, Sending, failure};
 /// State of an existing network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whether the interface is up by configuration.
+    /// Whether the interface is configured as up.
     pub up: bool,
     /// Whether the interface has a carrier; always false while it is down.
     pub carrier: bool,

@@ -106,7 +106,7 @@ impl Netlink {
     }
 }
 
-/// The first message of a dump for which `of` returns a setting. Reads the whole dump and stores none: tables may be long.
+/// First setting that `of` returns for a message of a dump. Reads the whole dump and stores no messages: tables may be long.
 async fn first<M>(
     messages: impl Stream<Item = Result<M, rtnetlink::Error>>,
     mut of: impl FnMut(M) -> Option<Lasting>,

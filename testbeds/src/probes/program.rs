@@ -37,8 +37,8 @@ struct Exit {
 }
 
 impl ProbeProgram {
-    /// Runs the program to its end. `started` gets a handle that may kill it; if nobody receives it, the program is
-    /// killed at once.
+    /// Runs the program to its end. `started` gets a handle to kill it; if nobody takes the handle, the program is killed at
+    /// once.
     fn run(&self, number: u32, started: oneshot::Sender<Handle>) -> Result<Exit, ProcessError> {
         let output = CommandOutput::new("", None, Box::new(|_, _| {}));
         let output = Arc::new(output.map_err(|source| ProcessError::Io {

@@ -13,7 +13,7 @@ pub(super) struct Node {
     pub upper: Vec<f64>,
     pub bound: f64,
     pub depth: usize,
-    /// How the node was made: index of the integer variable, whether upward, fraction at the parent; `None` at the root.
+    /// The variable's index, whether this is the upper child, and the fraction of its value at the parent; `None` at the root.
     pub by: Option<(usize, bool, f64)>,
     /// Simplex basis at which the parent's relaxation ended, to start from.
     pub basis: Option<Rc<Basis>>,
@@ -52,7 +52,7 @@ pub(super) struct Split {
     pub at: usize,
     /// Greatest value of the variable in the lower child.
     pub below: f64,
-    /// Distance of the variable's value in the relaxation from `below`.
+    /// Value of the variable in the relaxation, less `below`.
     pub fraction: f64,
     /// Whether the upper child is searched first.
     pub goes_up: bool,
@@ -61,14 +61,15 @@ pub(super) struct Split {
     pub basis: Option<Rc<Basis>>,
 }
 
-/// Observed gains in the cost's bound from branching on a variable, per unit of the fraction: down, then up.
+/// Observed rises of the cost's lower bound when a variable was branched on, per unit of distance: for lower, then upper
+/// children.
 #[derive(Debug, Clone, Copy, Default)]
 struct PseudoCost {
     sum: [f64; 2],
     count: [u32; 2],
 }
 
-/// Pseudo-costs (observed gains from branching) of all integer variables.
+/// Pseudo-costs of all integer variables: how much branching on each has raised the cost's lower bound.
 #[derive(Debug)]
 pub(super) struct PseudoCosts {
     columns: Vec<PseudoCost>,

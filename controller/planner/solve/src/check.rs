@@ -134,7 +134,7 @@ fn least(program: &Program, bounds: &Bounds, cost: &[f64], y: &[f64]) -> Option<
     Some(sum)
 }
 
-/// Sets those multipliers to 0 whose sign needs an upper or lower side that their row does not have.
+/// Sets multipliers to 0 whose sign belongs to a limit (upper or lower) that their row does not have.
 pub(super) fn signed(program: &Program, y: &mut [f64]) {
     for (row, y) in y.iter_mut().enumerate() {
         let is_idle = match *y > 0.0 {

@@ -63,7 +63,7 @@ fn at_odds(model: &Model, rows: &[usize]) -> Option<Vec<usize>> {
     is_refuted(&part).then(|| rows.to_vec())
 }
 
-/// Whether the bounds of variables are infeasible by themselves, regardless of the row.
+/// Whether bounds of variables contradict each other (a variable has no valid value), whatever the row requires.
 fn is_void(model: &Model, row: usize) -> bool {
     let Ok(mut part) = Program::from_model(&model.only(&[row])) else {
         return false;

@@ -28,7 +28,7 @@ impl Simplex {
         }
     }
 
-    /// Place of the basic variable with the greatest violation of its bounds, relative to its row's length, if there is one.
+    /// Place in the basis of the variable that violates its bounds the most, relative to its row's length; `None` if none does.
     pub(super) fn worst(&self) -> Option<usize> {
         let mut worst = None;
         let mut most = 0.0;
@@ -144,7 +144,7 @@ impl Simplex {
         Some((candidates[chosen].1, flips))
     }
 
-    /// Moves from the current basis to the next: exchanges one variable, and flips others to their other bounds.
+    /// Moves to the next basis: exchanges one basic variable, and moves some other variables to their opposite bounds.
     fn step(
         &mut self,
         place: usize,
@@ -222,7 +222,7 @@ impl Simplex {
         self.weight[place] = (own / (pivot * pivot)).max(1e-4);
     }
 
-    /// Resets the lengths of the inverse's rows, which primal iterations do not maintain.
+    /// Sets the stored lengths of the basis inverse's rows to 1, since primal iterations do not keep them up to date.
     pub(super) fn forget_weights(&mut self) {
         self.weight.fill(1.0);
     }

@@ -50,7 +50,7 @@ impl Columns {
     }
 }
 
-/// LU factorization of a basis matrix. Columns are identified by their places in the basis.
+/// LU factorization of a basis matrix. A column is named by its place in the basis.
 #[derive(Debug, Clone)]
 pub(super) struct Factor {
     /// Pivots in order of elimination: row, place of the column in the basis, value.
@@ -61,9 +61,9 @@ pub(super) struct Factor {
     lower_steps: Vec<usize>,
     /// Factor U: for each pivot, the entries above it; indexed by rows.
     upper: Columns,
-    /// For each exchange, the new column in terms of the old basis, by places, without the pivot.
+    /// For each exchange, the new column expressed in the old basis: coefficients by place in the basis, without the pivot.
     exchanges: Columns,
-    /// For each exchange, the place of the exchanged column, and the pivot.
+    /// For each exchange, the place in the basis of the exchanged column, and the pivot's value.
     exchanged: Vec<(usize, f64)>,
     work: Vec<f64>,
 }

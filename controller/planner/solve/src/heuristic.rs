@@ -8,7 +8,7 @@ use super::relax::{Relaxed, Relaxer};
 use super::simplex::Basis;
 use std::rc::Rc;
 
-/// Maximum number of relaxations that a dive solves.
+/// Maximum number of relaxations that [`dive`] solves.
 const DIVE: usize = 12;
 
 /// Feasible values of all variables and their cost; `None` if none were found.

@@ -16,7 +16,8 @@ pub(super) const ATTEMPTS: usize = 3;
 pub(super) enum Goal {
     /// Minimize the program's cost.
     Cost,
-    /// Minimize the cost, after shifting costs towards the variables' bounds by this share of the greatest cost.
+    /// Minimize the cost, but shift the cost of each variable with only one bound by this share of the greatest cost. The
+    /// multipliers of that optimum leave a margin for rounding errors.
     Inward(f64),
     /// Find any point that meets all rows and bounds.
     Feasible,
@@ -283,7 +284,7 @@ impl Scaled {
 
 /// Bounds of variables without those that rows imply, which the solver does not need.
 ///
-/// Only rows in the solver's program count, each with the bounds left at its turn: no bound is dropped that another needs.
+/// A bound is dropped only if rows in the solver's program imply it with the bounds that are still there.
 fn unimplied(program: &Program, bounds: &Bounds, columns: &[usize], places: &[RowSides]) -> Bounds {
     let mut left = bounds.clone();
     // For the least and greatest activity of each row: sum of the finite terms, and number of infinite ones.

@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Only solutions with a cost below this are searched for.
+    /// The search looks only for solutions that cost less than this.
     fn target(&self) -> f64 {
         let Some((x, value)) = &self.best else {
             return f64::INFINITY;
@@ -362,7 +362,7 @@ impl<'a> Search<'a> {
         self.split(node, bounds, by)
     }
 
-    /// Splits a node with an unsolved relaxation at the widest integer variable; returns the child to continue with.
+    /// Splits a node without a solved relaxation at the integer variable of widest range; returns the child to continue with.
     fn split_blindly(&mut self, node: Node, bounds: &Bounds) -> Option<Node> {
         let all = self.integers.iter().enumerate();
         let width = |j: usize| bounds.upper[j] - bounds.lower[j];
@@ -467,8 +467,8 @@ fn step(program: &Program) -> f64 {
     step as f64
 }
 
-/// Whether a continuous variable is whole in some cheapest solution whenever the integer variables
-/// are: all its bounds are whole, including those that rows with integer variables imply.
+/// Whether some cheapest solution gives a continuous variable a whole value: all its bounds are whole, including those that
+/// rows with integer variables imply.
 fn is_whole_at_best(program: &Program, column: usize) -> bool {
     let is_whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
     let bounds = &program.bounds;

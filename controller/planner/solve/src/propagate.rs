@@ -206,7 +206,7 @@ fn tighten_by<I: Iterator<Item = (usize, f64)>>(
     Ok(())
 }
 
-/// Applies value·x ≤ most to the bounds of variable x; returns whether a bound moves far enough to count.
+/// Tightens the bounds of variable x by value·x ≤ most; returns whether a bound moves far enough to count.
 fn cut(is_whole: bool, bounds: &mut Bounds, column: usize, value: f64, most: f64) -> bool {
     let end = most / value;
     if !end.is_finite() {

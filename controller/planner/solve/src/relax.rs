@@ -36,7 +36,7 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Takes over the values and the multipliers of another point where they are better.
+    /// Takes the other point's values, and its multipliers, where those are better.
     fn or(&mut self, other: Point) {
         if other.bound > self.bound {
             (self.bound, self.y) = (other.bound, other.y);
@@ -326,7 +326,7 @@ fn with_bound(
     point
 }
 
-/// Whether moving in the direction `ray` stays within rows and bounds without limit and lowers the cost, within the tolerance.
+/// Whether moving along `ray` without end stays within rows and bounds, and lowers the cost, up to the tolerance.
 fn pays(program: &Program, bounds: &Bounds, ray: &[f64]) -> bool {
     let mut ray = ray.to_vec();
     for (column, d) in ray.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! Chooses units of variables, rows and costs such that numbers inside a solver are near 1.
 //!
-//! A variable's unit is its range, a row's its greatest term, so that programs in bit/s look like
-//! programs in fractions of one. Scales are powers of two: they cause no rounding.
+//! A variable's unit is its range, and a row's unit is its greatest term, so that programs in bit/s look like programs in
+//! fractions of one. Scales are powers of two: they cause no rounding.
 
 use super::program::{Bounds, Program};
 

@@ -22,7 +22,7 @@ const FAR: f64 = 1e7;
 /// Number of column exchanges after which the basis is factorized again.
 pub(super) const FRESH: usize = 60;
 
-/// Where a variable is: in the basis, or at one of its bounds.
+/// Whether a variable is in the basis, or at which of its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
     /// The variable is in the basis.
@@ -321,7 +321,7 @@ impl Simplex {
         self.place_basics();
     }
 
-    /// Amount by which a variable violates its bounds: negative below the lower bound, 0 within both.
+    /// Amount by which a variable violates a bound: negative if it is below its lower bound, 0 if it is within both.
     pub(super) fn beyond(&self, j: usize) -> f64 {
         let x = self.x[j];
         if x < self.lower[j] - FEASIBLE * (1.0 + self.lower[j].abs()) {

@@ -8,7 +8,7 @@ use crate::routing::{Costs, Path, Routing};
 
 /// Maximum number of equally short paths among which streams are spread.
 const WAYS: usize = 64;
-/// Relative rounding error of sums of shares: a capacity that is exceeded by less is not exceeded.
+/// Relative rounding error of sums of shares. A capacity counts as exceeded only if it is exceeded by more.
 const ROUNDING: f64 = 1e-12;
 
 /// Workers of one job whose streams to one server reach the same programmable switch first.
@@ -33,7 +33,7 @@ impl Rack {
         self.share * self.workers.len() as f64
     }
 
-    /// Parts of the job's plan if the rack's switch sums the share `summed` of the traffic that it receives.
+    /// Parts of the job's plan if the rack's switch sums the share `summed` of its traffic, and the rest goes to the server.
     fn parts(&self, job: &Job, summed: f64) -> impl Iterator<Item = Part> {
         let member = |(worker, route, to_switch): &(usize, Route, usize), is_raw: bool| Member {
             worker: *worker,

@@ -6,11 +6,11 @@ use crate::routing::Costs;
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Bytes of each of the three fragments of [`goat`]'s gradient; each of its switches has memory for one.
+/// Size of each of the three gradient fragments in [`goat`]'s example, in bytes. Each switch there has memory for one.
 pub const GOAT_FRAGMENT_BYTES: u64 = 1_000;
 
-/// GRID's example, figure 1 (ToN 2023): eight workers at three switches, the server behind the third. All links carry 3 Gbit/s,
-/// except the server's with 9; each switch sums 9 Gbit/s. A worker's rate is 1 Gbit/s with Geryon, 2.4375 with ATP (the paper
+/// GRID's example, figure 1 (ToN 2023): eight workers at three switches, the server behind the third. The server's link carries
+/// 9 Gbit/s, all others 3; each switch sums up to 9 Gbit/s. A worker's rate is 1 Gbit/s with Geryon, 2.4375 with ATP (the paper
 /// rounds a step and prints 2.43), 3 with GRID.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub fn grid() -> Result<(Network, Job), NetworkError> {
 
 /// GOAT's example (IWQoS 2023): four workers, two at S1 and two at S2; S3 is before the server; each switch has memory for one
 /// of three fragments. The three switches form a triangle, as in the same authors' figure for GRID; with `is_chain`, S1 has no
-/// link to S3. With workers out of step 7 fragments reach the server with ATP and 3 with GOAT; 17 and 13 cross links.
+/// link to S3. If workers send at different times, ATP brings the server 7 fragments, over 17 links; GOAT 3, over 13.
 ///
 /// # Errors
 ///
@@ -66,10 +66,10 @@ pub fn links_behind_workers(network: &Network) -> Costs {
     })
 }
 
-/// InArt's example (WWW 2024): two servers that receive 4 Gbit/s, six workers, three at each of two switches that sum 6, all
-/// links of 6. Rates are 4/3 with LBMM, 2 with ATP and an equal split, 2.5 with InArt. The paper's figure was not available:
-/// here the switches are linked with each other and both servers. The first two rates are then as printed, and 2.5 is the
-/// optimum for shares of 3 to 2.
+/// InArt's example (WWW 2024): two servers, which receive up to 4 Gbit/s each; six workers, three at each of two switches,
+/// which sum up to 6 Gbit/s; links of 6 Gbit/s. Rates are 4/3 with LBMM, 2 with ATP and an equal split, 2.5 with InArt. The
+/// paper's figure was not available: here the switches are linked with each other and both servers. The first two rates are
+/// then as printed, and 2.5 is the optimum for shares of 3 to 2.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Networks and jobs on which the papers compare planners, drawn by seed, and [`examples`] that can be computed by hand.
 //!
 //! GRID (ToN 2023) gives the numbers of switches and hosts, the range of a switch's throughput, and which switches sum, but
-//! neither link rates nor the number of workers. Here all links of hosts have equal rates, also in a fat tree, a leaf has equal
-//! rates up and down, and a job's hosts are drawn.
+//! neither link rates nor the number of workers. Here all links of hosts have equal rates, also in a fat tree; each leaf's
+//! links to spines have in total the rate of its links to hosts; a job's hosts are drawn.
 
 pub mod examples;
 
@@ -55,7 +55,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers: racks are contiguous.
+    /// Draws switch throughputs from GRID's range, and the job's hosts. Ranks ascend with host numbers, hence rack by rack.
     ///
     /// # Errors
     ///

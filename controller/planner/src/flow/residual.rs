@@ -1,6 +1,6 @@
 //! Maximum flow of minimum cost, by the primal-dual method (Ahuja, Magnanti and Orlin, *Network Flows*, 9.8): shortest
-//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those edges. There are as many rounds
-//! as there are different path costs, which are few if costs are hops.
+//! distances determine which edges lie on cheapest paths, and Dinic's blocking flows fill those edges. There is one round for
+//! each different cost of a path. If a cost is a number of links, there are few.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -54,7 +54,7 @@ impl Residual {
         number
     }
 
-    /// Units of flow on an edge.
+    /// Number of streams that flow over an edge.
     pub fn flow(&self, edge: usize) -> u32 {
         self.edges[edge + 1].left
     }
@@ -108,7 +108,7 @@ impl Residual {
         distances
     }
 
-    /// For each node, the number of edges on cheapest paths to it; `None` if no such path leads to the sink.
+    /// For each node, the number of edges on a cheapest path to it from the source; `None` if no path leads to the sink.
     fn levels(&self, source: usize, sink: usize) -> Option<Vec<u32>> {
         let mut levels = vec![u32::MAX; self.away.len()];
         levels[source] = 0;

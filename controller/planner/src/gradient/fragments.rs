@@ -1,4 +1,4 @@
-//! Simulates single gradient fragments through switches that hold few sums: the links that they cross depend on their order.
+//! Simulates single gradient fragments through switches that hold few sums. Their order decides how many links they cross.
 //!
 //! A worker's gradient consists of fragments, one per piece. With a plan, a switch holds a sum until the fragments of all its
 //! members have arrived. First come, first served, as in ATP (Lao et al., NSDI 2021), a fragment takes a free slot and is
@@ -13,7 +13,7 @@ use super::{Job, JobError, Plan};
 use crate::network::{Arc, Network, NodeId};
 use crate::routing::{Path, Routing};
 
-/// Event of the simulation: a worker sends its fragment of a piece.
+/// Event of the simulation: a worker sends its fragment of one piece of the gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Send {
     /// Rank of the worker.
@@ -29,8 +29,8 @@ pub struct Passed {
     pub links: BTreeMap<Arc, u64>,
     /// Number of fragments that the server received.
     pub at_server: u64,
-    /// For each fragment that the server received, in order: the index of the send that completed
-    /// it, or the number of sends if its sum was still incomplete at the end.
+    /// For each fragment that the server received, in order: the index of the worker's send because of which it came; the
+    /// number of sends if a switch sent its incomplete sum at the end.
     pub brought_by: Vec<usize>,
 }
 
@@ -87,7 +87,7 @@ pub fn planned(plan: &Plan, sends: &[Send]) -> Passed {
     passed
 }
 
-/// What a switch does with a fragment that finds all slots taken by other pieces.
+/// Reaction of a switch to a fragment for which it has no slot, because other pieces have taken all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collision {
     /// The switch forwards the fragment unsummed (ATP).
@@ -96,7 +96,7 @@ pub enum Collision {
     Evicts,
 }
 
-/// Simulates first come, first served: each programmable switch on the path to the server has `slots` slots.
+/// Simulates first come, first served, without a plan: each programmable switch on a path has `slots` slots, one per sum.
 pub fn first_come(
     network: &Network,
     job: &Job,
@@ -108,7 +108,7 @@ pub fn first_come(
     by_slots(network, job, routing, (&alike, Collision::Passes), sends)
 }
 
-/// Simulates first come, first served; given are the number of slots of each switch, and what it does if all are taken.
+/// Simulates as [`first_come`] does, with the given number of slots for each switch, and the given reaction if all are taken.
 pub fn by_slots(
     network: &Network,
     job: &Job,
@@ -162,7 +162,7 @@ struct SlotSwitch {
     up: Path,
     /// Workers whose paths to the server cross the switch.
     below: BTreeSet<usize>,
-    /// For each piece that the switch is summing: the sum's serial number, and the workers summed so far.
+    /// For each piece of the gradient that the switch is summing: the sum's serial number, and the workers summed so far.
     held: BTreeMap<usize, (usize, BTreeSet<usize>)>,
     /// Number of sums that the switch has begun.
     begun: usize,
@@ -178,7 +178,7 @@ struct Simulation<'n> {
 }
 
 impl Simulation<'_> {
-    /// Sends a fragment, the sum of the workers `of`, along a path until a switch holds it or the server receives it.
+    /// Sends a fragment, the sum over the workers `of`, along a path until a switch holds it or the server receives it.
     fn send(&mut self, way: Path, piece: usize, of: BTreeSet<usize>) {
         let mut of = of;
         for arc in way {

@@ -2,10 +2,10 @@
 //! together (Fang et al., "GOAT: Gradient Scheduling with Collaborative In-Network Aggregation for Distributed Training", IWQoS
 //! 2023, and IEEE/ACM ToN 2024).
 //!
-//! Sub-model g is open at a set of switches; each needs b(g) bytes of its memory B(s) for it. A worker's gradient of g goes to
-//! one of them, or to the server; a switch sends its sum to the server. Let D be the cost of a path. The plan minimizes Σ b(g)
-//! · (Σ D(w → node that sums it) + Σ D(switch → server)). That is the paper's first form; the form to which it rewrites it
-//! omits a term that depends on the decision.
+//! Sub-model g is open at the switches that may sum it; each needs b(g) bytes of its memory B(s) for it. A worker's gradient of
+//! g goes to one of them, or to the server; a switch sends its sum to the server. Let D be the cost of a path. The plan
+//! minimizes Σ b(g) · (Σ D(w → node that sums it) + Σ D(switch → server)). That is the paper's first form; the form to which it
+//! rewrites it omits a term that depends on the decision.
 //!
 //! Given the open switches, each worker uses the nearest node, since only memory is limited. So the decision is which switches
 //! are open, and closing one is always allowed, since the server remains. `relax` bounds the cost from below, `knapsack` rounds

@@ -51,7 +51,7 @@ impl Default for Work {
     }
 }
 
-/// Plans a job with one server at the greatest rate of all workers that is found, answers to the workers included.
+/// Plans a job with one server, at the greatest rate found at which all workers can send while answers return to them.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn plan(network: &Network, job: &Job) -> Result<Plan, JobError> {
     quick(network, job, true)
 }
 
-/// Plans as [`plan`] does, without answers to the workers, as in the paper.
+/// Plans as [`plan`] does, but without capacity for answers to the workers, as in the paper.
 ///
 /// # Errors
 ///
@@ -169,7 +169,7 @@ struct Found {
 }
 
 impl Found {
-    /// Paths with capacity at the rate `at_bps`; all workers can send on them up to the rate at which a resource is full.
+    /// Adopts paths with capacity at the rate `at_bps`. Workers may send faster, until a resource on the paths is full.
     fn new(streams: &Streams<'_>, ways: StreamPaths, at_bps: f64) -> Found {
         let rate_bps = at_bps.max(streams.rate_of(&ways));
         Found { ways, rate_bps }

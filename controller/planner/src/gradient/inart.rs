@@ -31,7 +31,7 @@ use ways::Ways;
 /// Relative gap below which a plan counts as optimal.
 const PRECISION: f64 = 1e-6;
 
-/// Maximum number of iterations from each start; an iteration moves streams, then changes shares.
+/// Maximum number of iterations from each starting placement; an iteration moves streams, then changes the servers' shares.
 const TURNS: usize = 8;
 /// Maximum number of further iterations from the best result.
 const MORE_TURNS: usize = 64;

@@ -76,10 +76,10 @@ pub enum JobError {
         /// Name of the server.
         to: String,
     },
-    /// The number of shares is not the number of servers, or the shares do not add up to 1.
+    /// The shares do not add up to 1, or are not as many as the servers: the job's name, and its number of servers.
     #[error("job `{0}` has {1} servers: give each a share from 0 to 1; their sum is 1")]
     Shares(String, usize),
-    /// The exact program is solved for small networks only.
+    /// The job (given by name) is too large for the exact program; the number is the maximum of integer variables.
     #[error("the exact program of job `{0}` has more than {1} integer variables, the maximum")]
     TooLarge(String, usize),
     /// The server (second name) of the job (first name) has no ingress rate left.
@@ -113,7 +113,7 @@ impl Job {
         Ok(())
     }
 
-    /// Spare rate in bit/s of the links of that worker that has the least.
+    /// Least spare rate, over all workers, of a worker's links together, in bit/s.
     pub(crate) fn narrowest_bps(&self, network: &Network) -> f64 {
         let workers = self.workers.iter().map(|worker| {
             let links = network.adjacent(*worker).iter();

@@ -1,4 +1,4 @@
-//! Load of a plan on links, switches and servers, per bit/s that every worker sends, with answers if the plan has them.
+//! Load that a plan puts on links, switches and servers, for each bit/s that every worker sends; includes the plan's answers.
 
 use std::collections::BTreeMap;
 

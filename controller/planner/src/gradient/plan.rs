@@ -11,8 +11,8 @@ pub type Route = Vec<Arc>;
 pub struct Plan {
     /// Name of the job.
     pub job: String,
-    /// Assignment of workers to the nodes that sum them. For each piece, each worker is a member of one part; of several if a
-    /// baseline splits its traffic by capacity, and then their shares add up to the piece's share.
+    /// Assignment of workers to the nodes that sum them. For each piece of the gradient, each worker is a member of one part;
+    /// of several if a baseline splits its traffic by capacity, and then their shares add up to the piece's share.
     pub parts: Vec<Part>,
     /// Multicast of sums from each server that answers its workers. Empty if the plan covers the workers' traffic only.
     pub answers: Vec<Answers>,
@@ -47,7 +47,7 @@ pub struct Part {
     pub piece: usize,
     /// Share of the gradient, above 0 and up to 1. The shares of all pieces add up to 1.
     pub share: f64,
-    /// Index of the server in [`Job::servers`] that receives the piece.
+    /// Index of the server, in [`Job::servers`], that receives this piece of the gradient.
     pub server: usize,
     /// Node that sums the part: a switch, or the server itself.
     pub at: NodeId,
@@ -71,7 +71,7 @@ pub struct Member {
 pub struct Answers {
     /// Index of the server in [`Job::servers`].
     pub server: usize,
-    /// Share of the gradient that the server answers: the sum over all its pieces.
+    /// Share of the gradient whose sum the server returns: the shares of all its pieces together.
     pub share: f64,
     /// Arcs of the multicast tree; arcs nearer to the server come first.
     pub tree: Vec<Arc>,

@@ -110,7 +110,7 @@ impl Attributes {
         }
     }
 
-    /// Reads a quantity from the first attribute of several names, each with or without a unit at its end: `rate`, `rate_gbps`.
+    /// Reads a quantity from the first attribute of these names that is present. A name may end with a unit: `rate_gbps`.
     pub fn quantity(
         &self,
         text: &str,

@@ -118,7 +118,7 @@ impl Dimension {
             .map(|(_, unit)| *unit)
     }
 
-    /// Reads a number with a unit, or a number without one in `unit_of_numbers`; the result is rounded to the smallest unit.
+    /// Reads a number with a unit; a number without a unit is in `unit_of_numbers`. Rounds the result to the smallest unit.
     pub(super) fn read(self, text: &str, unit_of_numbers: Option<u64>) -> Result<u64, Bad> {
         let text = text.trim();
         if let Ok(number) = text.parse::<f64>() {

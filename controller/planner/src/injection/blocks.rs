@@ -1,5 +1,5 @@
-//! Prepares a placement problem for search: tied choices form one block, which takes one of its
-//! options; pairs of blocks record which of their options are compatible.
+//! Prepares a placement problem for search: choices that must have the same switches form a block, and each possible set of
+//! switches is an option of the block. Some options of two blocks are incompatible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub(super) struct BlockOption {
     pub hops: u64,
 }
 
-/// Choices that have to be placed at the same switches.
+/// Block: choices (a fault and some flows each) that have to be placed at the same switches.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     pub members: Vec<ChoiceId>,
@@ -55,11 +55,11 @@ pub(super) struct Block {
 /// Which options of two blocks of faults are compatible.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
-    /// Index of that block of faults of the pair that has the lower index.
+    /// Index of the pair's first block of faults: the lower of its two indices.
     pub first: BlockId,
     /// Number of options of the pair's second block of faults.
     pub width: usize,
-    /// Whether two options are compatible: by option of the pair's first block of faults, then of its second.
+    /// Whether two options are compatible: by the first block's option, then by the second block's.
     pub allowed: Vec<bool>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Blocks<'p> {
 }
 
 impl<'p> Blocks<'p> {
-    /// Blocks of faults of a problem whose constraints `held` are active. A block may have no option.
+    /// Makes the blocks of faults of a problem in which only the constraints `held` are active. A block may have no option.
     pub fn new(problem: &'p Problem, candidates: &[Candidates], held: &Held) -> Blocks<'p> {
         let members = members(problem, held);
         let of_choice: BTreeMap<ChoiceId, BlockId> = members
@@ -139,9 +139,9 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// A looser problem for lower bounds: a block of faults that lacks options may also take any
-    /// single switch of its shortest path, which costs less than any missing option, and no pairs
-    /// are incompatible. A lower bound of its cost is one for the whole problem.
+    /// A looser problem, for lower bounds, without incompatible options. A block that lacks options may be at any one switch of
+    /// its shortest path, which costs less than any missing option. A lower bound of this problem's cost also holds for the
+    /// original.
     pub fn relaxed(&self, candidates: &[Candidates]) -> Blocks<'p> {
         let mut relaxed = self.clone();
         relaxed.pairs.clear();
@@ -169,7 +169,7 @@ impl<'p> Blocks<'p> {
         self.blocks.iter().map(|block| block.options.len()).sum()
     }
 
-    /// Whether two blocks of a pair can have these options: `own` is an option of `block`, `other` one of its partner.
+    /// Whether two options of a pair of blocks are compatible: `own` is an option of `block`, `other` one of the other block.
     pub fn go_together(&self, pair: usize, block: BlockId, own: usize, other: usize) -> bool {
         let pair = &self.pairs[pair];
         let (first, second) = match pair.first == block {
@@ -196,7 +196,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// Groups of choices that are tied together, in the order of their first choices.
+/// Groups of choices that have to be at the same switches, in the order of their first choices.
 fn members(problem: &Problem, held: &Held) -> Vec<Vec<ChoiceId>> {
     let mut leader: Vec<ChoiceId> = (0..problem.choices.len()).collect();
     let find = |leader: &[ChoiceId], mut choice: ChoiceId| {
@@ -278,7 +278,7 @@ impl Rule {
     }
 }
 
-/// Rules between choices of two blocks of faults, and for each rule whether its first choice belongs to the second block.
+/// Rules between choices of two blocks; `true` if the rule's first choice belongs to the second block.
 struct Rules(Vec<(bool, Rule)>);
 
 impl Rules {

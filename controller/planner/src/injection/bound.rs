@@ -31,7 +31,7 @@ pub(super) struct Prices {
 /// Amount of a resource against which loads are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoadMeasure {
-    /// The free amounts of binding resources: the measured loads are utilizations.
+    /// The free amounts of all resources with hard limits: the measured loads are utilizations.
     Free,
     /// The free amounts of one resource, given by its index.
     One(usize),
@@ -85,7 +85,7 @@ impl Prices {
     }
 
     /// Computes the costs of all options, and adds the load of each block's cheapest option. `at_switch` caches a block's cost
-    /// at each switch, since spread blocks of faults have many options with the same switches.
+    /// at each switch, since a block's options often have switches in common.
     fn price(
         &mut self,
         blocks: &Blocks<'_>,
@@ -131,7 +131,7 @@ impl Prices {
     }
 }
 
-/// For each block of faults, the resources that it takes at each of its switches, with its part of each shared charge.
+/// For each block of faults, the resources that it takes at each of its switches, with its part of charges that blocks share.
 fn parts(blocks: &Blocks<'_>) -> Vec<Vec<(usize, f64)>> {
     let problem = blocks.problem;
     let mut sharing = vec![0_u32; problem.charges.len()];
@@ -183,12 +183,12 @@ fn weigh(logs: &[f64], rows: &[f64], weights: &mut [f64]) {
 /// The values that a utilization can have: for each switch and resource, multiples of a common divisor of its costs.
 #[derive(Debug, Clone)]
 pub(super) struct Levels {
-    /// For each switch's binding resource: the free amount, and a divisor of all amounts that faults can take.
+    /// For each switch and resource that counts: the free amount, and a divisor of all amounts that faults can take.
     rows: Vec<(u64, u64)>,
 }
 
 impl Levels {
-    /// Possible utilizations of all binding resources.
+    /// Possible utilizations of all resources with a hard limit.
     pub fn new(blocks: &Blocks<'_>) -> Levels {
         Levels::for_resources(blocks, |resource| blocks.problem.resources[resource].binds)
     }

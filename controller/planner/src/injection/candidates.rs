@@ -12,7 +12,7 @@ const MAX_SPREADS: usize = 64;
 pub(super) struct Candidates {
     /// All sets of switches: single switches first, nearest to the sender first.
     pub sets: Vec<Vec<SwitchId>>,
-    /// The sets of switches that the choice's pin allows; all sets if it has no pin.
+    /// The sets that the scenario file allows, which may name a switch for the choice; all sets if it names none.
     pub pinned: Vec<Vec<SwitchId>>,
     /// Whether there may be more sets of switches than were considered.
     pub cut: bool,

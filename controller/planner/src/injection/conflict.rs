@@ -18,7 +18,7 @@ use super::search::{Known, Wanted, search};
 const MAX_QUESTIONS: usize = 3_000;
 /// Maximum number of options that a search examines for one test.
 const WORK: usize = 2_000_000;
-/// If a lower bound of the used share of limits exceeds this, there is certainly no placement.
+/// If a lower bound of how much of some limit is used exceeds this, there is certainly no placement.
 pub(super) const SURELY: f64 = 1.0 + 1e-6;
 
 /// Whether a placement exists under the active constraints.
@@ -86,7 +86,7 @@ struct Filter<'p> {
 }
 
 impl Filter<'_> {
-    /// Deactivates constraints of one kind, the last first, in ever smaller groups; those that cannot matter without a test.
+    /// Deactivates constraints of one kind, the last first, in ever smaller groups. Those that cannot matter go without a test.
     fn thin(
         &mut self,
         of: impl Fn(&mut Held) -> &mut Vec<bool>,

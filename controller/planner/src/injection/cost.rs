@@ -48,9 +48,9 @@ impl Eq for Utilisation {}
 /// Cost of a placement of faults. Less is better; the first field that differs decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// Worst utilization of binding resources, over all switches.
+    /// Worst utilization, over all switches, of resources with a hard limit.
     pub worst: Utilisation,
-    /// Worst utilization of resources whose limit is not hard, over all switches; may exceed 1.
+    /// Worst utilization, over all switches, of resources without a hard limit; may exceed 1.
     pub slowest: Utilisation,
     /// Number of switches at which at least one fault is placed.
     pub touched: usize,

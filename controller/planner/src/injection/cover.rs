@@ -1,9 +1,9 @@
 //! Lower bound of one resource's worst utilization that counts shared charges in full.
 //!
 //! As in [`super::bound`], any weights of switches whose sum is 1 give a bound. There, a charge that blocks share is split
-//! evenly, so a block placed apart from its group pays for a part only; here it pays in full. At given prices of switches a
-//! group costs at least its cheapest cover: switches such that each of its blocks has one among its options. Groups are small,
-//! so the cover is found exactly, by dynamic programming over the sets of covered blocks.
+//! evenly, so a block placed apart from its group (the blocks that share a charge) pays for a part only; here it pays in full.
+//! At given prices of switches a group costs at least its cheapest cover: switches such that each of its blocks has one among
+//! its options. Groups are small, so the cover is found exactly, by dynamic programming over the sets of covered blocks.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::problem::{ResourceId, SwitchId};
 
 /// Number of rounds in which the weights of switches are updated.
 const ROUNDS: usize = 400;
-/// Maximum number of blocks of faults in a group whose cover is computed; the shared charges of larger groups are left out.
+/// Maximum number of blocks in a group whose cheapest switches are computed. Shared charges of larger groups are left out.
 const MOST: usize = 12;
 /// Upper bound of the rounding errors in sums.
 const SLACK: f64 = 1e-9;
@@ -80,7 +80,7 @@ struct Group {
     cost: f64,
     /// Index of the shared charge in the problem.
     charge: usize,
-    /// For each block of the group: the switches of its options, each with the set of the group's blocks that can be there.
+    /// For each block of the group: the switches of its options, and at each the set of the group's blocks that can be there.
     by_block: Vec<Vec<(SwitchId, usize)>>,
 }
 
@@ -96,7 +96,7 @@ impl Group {
             .collect()
     }
 
-    /// A group of blocks of faults; `None` if the blocks share no charge that takes this resource.
+    /// Makes a group of these blocks; `None` if they share no charge that takes this resource.
     fn new(blocks: &Blocks<'_>, members: &[BlockId], resource: ResourceId) -> Option<Group> {
         let problem = blocks.problem;
         let takes = |charge: &usize| {
@@ -141,7 +141,7 @@ impl Group {
         })
     }
 
-    /// Cost of the cheapest switches such that each block of faults of the group can be at one; adds the amounts to `taken`.
+    /// Least total price of switches such that each block of the group can be at one of them. Adds their amounts to `taken`.
     fn cover(&self, prices: &[f64], taken: &mut [f64]) -> f64 {
         let all = (1 << self.by_block.len()) - 1;
         // By set of covered blocks: least cost, previous set, and the switch that was added.

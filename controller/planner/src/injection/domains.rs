@@ -25,7 +25,7 @@ impl Domains {
     }
 
     /// Removes options that no placement can have: options that exceed a limit beside blocks with one option left, and options
-    /// without a compatible option of a partner (arc consistency, Mackworth 1977). `None` if a block has no option left.
+    /// without a compatible option of some other block (arc consistency, Mackworth 1977). `None` if a block has no option left.
     pub fn consistent(blocks: &Blocks<'_>) -> Option<Domains> {
         let mut domains = Domains::new(blocks);
         let mut loads = SwitchLoads::new(blocks);
@@ -68,7 +68,7 @@ impl Domains {
         }
     }
 
-    /// Removes options of blocks without a compatible option of a partner. Returns whether all blocks have options left.
+    /// Removes options with which no option of some partner block is compatible. Returns whether all blocks have options left.
     fn agree(&mut self, blocks: &Blocks<'_>) -> bool {
         let mut queue: VecDeque<BlockId> = (0..blocks.blocks.len()).collect();
         let mut queued = vec![true; blocks.blocks.len()];

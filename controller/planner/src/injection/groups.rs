@@ -1,4 +1,4 @@
-//! Groups blocks that share a charge, such as the flows of one fault.
+//! Groups blocks (choices with the same switches) that share a charge, such as blocks for several flows of one fault.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Local search in large problems: moves and exchanges groups of blocks to reduce the utilization
-//! of the fullest switch, then the number of switches with faults, then hops.
+//! Local search in large problems: moves groups of blocks to other switches. It reduces first the utilization of the fullest
+//! switch, then the number of switches with faults, then hops.
 
 use std::cmp::Ordering;
 
@@ -10,9 +10,9 @@ use super::cost::Utilisation;
 use super::placing::{Ceiling, Fullness, Placing};
 use super::problem::SwitchId;
 
-/// Maximum depth to which moving a group may displace other groups in turn.
+/// Maximum depth of moves: a moved group of blocks may push another group away, which may push yet another away, and so on.
 const DEEPEST: u8 = 2;
-/// Maximum number of times that a block of faults is placed while random moves are tried.
+/// Maximum number of times that blocks of faults are placed while random moves are tried.
 const SHAKING: u64 = 400_000;
 
 impl Placing<'_, '_> {
@@ -62,7 +62,7 @@ impl Placing<'_, '_> {
         )
     }
 
-    /// Moves a random group of blocks of faults away from one of the fullest switches, whatever that costs.
+    /// Moves a random group of blocks away from one of the fullest switches, even if the placement gets worse.
     fn shake(&mut self, measure: Fullness, worst: Utilisation) {
         let switches = 0..self.blocks.problem.switches.len();
         let full: Vec<SwitchId> = switches
@@ -92,7 +92,7 @@ impl Placing<'_, '_> {
         all.get(nth.checked_rem(all.len())?)
     }
 
-    /// Moves groups of blocks of faults away from the fullest switch to less full ones, displacing other groups if necessary.
+    /// Moves groups of blocks from the fullest switch to less full ones, and other groups away from these if necessary.
     fn descend(&mut self, measure: Fullness, bound: Utilisation, deepest: u8) {
         let switches = self.blocks.problem.switches.len();
         for _ in 0..4 * self.blocks.blocks.len() {
@@ -145,8 +145,8 @@ impl Placing<'_, '_> {
         bound
     }
 
-    /// Moves a group away from a switch such that all switches stay below the worst fullness, displacing others up to a depth.
-    /// Returns whether that succeeded; if not, the placement is restored.
+    /// Moves a group of blocks away from a switch, and other groups away from where it goes, up to `depth` times in turn, such
+    /// that all switches stay below the fullness `worst`. Returns whether that succeeded; if not, the placement is restored.
     fn relieve(
         &mut self,
         group: &[BlockId],
@@ -202,7 +202,7 @@ impl Placing<'_, '_> {
         })
     }
 
-    /// Removes the blocks of faults from switches with few blocks, if that makes no switch fuller than the fullest.
+    /// Empties switches that have few blocks, by moving these to others, if that makes no switch fuller than the fullest.
     fn gather(&mut self) {
         let mut switches: Vec<SwitchId> = (0..self.blocks.problem.switches.len()).collect();
         switches.sort_by_key(|switch| (self.loads.standing(*switch), *switch));
@@ -226,7 +226,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Makes moves of single blocks of faults that reduce the placement's cost, until there is none.
+    /// Moves single blocks of faults as long as a move reduces the placement's cost.
     fn draw_near(&mut self) {
         for _ in 0..20 {
             let mut changed = false;

@@ -33,12 +33,12 @@ pub(super) struct SwitchLoads<'b, 'p> {
     blocks: &'b Blocks<'p>,
     /// Amount that faults take, by switch and resource.
     taken: Vec<u64>,
-    /// Number of placed blocks of faults that need a charge, by charge and switch.
+    /// Number of placed blocks of faults that need a charge (amounts of resources that blocks may share), by charge and switch.
     needed: Vec<u32>,
     /// Number of blocks of faults placed at each switch.
     standing: Vec<u32>,
     worst: Vec<Worst>,
-    /// Worst utilizations over all switches: of binding resources, and of others; `None`: not computed since a change.
+    /// Worst utilizations at any switch: of resources with a hard limit, and of others; `None`: not computed since a change.
     of_all: Cell<Option<(Utilisation, Utilisation)>>,
     hops: u64,
     touched: usize,
@@ -176,7 +176,7 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         self.worst[switch].is_over()
     }
 
-    /// Worst utilizations at a switch: of binding resources, and of other resources.
+    /// Worst utilizations at a switch: of resources with a hard limit, and of other resources.
     pub fn at(&self, switch: SwitchId) -> (Utilisation, Utilisation) {
         (self.worst[switch].binding, self.worst[switch].slowing)
     }
@@ -186,7 +186,7 @@ impl<'b, 'p> SwitchLoads<'b, 'p> {
         self.worst[switch].pressed
     }
 
-    /// Worst utilizations at any switch of an option: of binding resources, and of other resources.
+    /// Worst utilizations at any switch of an option: of resources with a hard limit, and of other resources.
     pub fn worst_of(&self, block: BlockId, option: usize) -> (Utilisation, Utilisation) {
         let switches = self.blocks.blocks[block].options[option].switches.iter();
         switches.fold(

@@ -16,7 +16,7 @@ use super::placing::{Ceiling, Fullness, Placing};
 
 /// Maximum number of repairs of a placement, as a multiple of the number of blocks of faults.
 const REPAIRS: usize = 10;
-/// Number of blocks of faults that the limit of repairs assumes at least.
+/// Minimum number of blocks for which the limit of repairs is computed.
 const FEW: usize = 40;
 
 impl<'b, 'p> Placing<'b, 'p> {
@@ -57,7 +57,7 @@ impl<'b, 'p> Placing<'b, 'p> {
         placing.fill(&groups, Ceiling::Limits).then_some(placing)
     }
 
-    /// Places all groups of blocks of faults; returns whether it succeeded within the limit of repairs.
+    /// Places the blocks of faults of all groups; returns whether it succeeded within the limit of repairs.
     fn fill(&mut self, groups: &[Vec<BlockId>], ceiling: Ceiling) -> bool {
         let mut open: VecDeque<Vec<BlockId>> = groups.iter().cloned().collect();
         let mut steps = REPAIRS * self.blocks.blocks.len().max(FEW);

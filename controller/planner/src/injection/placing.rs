@@ -14,7 +14,7 @@ use super::domains::Domains;
 use super::loads::SwitchLoads;
 use super::problem::SwitchId;
 
-/// Score of switches for a group: cost per block of faults that can be placed there, then hops.
+/// Score of a set of switches for a group of blocks, the lower the better: cost per block that can be placed there, then hops.
 type Score = (f64, u64);
 
 /// Measure of how full a switch is, which the local search reduces.
@@ -22,13 +22,13 @@ type Score = (f64, u64);
 pub(super) enum Fullness {
     /// Worst ratio of taken amount to limit, until no limit is exceeded.
     Pressed,
-    /// Worst utilization of the binding resources.
+    /// Worst utilization of the resources with a hard limit.
     Binding,
-    /// Worst utilization of the other resources, without raising that of binding ones.
+    /// Worst utilization of the other resources, without raising that of resources with a hard limit.
     Slowing,
 }
 
-/// How full a switch may become when a group of blocks of faults is placed there.
+/// Limit on how full a switch may become when blocks are placed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ceiling {
     /// Up to the limits of the switch's resources.
@@ -49,9 +49,9 @@ pub(super) struct Placing<'b, 'p> {
     pub(super) chosen: Vec<Option<usize>>,
     /// Blocks of faults placed at each switch, in no particular order.
     pub(super) there: Vec<Vec<BlockId>>,
-    /// Log of moves: each moved block of faults, and its previous option; `None` if the block was not placed.
+    /// Log of moves: each moved block of faults, and the index of its option before; `None` if it was not placed before.
     pub(super) moves: Vec<(BlockId, Option<usize>)>,
-    /// For each block of faults, the index of its group.
+    /// For each block of faults, the index of its group (blocks that share an amount of resources).
     pub(super) group: Vec<usize>,
     /// For each option of each block of faults, the number of times that it was given up.
     pub(super) evicted: Vec<Vec<u32>>,
@@ -118,7 +118,7 @@ impl Placing<'_, '_> {
         self.moves.truncate(mark);
     }
 
-    /// Whether an option is compatible with the current options of the block's partners.
+    /// Whether an option is compatible with the current options of all other blocks.
     pub(super) fn goes(&self, block: BlockId, option: usize) -> bool {
         let mut partners = self.blocks.blocks[block].partners.iter();
         partners.all(|(partner, pair)| {
@@ -142,7 +142,7 @@ impl Placing<'_, '_> {
         }
     }
 
-    /// Places the open blocks of faults of a group, but not at the switch `but`. Returns the blocks that could not be placed.
+    /// Places blocks of a group, but not at the switch `but`. Returns the blocks that could not be placed.
     pub(super) fn settle(
         &mut self,
         mut open: Vec<BlockId>,

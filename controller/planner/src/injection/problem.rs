@@ -6,7 +6,7 @@ pub type ResourceId = usize;
 pub type SwitchId = usize;
 /// Index of a path in [`Problem::paths`].
 pub type PathId = usize;
-/// Index of a charge in [`Problem::charges`].
+/// Index of a charge (amounts of resources that choices may share) in [`Problem::charges`].
 pub type ChargeId = usize;
 /// Index of a choice in [`Problem::choices`].
 pub type ChoiceId = usize;
@@ -40,8 +40,8 @@ pub struct Problem {
 pub struct SwitchResource {
     /// Name of the resource in messages, such as `units in ingress`.
     pub name: String,
-    /// Whether the resource's limit is hard. Other resources, such as a recirculation port, make
-    /// traffic slow instead: they are optimized after all binding ones.
+    /// Whether the resource's limit is hard. Other resources, such as a recirculation port, make traffic slow instead: they are
+    /// optimized after all with a hard limit.
     pub binds: bool,
     /// Share of each switch's capacity that faults may take, in millionths; `None`: all that is free.
     pub share_ppm: Option<u32>,
@@ -60,7 +60,7 @@ pub struct InjectionSwitch {
     pub opening: Vec<u64>,
 }
 
-/// A part that a switch holds once, however many of the choices placed there need it: a fault's unit or a flow's table entries.
+/// A part that a switch holds once, however many of the choices placed there need it: a fault's table or a flow's entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charge {
     /// Amounts that the charge takes, by resource; each resource at most once.

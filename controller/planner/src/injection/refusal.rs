@@ -25,7 +25,7 @@ pub enum Refusal {
         /// Whether another path of the choice crosses the switch.
         crossed: bool,
     },
-    /// Choices that share state have no common switch. If [`Conflict::least`] is set, any one choice fewer would have one.
+    /// Choices that share state have no common switch. If [`Conflict::least`] is set, all but any one of them have one.
     Tied(Box<Conflict>),
     /// The switches' resources do not suffice for these choices.
     Capacity(Box<Conflict>),

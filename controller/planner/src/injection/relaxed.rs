@@ -19,7 +19,7 @@ const MOST: usize = 12_000;
 /// Constraint of the placement problem that a row of the linear program expresses.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// Each path of the block of faults crosses one of its switches, or a shared charge is present where the block is.
+    /// On each path, the block's shares at the path's switches add up to 1; or a shared charge is present where the block is.
     Block(BlockId),
     /// Limit of a switch's resource, by its index in [`Blocks::limits`].
     Limit(usize),
@@ -149,7 +149,7 @@ impl<'b, 'p> Program<'b, 'p> {
         }
     }
 
-    /// Variable for the share to which a charge is present at a switch: at least the share of each block that needs it there.
+    /// Variable for the share (0 to 1) to which a switch holds a charge: at least the share of each block that needs it there.
     fn share(&mut self, switch: SwitchId, needing: &[BlockId]) -> Var {
         if let [alone] = needing {
             return self.at[*alone][&switch];

@@ -11,7 +11,7 @@ use super::loads::SwitchLoads;
 pub(super) enum Wanted {
     /// Any placement.
     Any,
-    /// The cheapest placement that costs less than this; the cheapest of all if `None`.
+    /// The cheapest placement that costs less than this; `None`: the cheapest of all.
     Below(Option<Cost>),
     /// The first placement, in the order of blocks and options, that costs at most this: independent of earlier searches.
     First(Cost),
@@ -29,9 +29,9 @@ pub(super) struct Found {
 /// Bounds that are known before the search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'k> {
-    /// Costs of options, for lower bounds of the worst utilization.
+    /// Costs of options at the prices that give a lower bound of the worst utilization.
     pub prices: &'k Prices,
-    /// Costs of options, for lower bounds of the used share of limits.
+    /// Costs of options at the prices that give a lower bound of how much of some limit is used; above 1 nothing fits.
     pub limits: &'k Prices,
     /// The values that a utilization can have.
     pub levels: &'k Levels,
@@ -82,7 +82,7 @@ struct Search<'b, 'p> {
     chosen: Vec<Option<usize>>,
     /// Lower bound of the worst utilization: the costs of the chosen options and of open blocks' cheapest options.
     price: f64,
-    /// Lower bound of the used share of limits: the costs of the same options at the prices of limits.
+    /// Lower bound of how much of some limit is used (above 1, nothing fits): the costs of the same options at those prices.
     limit: f64,
     best: Option<(Cost, Vec<usize>)>,
 }

@@ -70,7 +70,7 @@ impl Routing<'_> {
         Ok(shares.into_iter().collect())
     }
 
-    /// Calls `visit` for each node on a shortest path, and the links by which such paths leave it; earlier nodes come first.
+    /// Calls `visit` with each node on a shortest path, and the links by which such paths leave it; earlier nodes come first.
     fn spread(
         &self,
         from: NodeId,

@@ -39,8 +39,8 @@ impl Routing<'_> {
         Ok(found.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// Shortest paths that follow a found path up to some node, and leave it there by a link that no found path takes.
-    /// Deviations before the index at which that path itself diverged are known already (Lawler).
+    /// Shortest paths that follow a found path up to some node, and leave it there by a link that no found path takes. They
+    /// leave it only at or after the index at which that path left an earlier one: the others are known already (Lawler).
     fn deviations(
         &self,
         path: &Path,

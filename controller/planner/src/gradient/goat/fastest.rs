@@ -19,7 +19,7 @@ pub struct Learning {
     pub epsilon: f64,
     /// σ²: variance of gradients.
     pub variance: f64,
-    /// n: workers, or samples, in the paper's constant.
+    /// n: a number in the paper's formula for ψ(K), which stands for workers or for samples.
     pub count: f64,
 }
 
@@ -64,9 +64,9 @@ impl WaitedWorkers {
     }
 }
 
-/// Chooses the number K of workers to wait for whose rounds take the least total time; the smallest such K. `arrivals` has, for
-/// each past round, the time at which each worker's gradient was ready, by rank, in nanoseconds since the round began. `None`
-/// if there are no arrivals, or if training converges for no K.
+/// Chooses for how many workers K each round waits, so that all rounds together take the least time; the smallest such K.
+/// `arrivals` has, for each past round, the time at which each worker's gradient was ready, by rank, in nanoseconds since the
+/// round began. `None` if there are no arrivals, or if training converges for no K.
 #[must_use]
 pub fn choose(
     plan: &Plan,
@@ -99,7 +99,7 @@ pub fn choose(
 }
 
 /// Time, in nanoseconds since the round began, at which the server has the sum of the fastest workers' gradients. A switch
-/// sends its sum when the last of its members among these has arrived; the server receives one stream after the other.
+/// sends its sum once it has the gradients of all its workers among these; the server receives one stream after the other.
 #[must_use]
 pub fn round_ns(plan: &Plan, arrivals: &[u64], timing: Timing, fastest: usize) -> u64 {
     let mut order: Vec<usize> = (0..arrivals.len()).collect();

@@ -116,7 +116,7 @@ impl<'n> GoatProblem<'n> {
         Ok(instance)
     }
 
-    /// Removes switches that save nothing even as the only open switch; beside other open switches they save even less.
+    /// Removes switches that save no traffic even if they alone sum: they save even less beside other summing switches.
     fn keep_what_pays(&mut self) {
         let pays = |site: usize| {
             let saved = self.groups.iter().map(|group| {
@@ -147,7 +147,7 @@ impl<'n> GoatProblem<'n> {
         self.sites.iter().map(|site| bytes <= site.memory).collect()
     }
 
-    /// Switch that sums a group's gradient: the nearest open one; `None` for the server, if no open switch is nearer than it.
+    /// Switch that sums a group's gradient: the nearest one in `open`; `None` if the server, which then sums, is no farther.
     fn nearest(&self, group: &WorkerGroup, open: &[bool]) -> Option<usize> {
         let sites = (0..self.sites.len()).filter(|site| open[*site]);
         let nearest = sites.min_by_key(|site| group.to[*site])?;

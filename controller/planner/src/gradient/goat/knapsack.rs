@@ -1,9 +1,10 @@
 //! Rounding by knapsacks: opens as many switches as the relaxation does, each with its share as probability.
 //!
 //! Each share, largest first, goes to the knapsack that holds the least. The paper requires every knapsack to hold more than ½,
-//! and claims it for any order; it is true for this one. Say k knapsacks share k or more, and one holds m ≤ ½. Then another
-//! holds more than 1. Its last share was added to at most m, since that knapsack held the least then. A share is at most 1, so
-//! some shares of at most ½ lie below it, and it is more than ½ itself; but those came before and are no smaller.
+//! and claims it for any order; it is true for this one. Suppose that k knapsacks hold k or more in total, and that one holds m
+//! ≤ ½. Then another holds more than 1. Its last share was added to at most m, since that knapsack held the least then. A share
+//! is at most 1, so some shares of at most ½ lie below it, and it is more than ½ itself; but those came before and are no
+//! smaller.
 
 use rand_chacha::ChaCha12Rng;
 

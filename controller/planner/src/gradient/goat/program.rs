@@ -14,7 +14,7 @@ pub(super) struct Class {
 pub(super) struct Program {
     /// The linear program; it counts bytes as shares of the gradient.
     pub model: Model,
-    /// For each class of sub-models and each switch, the variable for the share to which the switch is open.
+    /// For each class of sub-models and each switch: the variable for whether (or to what share) the switch sums the class.
     pub open: Vec<Vec<Var>>,
     /// Cost if the server sums everything; the program's objective is the saving from it.
     constant: f64,

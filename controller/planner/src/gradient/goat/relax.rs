@@ -16,7 +16,7 @@ const MOST_WAYS: usize = 60_000;
 pub(super) struct Relaxed {
     /// Class of each sub-model, as an index.
     pub class: Vec<usize>,
-    /// For each class of sub-models, the share to which each switch is open; `None` if the relaxation is too large or unsolved.
+    /// For each class of sub-models, the share to which each switch sums it; `None` if the relaxation is too large or unsolved.
     pub open: Option<Vec<Vec<f64>>>,
     /// Lower bound of the cost of any plan.
     pub bound: f64,
@@ -52,7 +52,7 @@ pub(super) fn relax(instance: &GoatProblem) -> Relaxed {
     relaxed
 }
 
-/// Lower bound of the cost, as if every switch were open, and switches' sums cost nothing.
+/// Lower bound of the cost, as if all switches summed, and their sums went to the server at no cost.
 fn nearest(instance: &GoatProblem) -> f64 {
     let groups = instance.groups.iter().map(|group| {
         let to = group.to.iter().copied().min().unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@ use super::instance::GoatProblem;
 /// Maximum number of moves in one search.
 const MOVES: usize = 10_000;
 
-/// The switches that sum each sub-model; within all memories after [`repaired`].
+/// The switches that sum each sub-model. After [`repaired`], no switch's memory is exceeded.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OpenSites {
     /// Whether a switch sums a sub-model: by sub-model, then switch.
@@ -13,7 +13,7 @@ pub(super) struct OpenSites {
 }
 
 impl OpenSites {
-    /// Placement in which no switch is open, so that the server sums everything.
+    /// Placement in which no switch sums, so that the server sums everything.
     pub fn closed(instance: &GoatProblem) -> OpenSites {
         OpenSites {
             open: vec![vec![false; instance.sites.len()]; instance.bytes.len()],
@@ -86,7 +86,7 @@ impl Reach {
         workers + sites.map(|(site, _)| site.up).sum::<u64>()
     }
 
-    /// Change of the cost of a byte if the switch `close` is closed and the switch `open` is opened; `None`: none is.
+    /// Change of the cost of a byte if the switch `close` stops summing and the switch `open` starts (`None`: no switch does).
     fn change(&self, instance: &GoatProblem, close: Option<usize>, open: Option<usize>) -> i64 {
         let up = |site: Option<usize>| site.map_or(0, |site| instance.sites[site].up as i64);
         let mut change = up(open) - up(close);
@@ -103,7 +103,7 @@ impl Reach {
     }
 }
 
-/// Closes sub-models at switches whose memory is exceeded, first those that save the least per byte.
+/// Takes sub-models away from switches whose memory is exceeded, those first that save the least traffic per byte of memory.
 pub(super) fn repaired(instance: &GoatProblem, picked: Vec<Vec<usize>>) -> OpenSites {
     let mut placement = OpenSites::closed(instance);
     for (open, picked) in placement.open.iter_mut().zip(picked) {
@@ -136,9 +136,9 @@ struct Move {
     g: usize,
     close: Option<usize>,
     open: Option<usize>,
-    /// Another sub-model to close at the switch that is opened, to free its memory.
+    /// Another sub-model that the opened switch no longer sums, so that its memory suffices.
     evict: Option<usize>,
-    /// Switch at which to open the evicted sub-model instead.
+    /// Switch that sums the evicted sub-model instead.
     reopen: Option<usize>,
 }
 

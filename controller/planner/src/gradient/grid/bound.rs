@@ -17,7 +17,7 @@ use crate::solve::{Answer, Cmp, Limits, Model, Sense, SolveError, Var, lp, milp}
 pub(super) enum Relaxed {
     /// It is proved that not all workers can send at the rate.
     Refuted,
-    /// All workers could send at the rate if streams could be split and these switches sum: the most open switch first.
+    /// All workers could send at the rate if streams could be split and these switches sum; the most used switches come first.
     Open(Vec<NodeId>),
     /// The limits of work were reached before the relaxation was solved.
     Unknown,
@@ -25,11 +25,11 @@ pub(super) enum Relaxed {
 
 /// Maximum number of linear programs in one branch-and-bound search.
 const NODES: usize = 200;
-/// Maximum number of classes of switches that are opened by whole numbers; with more, they are opened by shares.
+/// Maximum number of classes of switches of which a whole number must sum; with more classes, fractions are allowed.
 const WHOLE_CLASSES: usize = 128;
 /// Maximum number of classes of links in a relaxation that is solved.
 const LINK_CLASSES: usize = 10_000;
-/// Share of open switches below which a class counts as closed: the solver's tolerance.
+/// A class counts as closed if less than this share of its switches sum: the solver's tolerance.
 const CLOSED: f64 = 1e-6;
 
 /// Solves the relaxation at a rate, with as few streams of switches as possible. `left` is the number of linear programs that
@@ -65,7 +65,7 @@ pub(super) fn relax(streams: &Streams<'_>, rate_bps: f64, left: &mut usize) -> R
 
 struct Program {
     model: Model,
-    /// Index of each class of switches that can sum, and the variable for its number of open switches.
+    /// Index of each class of switches that can sum, and the variable for the number of them that do.
     opens: Vec<(usize, Var)>,
 }
 
@@ -142,7 +142,7 @@ impl Program {
         Program { model, opens }
     }
 
-    /// Switches to open in the answer: the most open class first.
+    /// Switches that sum in the solver's answer. Classes of which the greatest share is open come first.
     fn open(&self, classes: &Classes, answer: &Answer) -> Vec<NodeId> {
         let opened = self.opens.iter().map(|(class, var)| {
             let nodes = &classes.classes[*class].nodes;

@@ -14,7 +14,7 @@ pub(super) struct Missed {
     served: usize,
     /// For each node, whether the stream of another, unserved worker could reach it.
     reached: Vec<bool>,
-    /// For each open switch, the number of workers that it sums.
+    /// For each switch in use for sums, the number of workers that it sums.
     summed: BTreeMap<NodeId, usize>,
 }
 

@@ -48,8 +48,9 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Reroutes workers' streams, sums and answers in turn with the same switches, each by a flow of least cost in the capacity
-    /// that the others leave, until that saves no link. A switch that would sum only one worker is closed.
+    /// Reroutes workers' streams, then sums, then answers, each by a flow of least cost in the capacity that the others leave,
+    /// and repeats this as long as it saves a link. The summing switches stay the same, except one that would sum only one
+    /// worker.
     fn led_anew(&self, mut ways: StreamPaths) -> StreamPaths {
         loop {
             let before = ways.hops();

@@ -21,7 +21,7 @@ pub(super) struct Streams<'n> {
     sums: Vec<(NodeId, f64)>,
     /// For each node, whether it is a worker.
     is_worker: Vec<bool>,
-    /// For each node, whether it is a switch from which alone some worker can receive answers, so that it needs them on a link.
+    /// For each node, whether it is the only switch linked to some worker, so that answers must reach it over a link.
     is_answered: Vec<bool>,
     /// Spare ingress rate of the server, in bit/s.
     ingress_bps: f64,
@@ -194,7 +194,7 @@ impl<'n> Streams<'n> {
     }
 }
 
-/// Bounds from below and above of the greatest rate at which a condition holds that holds at all lower rates, too.
+/// Finds a lower and an upper bound of the greatest rate at which a condition holds. It also holds at all lower rates.
 pub(crate) fn bisect(
     mut low: f64,
     mut high: f64,

@@ -25,7 +25,7 @@ pub(super) fn cover(ways: &Ways<'_>, switches: usize) -> Places {
 /// Capacity that is left for the servers not yet placed.
 struct Room<'w, 'n> {
     ways: &'w Ways<'n>,
-    /// For each group, its workers' ranks.
+    /// For each group (workers at one switch), its workers' ranks.
     workers: Vec<Vec<usize>>,
     /// For each switch that can sum, the group of workers that is attached to it, if any.
     on_it: Vec<Option<usize>>,
@@ -61,7 +61,7 @@ impl<'w, 'n> Room<'w, 'n> {
         }
     }
 
-    /// For each worker, the switch that sums its stream for a server, if each stream has this rate; `None` for the server.
+    /// For each worker, the switch that sums its stream for a server, if each stream has this rate; `None`: the server sums it.
     fn places(&mut self, server: usize, rate_bps: f64, switches: usize) -> Vec<Option<usize>> {
         let mut places = vec![None; self.ways.group.len()];
         let mut open = self.workers.clone();

@@ -47,11 +47,11 @@ pub(super) fn prove<'w>(
 
 struct Program {
     model: Model,
-    /// Variable for the ratio of the known rate to the rate.
+    /// Variable for the ratio of the known placement's rate to the wanted placement's rate.
     slowness: Var,
-    /// By server, group, target and path: variable for the number of workers whose streams take that path.
+    /// By server, group of workers, target (node that sums) and path: variable for the number of workers on that path.
     counts: Vec<Vec<Vec<Vec<Var>>>>,
-    /// By server, switch and path: variable for whether the switch's sum takes that path.
+    /// By server, switch and path: the variable for whether the switch's sum takes that path to the server.
     ups: Vec<Vec<Vec<Var>>>,
 }
 

@@ -14,7 +14,7 @@ use crate::solve::{Cmp, Model, Sense, Var, lp};
 const MOST: usize = 3_000;
 
 pub(super) struct Relaxed {
-    /// By server and group: the share of its workers' gradients that each switch sums; the last element is the server's.
+    /// By server and group of workers: the share of the gradients that each switch sums; the last element is the server's.
     pub shares: Vec<Vec<Vec<f64>>>,
     /// Upper bound of the rate of all workers, in bit/s.
     pub bound: f64,
@@ -112,7 +112,7 @@ pub(super) fn relax(ways: &Ways<'_>, shares: Option<&[f64]>) -> Option<Relaxed> 
     })
 }
 
-/// Adds flows through the links, which carry the traffic that `supply` puts in at nodes to the flows' ends.
+/// Adds the flows over links by which the traffic in `supply` (by destination, then by node of origin) gets to its destination.
 fn flows(ways: &Ways<'_>, model: &mut Model, supply: &[BTreeMap<NodeId, Vec<Var>>], unit: f64) {
     let network = ways.network;
     let servers = ways.job.servers.iter().map(|server| server.host);

@@ -29,7 +29,7 @@ const MOVES: usize = 60_000;
 /// Streams move away from a resource if its fullness is at least this share of the fullest resource's.
 const NEARLY_FULL: f64 = 0.8;
 
-/// Maximum product of switches and servers for which the search tries to open all switches for each server at once.
+/// Maximum product of switches and servers up to which the search tries to let all switches sum for each server at once.
 const MOST_OPENED: usize = 48;
 
 #[derive(Clone)]
@@ -85,8 +85,8 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Starting placements of the search: the first servers' streams summed at the nearest switches
-    /// and the others raw; and each server's streams summed at some hubs.
+    /// Starting placements of the search. In some, the nearest switches sum for the first servers; in some, a few switches with
+    /// much spare rate (hubs) sum for each server. Other streams go unsummed.
     pub fn starts(ways: &'w Ways<'w>) -> Vec<Search<'w>> {
         let servers = ways.targets.len();
         let workers = ways.job.workers.len();
@@ -145,7 +145,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Rounds a relaxation to a placement: each target gets a whole number of a group's workers, close to its share.
+    /// Rounds a relaxation to a placement: each node that may sum gets a whole number of a group's workers, close to its share.
     pub fn rounded(ways: &'w Ways<'w>, relaxed: &Relaxed) -> Search<'w> {
         let mut search = Search::raw(ways);
         for server in 0..ways.targets.len() {
@@ -175,7 +175,7 @@ impl<'w> Search<'w> {
         search
     }
 
-    /// Placement with the given target and path of each stream, by server and worker, and the given path of each sum.
+    /// Placement with the given node that sums and path of each stream, by server and worker, and the given path of each sum.
     pub fn placed(
         ways: &'w Ways<'w>,
         at: &[Vec<(usize, usize)>],
@@ -265,7 +265,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Recomputes loads and energy for these shares of the servers, without accumulated rounding errors.
+    /// Recomputes loads and energy (the search's objective) for these shares of the servers, without old rounding errors.
     fn weigh(&mut self, shares: &[f64]) {
         self.shares = shares.to_vec();
         let rate = self.rate(shares);
@@ -281,7 +281,7 @@ impl<'w> Search<'w> {
             .sum();
     }
 
-    /// Moves a worker's stream for a server to another target and path.
+    /// Moves a worker's stream for a server to another node that sums (target), and another path.
     fn set(&mut self, server: usize, worker: usize, to: (usize, usize)) {
         let ways = self.ways;
         let targets = ways.targets(server, worker);
@@ -298,8 +298,8 @@ impl<'w> Search<'w> {
         self.at[server][worker] = to;
     }
 
-    /// Adds (`joins`) or removes a worker that a switch sums for a server; the first adds the sum's stream, the last removes
-    /// it.
+    /// Adds (`joins`) or removes a worker that a switch sums for a server. The first worker adds the stream of the switch's
+    /// sum, the last removes it.
     fn join(&mut self, server: usize, site: usize, joins: bool) {
         let (count, way) = self.sums[server][site];
         let ups = &self.ways.ups[server][site];
@@ -318,7 +318,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Index of the path on which one more stream of the server costs the least energy.
+    /// Index of the path on which one more stream of the server raises the energy (the quantity to minimize) the least.
     fn least(&mut self, server: usize, ways: &[Way]) -> usize {
         if ways.len() == 1 {
             return 0;
@@ -365,7 +365,7 @@ impl<'w> Search<'w> {
         *self = best;
     }
 
-    /// Moves each worker's stream to the target and path with the least energy.
+    /// Moves each worker's stream to the node that sums and the path with which the energy (the search's objective) is least.
     fn move_each(&mut self) {
         for server in 0..self.servers() {
             for worker in 0..self.at[server].len() {
@@ -376,7 +376,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// Whether a worker's stream, or the switch's sum that contains it, uses a nearly full resource.
+    /// Whether a worker's stream, or the sum to which a switch adds it, uses a nearly full resource.
     fn meets_full(&self, server: usize, worker: usize) -> bool {
         let (target, way) = self.at[server][worker];
         let target = &self.ways.targets(server, worker)[target];
@@ -492,7 +492,7 @@ impl<'w> Search<'w> {
         }
     }
 
-    /// The plan's parts for this placement and these shares of the servers.
+    /// Parts of the plan (each a node and the workers whose gradients it sums) for this placement and these servers' shares.
     pub fn parts(&self, ways: &Ways<'_>, shares: &[f64]) -> Vec<Part> {
         let mut parts = Vec::new();
         let has_share = (0..self.servers()).filter(|server| shares[*server] > 0.0);

@@ -49,7 +49,7 @@ pub(super) struct Ways<'n> {
     pub starts: Vec<NodeId>,
     /// For each rank, its host's only link, as an arc and the arc's index as a resource; `None` if the host has several links.
     pub first: Vec<Option<(Arc, u32)>>,
-    /// Targets of streams by server and group; the last target is the server.
+    /// By server and group of workers: the nodes that may sum their streams. The last one is the server.
     pub targets: Vec<Vec<Vec<Target>>>,
     /// By server and switch: paths of the switch's sum to the server; empty if none leads there.
     pub ups: Vec<Vec<Vec<Way>>>,
@@ -192,7 +192,7 @@ impl<'n> Ways<'n> {
     }
 }
 
-/// The link of a host that has one only, as an arc away from it, and the switch there; `None` for other nodes.
+/// For a host with one link: the link as an arc away from the host, and the switch at its end. `None` for other nodes.
 fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     network.host(node)?;
     match network.adjacent(node) {
@@ -204,8 +204,7 @@ fn leaf(network: &Network, node: NodeId) -> Option<(Arc, NodeId)> {
     }
 }
 
-/// Indices of the switches nearest to a node. Ties are broken alike for neighbors, so that their
-/// streams can be summed together.
+/// Indices of the switches nearest to a node. Neighbors break ties alike, so that their streams can be summed together.
 fn nearest(routing: &Routing<'_>, from: NodeId, sites: &[NodeId]) -> Vec<usize> {
     let own = sites.partition_point(|site| *site < from);
     let distances = sites.iter().enumerate().filter_map(|(place, site)| {

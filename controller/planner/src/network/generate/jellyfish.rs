@@ -143,8 +143,9 @@ impl Graph {
         true
     }
 
-    /// Makes the graph connected: exchanges a link on a cycle in the first node's component with a link of another component.
-    /// The first component stays connected without its link, and both ends of the other are then attached to it.
+    /// Makes the graph connected: exchanges ends of a link on a cycle in the first component and of a link in another
+    /// component. The first component stays connected without its link, and both ends of the other link are then attached to
+    /// it.
     fn join(&mut self) {
         loop {
             let mut parts = Together::new(self.nodes);

@@ -1,4 +1,5 @@
-//! Reveal's integer program: a variable for each option, each charge, and each user at each point whose loss may touch it.
+//! Reveal's integer program: variables for options, for charges (amounts of resources that options share), and for pairs of a
+//! user (training) and a point (switch) whose loss may touch the user.
 
 use std::collections::BTreeMap;
 

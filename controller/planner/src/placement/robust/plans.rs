@@ -23,7 +23,7 @@ pub struct Spread {
     pub plans: Vec<Option<Plan>>,
     /// Number of trainings that the loss of the worst switch touches.
     pub worst: usize,
-    /// Lower bound of `worst` for any plans: the trainings with hosts that are linked to one and the same switch only.
+    /// Lower bound of `worst` for any plans: the most trainings that have a host linked to one and the same switch only.
     pub least: usize,
     /// Number of plans among which the placement chose, of all trainings together.
     pub looked_at: usize,

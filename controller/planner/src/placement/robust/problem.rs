@@ -10,7 +10,7 @@ pub type UserId = usize;
 pub type DecisionId = usize;
 /// Index of a resource limit in [`RobustProblem::limits`].
 pub type LimitId = usize;
-/// Index of a shared charge in [`RobustProblem::charges`].
+/// Index of a charge (amounts of resources that options may share) in [`RobustProblem::charges`].
 pub type OptionChargeId = usize;
 
 /// Decisions about the needs of users (trainings). Every number in it is an index into one of its lists.

@@ -1,4 +1,4 @@
-//! A choice of options in progress: the loads, held charges and touched users that follow from it.
+//! A choice of options in progress, and what follows from it: loads, the charges that are held, and the users that are touched.
 
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ impl<'p> State<'p> {
         self.touches.iter().map(of_point).collect()
     }
 
-    /// Index of the chosen option of each decision; `None` if a decision is still open.
+    /// Index of the chosen option of each decision; `None` if a decision has no option yet.
     pub fn chosen(&self) -> Option<Vec<usize>> {
         self.chosen.iter().copied().collect()
     }

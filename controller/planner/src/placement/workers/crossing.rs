@@ -6,7 +6,7 @@ use super::problem::{End, HostId, RackId, WorkerProblem};
 
 pub(super) struct Crossing<'p> {
     problem: &'p WorkerProblem,
-    /// For each worker, the pairs to which it belongs: the step of the training, and the pair's other end.
+    /// For each worker, the communicating pairs to which it belongs: index of the training's step, and the pair's other end.
     pairs: Vec<Vec<(usize, End)>>,
     /// Indices of the limits between two racks, by the racks, the lower number first.
     limits: BTreeMap<(RackId, RackId), Vec<usize>>,

@@ -236,7 +236,7 @@ fn steps_and_limits(problem: &WorkerProblem) -> Vec<(usize, usize, (RackId, Rack
     all.filter(|(_, _, (a, b))| a != b).collect()
 }
 
-/// Number of communicating pairs whose ends are fixed in two racks.
+/// Number of communicating pairs of two servers, one in each of the two racks.
 fn given(pairs: &[(End, End)], (a, b): (RackId, RackId)) -> usize {
     let ends = [End::Rack(a), End::Rack(b)];
     let between = |(from, to): &&(End, End)| [*from, *to] == ends || [*to, *from] == ends;

@@ -1,12 +1,12 @@
 //! Titan's objective: places a training's workers so that they take the fewest idle hosts, then the fewest hosts. A host has a
 //! number of slots, and in each step of the training a limited number of pairs of workers may communicate between two racks.
 //!
-//! Our reading: Titan plans for circuits between racks, configured for each step t: Σ x_n^s x_n'^s' C^t_n,n' ≤ P_s,s'. C is a
-//! [`Pattern`] here, P a list of [`RackLimit`]s. The greedy method is the paper's, run twice: first it adds hosts to the busy
-//! ones, then it chooses again among all these, each time the host with which the most workers fit. While workers are alike, as
-//! with a parameter server, the number of workers that fit on a set of hosts is a monotone submodular function of the set, and
-//! k greedy hosts fit at least 1 − 1/e of the workers of any k hosts. If a pattern distinguishes workers, there is no
-//! guarantee. `exact` is the program itself.
+//! Our reading: Titan plans for circuits between racks, configured for each step t: Σ x_n^s x_n'^s' C^t_n,n' ≤ P_s,s'. x_n^s
+//! says whether worker n is in rack s; C is a [`Pattern`] here, P a list of [`RackLimit`]s. The greedy method is the paper's,
+//! run twice: first it adds hosts to the busy ones, then it chooses again among all these, each time the host with which the
+//! most workers fit. While workers are alike, as with a parameter server, the number of workers that fit on a set of hosts is a
+//! monotone submodular function of the set, and k greedy hosts fit at least 1 − 1/e of the workers of any k hosts. If a pattern
+//! distinguishes workers, there is no guarantee. `exact` is the program itself.
 
 mod conflict;
 mod crossing;
