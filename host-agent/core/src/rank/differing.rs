@@ -1,12 +1,12 @@
-//! Ranks that submitted different operations: the exchange of their terms, and their failure.
+//! Failure of ranks that submitted different operations, once they have exchanged the operations' terms (type, length, …).
 //!
-//! A rank notices a difference by the sum of the digests (`terms.rs`), or by a sum that does not fit its chunk. From then on
-//! it takes no sums and sends DIFFER with its own terms to all others; a rank that receives DIFFER does the same. A rank
-//! fails when it knows of a rank with other terms, or after a timeout, with an error that names both. DIFFER may be lost: it
-//! is sent again, and the repetition is answered by DIFFER.
+//! A rank notices a difference by a wrong sum of the terms' digests (`terms.rs`), or by a sum that does not fit its chunk. From
+//! then on it takes no sums and sends DIFFER with its own terms to all others; a rank that receives DIFFER does the same. A
+//! rank fails when it knows of a rank with other terms, or after a timeout, with an error that names both. DIFFER may be lost:
+//! it is sent again, and the repetition is answered by DIFFER.
 //!
-//! Behind the first operation that differs, chunks of one operation meet chunks of another, and chance decides which
-//! difference is seen first. So ranks exchange the terms of all operations without sums, and compare them one by one.
+//! After the first operation that differs, chunks of different operations are summed with each other, so a rank may notice a
+//! later difference first. So ranks exchange the terms of all operations without sums, and compare them one by one.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -40,7 +40,7 @@ pub struct Differing {
 }
 
 impl Rank {
-    /// Starts the exchange of terms, because ranks submitted different things to this operation.
+    /// Starts the exchange of terms, because ranks submitted different operations under this number.
     pub(super) fn differ(&mut self, now_ns: u64, operation: u64) {
         if self.failed || self.differing.is_some() {
             return;

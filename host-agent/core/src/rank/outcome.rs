@@ -97,9 +97,10 @@ pub enum RankError {
         chunk: ChunkId,
         /// Number of ranks in the job, as this rank knows it.
         ranks: u16,
-        /// Contributors named in the switch's answer.
+        /// The ranks that the switch's answer named as contributors.
         complete: WorkerSet,
-        /// Whether the switch waits for ranks that the job does not have; otherwise it calls the sum complete.
+        /// Whether the switch waits for further ranks although all of the job contributed; otherwise it called the sum
+        /// complete.
         is_waiting: bool,
     },
     /// Ranks submitted different operations under one number.
@@ -107,9 +108,9 @@ pub enum RankError {
     Differs {
         /// Number of the operation.
         operation: u64,
-        /// This rank's terms; `None` if it has not submitted the operation.
+        /// What this rank submitted (type, reduction, length, root); `None` if it has not submitted the operation.
         own: Option<Terms>,
-        /// Another rank that has submitted different terms, and these terms; `None` if no such rank has replied.
+        /// Another rank that submitted something else, and what it submitted; `None` if no such rank has replied.
         other: Option<(WorkerId, Terms)>,
     },
 }
@@ -201,7 +202,7 @@ pub struct RankCounters {
     pub dropped_chunks: u64,
     /// Operations to which late values of an earlier operation were added.
     pub carried: u64,
-    /// Operations whose late values were lost: the next one of the key had another length or type, or there were too many keys.
+    /// Operations whose late values were lost: the key's next operation had another length or type, or there are too many keys.
     pub lost_residuals: u64,
     /// Chunks for which a restarted switch no longer knew whether they were closed. From then on, the job waits for all ranks.
     pub forgotten: u64,

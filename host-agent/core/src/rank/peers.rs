@@ -74,7 +74,7 @@ impl Peers {
         self.words.pop_front()
     }
 
-    /// The queued messages, which alone determine the content of the next frames; all other fields only determine when.
+    /// The queued messages. They alone determine what this rank sends to others next; the other fields only determine when.
     pub fn words(&self) -> &VecDeque<(WorkerId, Word)> {
         let Self {
             me: _,

@@ -128,7 +128,7 @@ impl Terms {
         (mixed ^ mixed >> 31) as u32 | 1
     }
 
-    /// Whether a word in a sum is the sum of `shares` digests equal to the digest of these terms.
+    /// Whether a word in a sum is what the digests of `shares` ranks with these terms add up to.
     pub(super) fn is_agreed(self, shares: u16, word: [u8; 4]) -> bool {
         u32::from_be_bytes(word) == self.digest().wrapping_mul(shares.into())
     }
