@@ -97,8 +97,7 @@ impl Bounds {
         self
     }
 
-    /// Allows ranks to close chunks (end their sums early) with `quorum` contributors or more; each keeps `keeps` sums per
-    /// slot.
+    /// Allows ranks to close chunks (end their sums early) with at least `quorum` contributors; each keeps `keeps` sums a slot.
     #[must_use]
     fn until(mut self, quorum: u8, keeps: u32) -> Self {
         if let Self::AllReduce(bounds) = &mut self {

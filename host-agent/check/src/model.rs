@@ -162,7 +162,7 @@ pub trait Model {
     /// the same receiver, `from` may be set to that other node; the checker verifies that it has sent the frame.
     fn mask(&self, frame: &mut Frame) -> Vec<Frame>;
 
-    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies this; an error costs time.
+    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies it; a wrong assumption costs time.
     fn is_idle(&self, frame: &Frame) -> bool {
         let _ = frame;
         false

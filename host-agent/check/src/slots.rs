@@ -36,8 +36,7 @@ pub enum Rule {
     Full,
     /// A slot has two versions (cells). Without this rule, it has one cell.
     Versions,
-    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows before will
-    /// do.
+    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows are enough.
     Window,
     /// A worker's frames are accepted at its own port only. Without this rule, at any port.
     Port,

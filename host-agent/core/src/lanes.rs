@@ -11,7 +11,7 @@ use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use crate::state::Put;
 
-/// Maximum number of doublings of the number of later chunks that must be answered before a lane retransmits early.
+/// A lane retransmits early if enough later chunks were answered. That number doubles each time, at most this many times.
 const MOST_DOUBLINGS: u32 = 6;
 /// Maximum number of remembered transmissions per lane, on average; at this limit, those that are out of date are removed.
 const SENT_PER_LANE: usize = 2;

@@ -158,7 +158,7 @@ pub enum Ask {
         /// Whether the rank contributes values, takes the sums, or both.
         #[serde(with = "ShareEncoding")]
         share: Share,
-        /// What else all ranks must have in common, if the other fields do not give it, as words (`Terms::words`).
+        /// Further terms that all ranks must have in common, if the other fields do not give them, as words (`Terms::words`).
         terms: Option<[u32; 3]>,
         /// Key that identifies the operation's tensor; late values are added to the next operation of the same key.
         key: Option<u64>,

@@ -172,8 +172,7 @@ impl Rank {
         }
     }
 
-    /// After timeout number `silences` of a chunk that another rank hosts (sums): asks whether it is alive, if that is too
-    /// many.
+    /// After `silences` timeouts of a chunk that another rank hosts (sums): asks whether it is alive, if these are too many.
     pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
         let config = self.hosts.as_ref().map(|hosts| hosts.config);
         if config.is_none_or(|config| silences < config.doubt_after) {

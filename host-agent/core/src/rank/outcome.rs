@@ -99,8 +99,7 @@ pub enum RankError {
         ranks: u16,
         /// The ranks that the switch's answer named as contributors.
         complete: WorkerSet,
-        /// Whether the switch waits for further ranks although all of the job contributed; otherwise it called the sum
-        /// complete.
+        /// Whether the switch waits for further ranks after all of the job contributed; otherwise it called the sum complete.
         is_waiting: bool,
     },
     /// Ranks submitted different operations under one number.
@@ -108,9 +107,9 @@ pub enum RankError {
     Differs {
         /// Number of the operation.
         operation: u64,
-        /// What this rank submitted (type, reduction, length, root); `None` if it has not submitted the operation.
+        /// Type, reduction, length and root that this rank submitted; `None` if it has not submitted the operation.
         own: Option<Terms>,
-        /// Another rank that submitted something else, and what it submitted; `None` if no such rank has replied.
+        /// Another rank that submitted others, and which ones; `None` if no such rank has replied.
         other: Option<(WorkerId, Terms)>,
     },
 }

@@ -210,8 +210,7 @@ struct Watches<'a> {
     taker: &'a mut dyn Takes,
     job: u16,
     everyone: u64,
-    /// Whether a switch has sent a SUM over UDP, as to an unregistered rank. SUMs of other ranks have `AGAIN`, and do not
-    /// count.
+    /// Whether a switch has sent a SUM over UDP, as to an unregistered rank. SUMs of other ranks (with `AGAIN`) do not count.
     is_forgotten: bool,
 }
 
