@@ -8,7 +8,7 @@ use crate::model::{Act, Model, Status, Wrong};
 /// Number of times that all timers fire before a global state counts as stuck.
 const ROUNDS: u32 = 8;
 
-/// Order in which pending events are processed. A state that makes progress in both orders is not stuck at any speeds.
+/// Order in which pending events are processed. A state that makes progress in both orders counts as not stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     FirstFirst,

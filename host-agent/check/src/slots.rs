@@ -119,7 +119,7 @@ enum Slots {
 #[derive(Debug, Clone)]
 pub struct Switch {
     job: Job,
-    /// The same job with register cells that are initially zero, as after a restart.
+    /// The job as after a restart of the switch: its register cells are initially zero.
     zeroed: Job,
     slots: Slots,
     /// Number of children: workers, or switches one level below.

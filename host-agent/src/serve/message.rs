@@ -137,7 +137,7 @@ pub enum Ask {
         peers: Vec<String>,
         /// Time in nanoseconds without a reply after which a rank is declared dead.
         gone_after_ns: u64,
-        /// Whether ranks sum while the switch is silent: never (`None`), if it falls silent (`false`), from the beginning
+        /// Whether the ranks replace a silent switch: never (`None`), if it falls silent (`false`), from the beginning
         /// (`true`).
         fallback: Option<bool>,
     },

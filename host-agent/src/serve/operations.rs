@@ -223,7 +223,7 @@ fn begin(member: &Member, given: OperationRequest) -> Result<UnderWay, Refusal> 
     })
 }
 
-/// Returns sums to the client in the order of its requests, in which operations also complete.
+/// Returns sums to the client in the order of its requests, which is also the order in which operations complete.
 fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Capacity, seen: &Observer) {
     while let Ok(under_way) = to_come.recv() {
         let (operation, bytes) = (under_way.operation, under_way.bytes);

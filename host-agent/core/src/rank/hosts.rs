@@ -31,16 +31,16 @@ const WANTED_NS: u64 = 500_000_000;
 pub struct Fallback {
     /// Number of timeouts of a chunk, without a frame from the switch, after which another rank (the chunk's host) sums it.
     pub after: u32,
-    /// Whether ranks sum from the first chunk on, because no switch was found.
+    /// Whether the ranks sum the values from the first chunk on, because no switch was found.
     pub at_once: bool,
-    /// Interval of probes to the switch while ranks sum, in nanoseconds.
+    /// Interval of probes to the silent switch while the ranks sum the values, in nanoseconds.
     pub retry_ns: u64,
     /// Number of timeouts without a reply from the rank that sums a chunk, after which this rank asks it whether it is alive.
     pub doubt_after: u32,
 }
 
 impl Fallback {
-    /// Ranks sum by themselves if the switch falls silent, and only then.
+    /// The ranks sum the values themselves if the switch falls silent, and only then.
     pub const IF_SILENT: Self = Self {
         after: 3,
         at_once: false,
@@ -49,7 +49,7 @@ impl Fallback {
     };
 }
 
-/// State of this rank while ranks sum chunks for each other as hosts.
+/// State of this rank for the time in which ranks sum chunks for each other as hosts, instead of the switch.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     config: Fallback,
@@ -90,7 +90,7 @@ impl Hosts {
         self.everyone
     }
 
-    /// Time of the next probe to the switch; `None` if ranks do not sum, or no longer probe.
+    /// Time of the next probe to the silent switch; `None` if the switch sums, or if probing has ended.
     pub fn due_ns(&self) -> Option<u64> {
         (self.active && self.retry_ns != u64::MAX).then_some(self.retry_ns)
     }
@@ -102,7 +102,7 @@ impl Rank {
         WorkerId((slot % usize::from(self.job.workers())) as u16)
     }
 
-    /// Whether ranks sum by themselves, as far as this rank knows.
+    /// Whether the ranks sum the values instead of the switch, as far as this rank knows.
     pub fn is_by_hosts(&self) -> bool {
         self.hosts.as_ref().is_some_and(|hosts| hosts.active)
     }
@@ -124,7 +124,7 @@ impl Rank {
         }
     }
 
-    /// Stops probing the switch, whose cells belong to another use of the job's number. Returns `false` if ranks do not sum.
+    /// Stops probing the switch, whose cells belong to another use of the job's number. `false` if the switch sums at present.
     pub(super) fn forgets_switch(&mut self) -> bool {
         match &mut self.hosts {
             Some(hosts) if hosts.active => {
@@ -135,7 +135,7 @@ impl Rank {
         }
     }
 
-    /// Whether ranks now sum instead of the silent switch, after a timeout of this lane: then all chunks go to their hosts.
+    /// Whether the ranks now replace the silent switch, after a timeout of this lane: then all chunks go to their hosts.
     pub(super) fn falls_back(&mut self, now_ns: u64, slot: usize) -> bool {
         let patience_ns = SILENCE * self.lanes.rtt.base_ns();
         let lane = &self.lanes[slot];

@@ -338,7 +338,7 @@ impl Rank {
         self.late.is_none() || contributors.contains(self.rank)
     }
 
-    /// Number of ranks whose values are in a sum of these contributors: all ranks, unless the job has deadlines.
+    /// Number of ranks whose values are in a sum with these contributors; always all ranks in a job without deadlines.
     pub(super) fn shares(&self, contributors: WorkerSet) -> u16 {
         match &self.late {
             None => self.job.workers(),

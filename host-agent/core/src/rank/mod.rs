@@ -97,7 +97,7 @@ pub struct Setup {
     pub dead_after_ns: Option<u64>,
     /// Deadline and quorum of partial sums; `None` if every sum includes the values of all ranks.
     pub lateness: Option<Lateness>,
-    /// When ranks sum by themselves; `None` if never. It needs frames between ranks and at most 64 ranks.
+    /// When the ranks sum the values instead of the switch; `None` if never. Needs frames between ranks and at most 64 ranks.
     pub fallback: Option<Fallback>,
 }
 
@@ -148,7 +148,7 @@ pub struct Rank {
     is_backed_off: bool,
     events: VecDeque<RankEvent>,
     failed: bool,
-    /// State of the exchange of terms after ranks submitted different operations; `None` before.
+    /// State of the exchange of terms (type, length, …) after ranks submitted different operations; `None` before.
     differing: Option<Differing>,
     /// Number of the switch's answers with a wrong set of ranks since the last correct sum.
     doubts: u8,

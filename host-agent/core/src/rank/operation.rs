@@ -45,7 +45,7 @@ pub enum Share {
     Gives,
     /// The rank contributes zeros, and its values are not read. The sums replace them.
     Takes,
-    /// The rank contributes zeros and gets no sums: only the terms are compared. Such an operation is not counted.
+    /// The rank contributes zeros and gets no sums: only the terms are compared. The counters leave such an operation out.
     Compares,
 }
 
@@ -204,13 +204,13 @@ impl Operation {
         self.reduction.rounding.draws(rank, item)
     }
 
-    /// Whether the digest in the sum of chunk `index` shows that its contributors (`shares` ranks) submitted the same terms.
+    /// Whether the digest in chunk 0's sum (`words`) shows that its contributors, `shares` ranks, submitted the same operation.
     pub fn is_agreed(&self, index: usize, shares: u16, words: &[u8]) -> bool {
         let first = words.first_chunk();
         index > 0 || first.is_some_and(|first| self.terms.is_agreed(shares, *first))
     }
 
-    /// Writes the digest of the terms into the first chunk's frame; returns the words that are left for the values.
+    /// Writes the digest of the operation's terms (type, length, …) into chunk 0; returns the words left for the values.
     pub fn begin<'a>(&self, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
         if index > 0 {
             return words;

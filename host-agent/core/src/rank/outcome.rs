@@ -25,7 +25,7 @@ pub enum RankEvent {
 pub struct Sums {
     /// Sums in the type of the submitted values; the submitted values themselves if this rank's role takes no sums.
     pub values: Values,
-    /// Upper bound of the distance between any value and the exact sum (or mean) of the ranks' values.
+    /// Upper bound of the difference between any of `values` and the exact sum (or mean).
     pub error_bound: f64,
     /// Chunks that were closed before all ranks had contributed, ascending and equal at all ranks. Their sums include the
     /// listed ranks, and a mean is divided by the number of the listed ranks.
@@ -207,9 +207,9 @@ pub struct RankCounters {
     pub forgotten: u64,
     /// Sums received of chunks whose values this rank had not sent yet.
     pub early: u64,
-    /// Number of times that ranks began to sum by themselves because the switch was silent.
+    /// Number of times that the ranks began to sum the values themselves because the switch was silent.
     pub fallbacks: u64,
-    /// Number of times that the switch answered again after ranks had begun to sum.
+    /// Number of times that the switch answered again, and took over from the ranks that summed the values meanwhile.
     pub returns: u64,
     /// Chunks summed by a rank as their host, instead of the switch.
     pub by_hosts: u64,

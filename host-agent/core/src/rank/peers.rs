@@ -23,7 +23,7 @@ pub enum Word {
     Here(ChunkId),
     /// SUM: the sum that this rank has kept at this index.
     Sum(usize),
-    /// DIFFER: this rank's terms of operations that differ between ranks.
+    /// DIFFER: this rank's description of its operations (terms), since ranks submitted different ones.
     Differ,
     /// GIVEN: this rank's answer as the host that sums a chunk, from the register cell with this index.
     Given(Repr, CellIndex),
