@@ -1,5 +1,5 @@
-//! Announces the initial PSNs of RDMA connections to a running scenario before they are used, so that its switches can count
-//! packets from there. Without such a run, nothing happens.
+//! Announces the initial PSNs (packet sequence numbers) of RDMA connections to a running scenario before they are used. Then
+//! the scenario's switches can count a connection's packets from its first one. If no scenario runs, nothing happens.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -19,9 +19,9 @@ pub const VARIABLE: &str = "WEIR_CONNECTIONS";
 pub const ACCEPTED: &str = "ok";
 /// Maximum wait for the reply to an announcement: the scenario's run polls every few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time without announcements after one was not answered.
+/// Time during which nothing is announced, after an announcement got no reply.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Interval of attempts to connect to the running scenario.
+/// Interval between attempts to connect to the running scenario.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A new RDMA connection, as one end announces it: a line of JSON.

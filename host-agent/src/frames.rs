@@ -160,8 +160,8 @@ pub fn group(job: u16) -> Endpoint {
     }
 }
 
-/// Destination of frames that the switches sum for all workers of the job; they send the sum to the [`group`]. This destination
-/// has another Ethernet address, so that switches which do not sum can forward it upwards.
+/// Destination of frames that the switches sum for all workers of the job; they send the sum to the [`group`]. Its Ethernet
+/// address differs from the group's, so that switches that do not sum can forward the frames to those that do.
 pub fn sum(job: u16) -> Endpoint {
     beside_group(job, 0x02)
 }
@@ -216,7 +216,7 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
     }
 }
 
-/// Sets the congestion mark (ECN) in the IP header of a frame from [`build`]: that of the contribution that the frame answers.
+/// Sets the congestion mark (ECN) in the IP header of a frame from [`build`], which answers a frame with this mark.
 pub fn pass_mark(frame: &mut [u8], mark: Mark) {
     if mark == Mark::None {
         return;
@@ -239,7 +239,7 @@ pub fn mark(frame: &[u8]) -> Mark {
     }
 }
 
-/// IPv4 address of the sender of a frame that [`open`] accepts; for a SUM, the sender of the UPDATE that completed the sum.
+/// IPv4 address of the sender of a frame that [`open`] accepts. A switch's SUM has that of the last contributor's UPDATE.
 pub fn source(frame: &[u8]) -> Option<Ipv4Addr> {
     let ip = frame.get(ETHERNET_LEN..).and_then(Ipv4Packet::new)?;
     Some(ip.get_source())
@@ -282,8 +282,8 @@ pub fn open(frame: &[u8], me: Endpoint) -> Option<&[u8]> {
     Some(&bytes[UDP_LEN..udp_len])
 }
 
-/// The IPv4 header at the beginning of a packet, if it is complete, valid and without options; otherwise `None`. Aggregation
-/// frames have no options, and switches do not parse frames with options, which would bypass their guard.
+/// The IPv4 header at the beginning of a packet; `None` if it is incomplete, invalid or has options. Aggregation frames have no
+/// options; a frame with options could be forged, since switches do not examine it.
 fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
     const VERSION_AND_LEN: u8 = 0x45;
     let ip = Ipv4Packet::new(bytes)?;

@@ -36,7 +36,7 @@ pub enum AllReduceNode {
 #[derive(Debug)]
 pub struct AllReduce {
     bounds: AllReduceBounds,
-    /// The job as the ranks know it. Its window differs from the switch's only if [`Rule::Window`] is removed.
+    /// The job as the ranks know it. Its window differs from the switch's only in a model without [`Rule::Window`].
     job: Job,
     lateness: Option<Lateness>,
     switch: Switch,
@@ -406,8 +406,8 @@ impl Model for AllReduce {
     }
 
     /// Whether a frame changes nothing, so that its delivery need not be explored. A switch's report of an incomplete chunk
-    /// makes a rank repeat its frames, or wait and ask other ranks. An asked rank replies that it is alive, which changes
-    /// nothing, or sends what the switch has sent to all.
+    /// only makes a rank repeat earlier frames, or wait and ask other ranks. Their replies change nothing, either: that they
+    /// are alive, or a sum that the switch has sent to all.
     fn is_idle(&self, frame: &Frame) -> bool {
         let Ok(packet) = Packet::new_checked(&frame.bytes[..]) else {
             return false;

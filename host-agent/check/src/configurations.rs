@@ -80,7 +80,7 @@ impl Bounds {
         self
     }
 
-    /// Allows the switch to forget all registers once. The job then begins at chunk 0, which is newer than zeroed registers.
+    /// Allows the switch to restart once, with all registers zero. The job then begins at chunk 0, which such registers accept.
     #[must_use]
     fn restarted(mut self) -> Self {
         match &mut self {
@@ -97,7 +97,7 @@ impl Bounds {
         self
     }
 
-    /// Allows ranks to close chunks with at least `quorum` contributors; each keeps `keeps` sums per slot.
+    /// Allows ranks to close chunks (end their sums early) with at least `quorum` contributors; each keeps `keeps` sums a slot.
     #[must_use]
     fn until(mut self, quorum: u8, keeps: u32) -> Self {
         if let Self::AllReduce(bounds) = &mut self {
@@ -151,7 +151,7 @@ fn tree(window: u32, operations: Vec<Operation>) -> Bounds {
     })
 }
 
-/// Bounds of an all-reduce whose ranks sum by themselves while no switch answers.
+/// Bounds of an all-reduce whose ranks sum the values themselves while no switch answers.
 fn hosts(ranks: u8, window: u32, operations: Vec<Operation>) -> Bounds {
     Bounds::AllReduce(all_reduce::AllReduceBounds {
         hosts: true,

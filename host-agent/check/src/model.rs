@@ -157,12 +157,12 @@ pub trait Model {
     /// Delivers a frame to a node, and outputs the frames that it sends in reply.
     fn deliver(&self, node: &mut Self::Node, frame: &Frame, out: &mut Outbox);
 
-    /// Reduces a frame to its meaning: clears the fields that no node reads, and returns variants of the frame that no node
-    /// may distinguish from it, which the checker tries. If a node passes on a frame that another node has sent to the same
-    /// receiver, `from` may become that node: the frame must already be in flight, which the checker verifies.
+    /// Clears the fields of a frame that no node reads, so that equivalent frames become equal. Returns variants of the frame
+    /// that no node may distinguish from it: the checker tries them. If a node passes on a frame that another node has sent to
+    /// the same receiver, `from` may be set to that other node; the checker verifies that it has sent the frame.
     fn mask(&self, frame: &mut Frame) -> Vec<Frame>;
 
-    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies this; a wrong assumption costs time.
+    /// Whether the frame is assumed to have no effect at its receiver. The checker verifies it; a wrong assumption costs time.
     fn is_idle(&self, frame: &Frame) -> bool {
         let _ = frame;
         false
@@ -179,7 +179,7 @@ pub trait Model {
         true
     }
 
-    /// Whether the serving nodes are finished, too, or will be; called when all other nodes have finished.
+    /// Whether the nodes without own tasks are finished, too, or will be; called when all other nodes have finished.
     fn ends(&self, nodes: &[&Self::Node]) -> bool {
         let _ = nodes;
         true

@@ -18,7 +18,7 @@ pub struct TrainingBounds {
     pub mode: Mode,
     /// Number of workers in the model.
     pub workers: u8,
-    /// The job's window in slots.
+    /// The job's window: the number of the switch's aggregation slots that it uses.
     pub window: u32,
     /// Number of training rounds.
     pub rounds: u64,
@@ -32,12 +32,12 @@ pub struct TrainingBounds {
     pub restarts: u8,
     /// Whether workers of the model may crash.
     pub crashes: bool,
-    /// A rule of the protocol that is removed; `None` to check the real slots.
+    /// The rule of the protocol that the model lacks; `None` to check the real slots of crate `aggregation`.
     pub without: Option<Rule>,
 }
 
 impl TrainingBounds {
-    /// Bounds with equal exponents of all workers, and with the real slots.
+    /// Bounds with equal exponents of all workers, and without a removed rule.
     pub fn new(mode: Mode, workers: u8, window: u32, rounds: u64, chunks: u8) -> Self {
         Self {
             mode,
@@ -119,7 +119,7 @@ impl Apply for Judge {
 #[derive(Debug)]
 pub struct ParameterServer {
     bounds: TrainingBounds,
-    /// The job as the workers know it. Its window differs from the switch's only if [`Rule::Window`] is removed.
+    /// The job as the workers know it. Its window differs from the switch's only in a model without [`Rule::Window`].
     job: Job,
     switch: Switch,
     right: Vec<Vec<i32>>,
@@ -157,7 +157,7 @@ impl ParameterServer {
         Ok(model)
     }
 
-    /// A worker's values for a round: 1 to 2 times 2^e with the worker's e, so that sums of several values differ from each.
+    /// A worker's values for a round: in its own places 1 to 2 times 2^e, where e is its exponent plus the round; elsewhere 0.
     fn values(&self, round: u64, worker: u8) -> Vec<f32> {
         let places = (0..self.bounds.chunks)
             .flat_map(|chunk| (0..self.bounds.workers).map(move |place| (chunk, place)));

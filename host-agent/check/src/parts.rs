@@ -18,8 +18,8 @@ pub struct Next {
 struct Part {
     machine: u32,
     sent: FrameSet,
-    /// Frames whose delivery to this part has a known result; those of them that change the part; those that only make it send
-    /// frames; and those that reveal an error.
+    /// Frames whose delivery to this part has a known result. Of these, `moves` change the part, `grows` only make it send
+    /// frames, and `wrong` reveal an error.
     known: FrameSet,
     moves: FrameSet,
     grows: FrameSet,
@@ -218,9 +218,9 @@ impl<'m, M: Model> Parts<'m, M> {
         Ok(frames.chain(acts.map(|act| Event::act(*act))).collect())
     }
 
-    /// After a step at a node (index, part before it), or at the beginning (`None`): performs all events that change no node's
-    /// state and only add frames in flight. Sent frames may be lost, so everything that was possible before remains possible.
-    /// Returns an event that reveals an error.
+    /// Performs all events that change no node's state and only add frames in flight, after `step` (the node's index, and its
+    /// part before the step; `None` at the beginning). Frames may also be lost, so everything that was possible before remains
+    /// possible. Returns an event that reveals an error, with its node; otherwise `None`.
     pub fn saturate(
         &mut self,
         state: &mut [u32],

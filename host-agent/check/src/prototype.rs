@@ -210,7 +210,7 @@ impl Model for Prototype {
         false
     }
 
-    /// Returns `false` if a slot is held by a fragment whose sum all workers have: the slot is lost.
+    /// Returns `false` if a fragment still holds a slot although all workers have its sum: such a slot is lost.
     fn ends(&self, nodes: &[&PrototypeNode]) -> bool {
         nodes.iter().all(|node| match node {
             PrototypeNode::Switch(cells) => cells.iter().all(|cell| cell.owner == 0),

@@ -15,7 +15,7 @@ pub struct Rack {
     /// Number of restarts of the switch so far.
     pub restarts: u8,
     children: u8,
-    /// The same job with register cells that are initially zero, as after a restart.
+    /// The job as after a restart of the switch: its register cells are initially zero.
     zeroed: Job,
     slots: SlotTable,
     /// Whether the switch answers probes of complete chunks itself, which violates [`Rule::Up`](crate::slots::Rule::Up).

@@ -204,8 +204,8 @@ impl<'m, M: Model> Exploration<'m, M> {
             .insert_unique(hash, new, |other| hasher.hash_one(states[*other as usize]));
     }
 
-    /// Whether a global state makes no progress if all frames in flight are lost, but no later frame; or, if all tasks are
-    /// done, whether a further task does not work.
+    /// Whether a global state is stuck: after the loss of all frames in flight, but of no later ones, its tasks make no
+    /// progress; or, if all tasks are done, a further task does not complete.
     fn is_stuck(&mut self, state: &[u32]) -> Result<bool, Broken> {
         let machines = &self.space.parts.machines;
         let nodes: Vec<u32> = state

@@ -1,4 +1,4 @@
-//! Tests whether a global state makes progress if all frames in flight are lost, but no later frame.
+//! Tests whether a global state makes progress after the loss of all frames in flight, if no later frame is lost.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::model::{Act, Model, Status, Wrong};
 /// Number of times that all timers fire before a global state counts as stuck.
 const ROUNDS: u32 = 8;
 
-/// Order in which events are processed. A state that makes progress in each order is not stuck, whatever the relative speeds.
+/// Order in which pending events are processed. A state that makes progress in both orders counts as not stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     FirstFirst,
@@ -16,8 +16,8 @@ enum Order {
 }
 
 impl<M: Model> Machines<'_, M> {
-    /// The error in the nodes' states, or `None`: they disagree; or tasks are in progress and none makes progress; or all tasks
-    /// are done, and a further task does not complete.
+    /// The error in these states of the nodes: they disagree; or no task in progress makes progress; or all tasks are done, and
+    /// a further task does not complete. `None` if there is no error.
     pub fn stuck(&mut self, nodes: &[u32]) -> Result<Option<Wrong>, Broken> {
         let model = self.model;
         let all: Vec<&M::Node> = nodes.iter().map(|node| self.node(*node)).collect();

@@ -1,4 +1,5 @@
-//! The switch of the models to be checked: with the real slots, or with an independent implementation that lacks one rule.
+//! The switch of the models to be checked: with the real slots of crate `aggregation`, or with an independent implementation
+//! that lacks one rule.
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobError};
 use aggregation::slot::SlotTable;
@@ -35,7 +36,7 @@ pub enum Rule {
     Full,
     /// A slot has two versions (cells). Without this rule, it has one cell.
     Versions,
-    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows before suffice.
+    /// A worker sends a chunk only with the result of the chunk one window before. Without this rule, two windows are enough.
     Window,
     /// A worker's frames are accepted at its own port only. Without this rule, at any port.
     Port,
@@ -118,7 +119,7 @@ enum Slots {
 #[derive(Debug, Clone)]
 pub struct Switch {
     job: Job,
-    /// The same job with register cells that are initially zero, as after a restart.
+    /// The job as after a restart of the switch: its register cells are initially zero.
     zeroed: Job,
     slots: Slots,
     /// Number of children: workers, or switches one level below.

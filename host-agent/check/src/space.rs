@@ -18,7 +18,7 @@ pub(crate) struct StateSpace<'m, M: Model> {
 /// Result of computing the successors of a global state.
 pub(crate) enum Expanded {
     Fine,
-    /// This event at the node with this index reveals an error, perhaps by events that follow it.
+    /// An event reveals an error, perhaps only through events that follow it: index of its node, and the event.
     Wrong(usize, Event),
 }
 

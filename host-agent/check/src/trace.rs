@@ -47,7 +47,7 @@ pub(crate) fn find<M: Model>(
     })
 }
 
-/// Events that lead through one permutation of each state of a path, since a path has one representative of all permutations.
+/// The events along a path of global states. A state of the path stands for all its permutations, one of which they reach.
 fn concrete<M: Model>(
     space: &mut StateSpace<'_, M>,
     path: &[u128],

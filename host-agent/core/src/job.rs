@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(pub u16);
 
-/// A worker's rank within its job, or the number by which a switch knows one of its children.
+/// A worker's rank within its job, or the number of a child (a worker or a lower switch) at its switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub u16);
 
@@ -114,7 +114,7 @@ impl fmt::Display for ChunkId {
     }
 }
 
-/// Index of a switch slot in a job's window: the slot in which a chunk is summed.
+/// Index of an aggregation slot (two register cells of a switch) within a job. A slot sums every `window`-th chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotIndex(pub u16);
 
@@ -209,7 +209,7 @@ pub enum JobError {
     /// The number of values per packet is 0.
     #[error("a packet must carry at least one value")]
     ValuesPerPacket,
-    /// A round has more chunks than serial arithmetic can compare.
+    /// A round has more than 2³⁰ chunks, too many for serial arithmetic (RFC 1982) on chunk numbers.
     #[error("{0} values per round exceed 2^30 chunks")]
     ValuesPerRound(usize),
 }
@@ -309,7 +309,7 @@ impl Job {
         self.chunks_per_round
     }
 
-    /// Number of chunk numbers that each round uses: one window of scale-only chunks, then the chunks with values.
+    /// Number of sequence numbers that a round uses: one window of scale-only chunks, then the chunks with values.
     pub fn numbers_per_round(&self) -> u64 {
         u64::from(self.window()) + u64::from(self.chunks_per_round)
     }
@@ -334,7 +334,7 @@ impl Job {
         near.checked_add_signed(i64::from(chunk.distance_from(self.chunk(near))))
     }
 
-    /// Index of a chunk's lane, which sends every `window`-th chunk. Lanes count from the job's first chunk, slots from 0.
+    /// Index of a chunk's lane, the sender of every `window`-th chunk. Lane 0 has the job's first chunk, whatever its slot is.
     pub(crate) fn lane(&self, chunk: ChunkId) -> usize {
         (chunk.0.wrapping_sub(self.first_chunk().0) & (self.window() - 1)) as usize
     }
@@ -344,7 +344,7 @@ impl Job {
         SlotIndex((chunk.0 & (self.window() - 1)) as u16)
     }
 
-    /// Version of its slot (one of the slot's two register cells) that sums a chunk.
+    /// The version (one of the slot's two register cells) that sums a chunk.
     pub fn version(&self, chunk: ChunkId) -> Version {
         Version(chunk.0 & self.window() != 0)
     }
@@ -409,14 +409,14 @@ impl Job {
 pub struct Position {
     /// The round, from 0. The chunks that close the job belong to the round after the last one.
     pub round: u64,
-    /// Whether the chunk agrees on an exponent or carries values, and its index.
+    /// Whether the chunk carries values or only settles an exponent, and its index.
     pub part: RoundPart,
 }
 
 /// Part of a round: a round has scale-only chunks first, then chunks with values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RoundPart {
-    /// A chunk that only agrees on an exponent; its index in the window, from 0.
+    /// A chunk without values, by which workers agree on the exponent of a later chunk; its index in the window, from 0.
     ScaleOnly(u32),
     /// A chunk of values; its index among the round's chunks with values, from 0.
     Values(u32),

@@ -1,5 +1,5 @@
-//! The lanes of a worker or rank. Each lane sends its current item (a chunk) and retransmits it until it is answered, then
-//! moves to its next item. `Own` is the state that a worker or rank adds to each lane.
+//! The lanes of a worker or rank. Of W lanes, each sends every W-th item (chunk): it retransmits an item until it is answered,
+//! then moves to its next one. `Own` is the state that a worker or rank adds to each lane.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -11,9 +11,9 @@ use crate::quantise::Exponent;
 use crate::rto::{Retransmission, RttEstimator};
 use crate::state::Put;
 
-/// Maximum number of times that the number of chunks that must overtake a lane before it retransmits early doubles.
+/// A lane retransmits early if enough later chunks were answered. That number doubles each time, at most this many times.
 const MOST_DOUBLINGS: u32 = 6;
-/// Transmissions remembered per lane: one in flight, and one that was already answered or repeated.
+/// Maximum number of remembered transmissions per lane, on average; at this limit, those that are out of date are removed.
 const SENT_PER_LANE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,22 +21,22 @@ pub enum LaneState {
     /// The lane has nothing to send before its next item.
     #[default]
     Idle,
-    /// The item waits for its first transmission, or to be sent again after it was taken back.
+    /// The item waits for its first transmission, or for another one after it was withdrawn (`Lanes::withdraw`).
     Waiting,
     /// The item was sent and has no answer yet.
     InFlight,
 }
 
-/// Kind of transmission that a lane has queued. A greater kind includes the lesser ones.
+/// Kind of transmission that a lane has queued. A greater kind does all that the lesser kinds do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Send {
     /// A probe, which asks the switch which contributors are missing.
     Probe,
-    /// The values again, as a request for the sum, which the switch has completed.
+    /// The lane's values again, to request the sum that the switch has completed.
     Fetch,
     /// The lane's values.
     Values,
-    /// The lane's values, with the request that the switch closes the chunk.
+    /// The lane's values, with the request to close the chunk: nothing is added to its sum afterwards.
     Close,
 }
 
@@ -62,7 +62,7 @@ pub struct Lane<Own> {
     pub last_order: u64,
     /// Number of chunks that were sent after this lane's last transmission, but answered earlier.
     overtaken: u32,
-    /// Number of retransmissions before the timeout. Each doubles the number of chunks that must overtake the lane.
+    /// Number of early retransmissions, before the timeout. Each doubles the number of overtaking chunks that the next needs.
     pub sent_early: u32,
     own: Own,
 }
@@ -104,7 +104,7 @@ impl<Own> Lane<Own> {
         }
     }
 
-    /// Appends the lane's fields that determine its further behavior (`state.rs` of this crate); returns its owner's fields.
+    /// Appends the fields that determine the lane's further behavior (`state.rs` of this crate). Returns the owner's fields.
     pub fn state(&self, out: &mut Vec<u8>) -> &Own {
         let Self {
             state,
@@ -158,8 +158,8 @@ pub struct Lanes<Own> {
     pub rtt: RttEstimator,
     fast_threshold: u32,
     next_order: u64,
-    /// Transmissions as (order number, lane), ascending. An entry that was answered, or is not its lane's last, is removed when
-    /// it reaches the front; the front shows whether any lane was overtaken.
+    /// Transmissions as (order number, lane index), ascending. An entry that was answered, or repeated since, is removed when
+    /// it reaches the front. Then the front is the oldest unanswered transmission.
     sent: VecDeque<(u64, u16)>,
     /// Lower bound of the times at which lanes time out.
     earliest_ns: u64,
@@ -295,11 +295,11 @@ impl<Own: Default> Lanes<Own> {
         self.in_flight -= usize::from(lane.is_in_flight());
     }
 
-    /// Records that an item first sent at `order` was answered, so it overtook every item whose last transmission is older. A
-    /// retransmitted item counts only if even its first transmission came later (Karn's argument).
+    /// Records the answer to an item that was first sent as transmission `order`. The item has overtaken every lane whose last
+    /// transmission is older than that. (The item's own retransmissions do not count: any of them may be the one answered.)
     ///
     /// A lane that enough chunks have overtaken queues a transmission of kind `what`, at most `limit` times per item. Returns
-    /// their number.
+    /// the number of such lanes.
     pub fn count_overtaken(&mut self, order: u64, what: Send, limit: u32) -> u64 {
         let threshold = self.fast_threshold;
         if threshold == 0 {
@@ -337,7 +337,7 @@ impl<Own: Default> Lanes<Own> {
         self.wake_at(deadline_ns);
     }
 
-    /// Makes the lanes due at `due_ns`, unless they are due earlier.
+    /// Has the lanes checked for timeouts at `due_ns` at the latest.
     pub fn wake_at(&mut self, due_ns: u64) {
         self.earliest_ns = self.earliest_ns.min(due_ns);
     }
@@ -347,8 +347,8 @@ impl<Own: Default> Lanes<Own> {
         self.earliest_ns
     }
 
-    /// Whether some lane may have timed out. If so, the caller must check all lanes, and each lane that is not due calls
-    /// `wake_at` again.
+    /// Whether some lane may have timed out. If so, the due time is reset: the caller must check all lanes, and set it again
+    /// (`wake_at`) for those that have not timed out.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns >= self.earliest_ns;
         if is_due {

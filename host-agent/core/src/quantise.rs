@@ -97,15 +97,14 @@ pub fn quantise(
         .map(move |value| round_ties_even(f64::from(*value) * factor))
 }
 
-/// Rounds |x| < 2³¹ to the nearest integer, ties to even. No libm call, so a loop over a block vectorises: adding 1.5 · 2⁵²
-/// leaves no bits for the fraction (IEEE 754's default rounding does the rest), and the integer in the low bits of the
-/// significand.
+/// Rounds |x| < 2³¹ to the nearest integer, ties to even. The sum x + 1.5 · 2⁵² has no bits for a fraction, so IEEE 754's
+/// addition rounds it, and its low bits are the integer. Without a library call, loops over values can be vectorized.
 fn round_ties_even(x: f64) -> i32 {
     const SHIFT: f64 = 6_755_399_441_055_744.0;
     (x + SHIFT).to_bits() as i32
 }
 
-/// Dequantises one element of a sum: Σq · (2^e / L). L is divided out once per block: a division per value would cost most.
+/// Dequantises one element of a sum: Σq · (2^e / L). In this order a block needs one division, not one per value.
 pub fn dequantise(sum: i32, exponent: Exponent, workers: u16) -> f64 {
     f64::from(sum) * step(exponent, workers)
 }

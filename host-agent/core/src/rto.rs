@@ -15,7 +15,7 @@ pub struct Retransmission {
     pub ceiling_ns: u64,
     /// Number of timeouts of one chunk after which a worker gives up. A server waits longer than any worker retries.
     pub max_timeouts: u32,
-    /// Number of timeouts of a scale-only chunk that closes the job, after which a worker ends without its answer.
+    /// Number of timeouts of a closing chunk (one that ends the job) after which a worker stops without an answer to it.
     pub max_closing_timeouts: u32,
     /// Number of later chunks that must be answered before a chunk is retransmitted ahead of its timeout; 0: never.
     pub fast_threshold: u32,
@@ -50,7 +50,7 @@ impl Retransmission {
         }
     }
 
-    /// The longest time that a worker waits for a chunk: all timeouts, plus the part of one that a fast retransmission adds.
+    /// Maximum time that a worker waits for a chunk: all its timeouts, plus one for the delay that a fast retransmission adds.
     pub fn patience_ns(&self) -> u64 {
         self.ceiling_ns
             .saturating_mul(u64::from(self.max_timeouts) + 1)
@@ -95,8 +95,8 @@ impl RttEstimator {
 
     /// Records that a chunk sent at `sent_at_ns` timed out.
     ///
-    /// The doubling must outlive the chunk. Otherwise a round trip longer than the timeout would never be sampled: every
-    /// chunk would be retransmitted, and every sample ambiguous. A window of chunks that time out together doubles once.
+    /// The doubled timeout also applies to later chunks. Otherwise a round trip longer than the timeout would never be
+    /// measured: every chunk would be retransmitted, and every sample ambiguous. Chunks that time out together double it once.
     pub fn timed_out(&mut self, now_ns: u64, sent_at_ns: u64) {
         if self.backoff == 0 || sent_at_ns >= self.backed_off_at_ns {
             self.backoff += 1;

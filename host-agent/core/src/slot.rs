@@ -7,7 +7,7 @@ use wire::{Flags, Kind, Packet, Repr};
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::state::Put;
 
-/// Result of processing an UPDATE in a switch's slots. Each cell named is the one that the chunk uses.
+/// Result of processing an UPDATE in a switch's slots. Its `CellIndex` is that of the register cell that sums the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The frame is not for these slots; no register cell changed.
@@ -26,13 +26,13 @@ pub enum Outcome {
     DuplicateIncomplete(CellIndex),
     /// The frame is a probe of the chunk that owns the cell.
     Probed(CellIndex),
-    /// The frame is a probe of a chunk older than the cell's owner; the value is chunk minus owner, modulo 2³².
+    /// The frame is a probe of a chunk older than the cell's owner. The number is the probed chunk minus the owner, modulo 2³².
     ProbedStale(u32),
     /// This frame closed the chunk: the cell holds the sum of the contributions so far.
     Closed(CellIndex),
     /// The chunk was closed before: the cell keeps its sum, and the sender receives it.
     Late(CellIndex),
-    /// The chunk may be closed, but its cell was not opened, or was forgotten after that: the frame contributes nothing.
+    /// The chunk may be closed, but its cell is not opened (or no longer, after a restart): the frame's values are not added.
     Forgotten,
 }
 
@@ -81,7 +81,7 @@ pub struct CellView<'a> {
     pub next_scale: u8,
     /// The sums. Frames without values leave them unchanged.
     pub values: &'a [i32],
-    /// Whether the cell was opened and has not been forgotten since, so that its chunk may be closed.
+    /// Whether a probe has opened the cell since the switch started: only then may a chunk in it be closed.
     pub is_opened: bool,
     /// Whether the cell's chunk is closed.
     pub is_closed: bool,
@@ -124,8 +124,8 @@ impl SlotTable {
         self
     }
 
-    /// Hands the cells unchanged to a part of the same job, as a switch does when it receives a new plan
-    /// ([`Server::replan`](crate::server::Server::replan)).
+    /// Makes this the table of `part`, a part of the same job, with unchanged cells, as a switch does when it receives a new
+    /// plan ([`Server::replan`](crate::server::Server::replan)).
     #[must_use]
     pub fn handed_to(self, part: Job) -> Self {
         let new = Self::new(part);
@@ -372,8 +372,8 @@ impl SlotTable {
         true
     }
 
-    /// Turns an UPDATE whose chunk is complete at this switch of a tree into the UPDATE for the switch above, which knows this
-    /// switch as `child`. Returns `false` if none is sent.
+    /// For a switch in a tree: turns an UPDATE whose chunk is complete here into the UPDATE for the switch above, where this
+    /// switch has the number `child`. Returns `false` if nothing is to be sent.
     pub fn make_update<T: AsRef<[u8]> + AsMut<[u8]>>(
         &self,
         outcome: Outcome,

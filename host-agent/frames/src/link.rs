@@ -1,4 +1,4 @@
-//! State of an Ethernet interface: losses of a full queue are recoverable, but a link that passes no frame at all is reported.
+//! State of an Ethernet interface. Protocols recover frames lost in a full queue, but a link that passes no frame is reported.
 #![allow(unsafe_code)]
 
 use std::io;

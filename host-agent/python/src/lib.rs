@@ -76,9 +76,9 @@ struct Sums {
 #[pymethods]
 impl Member {
     /// Sums or averages values over all ranks: `length` values of type `dtype` at `address`, which are copied before this
-    /// returns. Late values join the next sum of the same `key`, if the job has `late="next"`. With `takes` false, the rank
-    /// only contributes its values; `root` is the rank that takes the sums, if not all do. `whole` is the length of the whole
-    /// tensor, if the values are a piece of it.
+    /// returns. Values that come too late join the next sum of the same `key`, if the job has `late="next"`. With `takes`
+    /// false, the rank only contributes its values; `root` is the rank that takes the sums, if not all do. `whole` is the
+    /// length of the whole tensor, if the values are a piece of it.
     #[pyo3(signature = (address, length, dtype, average, key = None, takes = true, root = None, whole = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn all_reduce(
@@ -166,8 +166,8 @@ impl Member {
         self.begin(py, values, reduction, Writes::Bytes)
     }
 
-    /// Announces an operation that ranks perform without the switch, to compare its terms. The wait for it fails at all ranks
-    /// if they announce different operations, or if some submit values to the switch.
+    /// Announces an operation that ranks perform without the switch, to compare its terms (type, length, …). The wait for it
+    /// fails at all ranks if they announce different operations, or if some submit values to the switch.
     #[pyo3(signature = (dtype, deed, length, root = None))]
     fn compare(
         &self,
@@ -203,7 +203,7 @@ impl Member {
         self.link().map_or(0, |link| link.operations())
     }
 
-    /// Number of times that the switch fell silent, so that ranks summed by themselves. A daemon reports it with each sum.
+    /// Number of times that the switch fell silent, so that the ranks summed instead. A daemon reports it with each sum.
     #[getter]
     fn fallbacks(&self) -> u64 {
         self.link().map_or(0, |link| link.fallbacks())

@@ -57,7 +57,7 @@ impl Link {
 }
 
 impl Link {
-    /// File descriptors that a forked process must close, so that the rank's descriptors close with it.
+    /// File descriptors that a forked process inherits and must close: otherwise they stay open after this process closes them.
     pub fn descriptors(&self) -> Vec<RawFd> {
         match self {
             Link::Own(member) => member.descriptors().to_vec(),

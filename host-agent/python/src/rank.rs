@@ -187,7 +187,7 @@ impl Rank {
         self.me.to_string()
     }
 
-    /// Probes the switch for the first chunk number with free cells. One rank does this before any rank joins.
+    /// Probes the switch for the first chunk number whose register cells are free. One rank does this before any rank joins.
     fn open(&self, py: Python<'_>) -> PyResult<u32> {
         if let Some(agent) = &self.agent {
             return py.detach(|| agent.open(&self.described)).map_err(told);
@@ -203,8 +203,8 @@ impl Rank {
 
     /// Joins the job, with the first chunk number from [`Rank::open`]. `peers` are the addresses of all ranks; a rank that does
     /// not answer the others for `gone_after` seconds is declared dead. Values are rounded to the nearest, or stochastically
-    /// with the seed `stochastic`. With `fallback`, ranks sum themselves while the switch is silent; with `silent`, from the
-    /// beginning, since no switch was found. The rank's counters and its unfinished chunk are served at the address `metrics`.
+    /// with the seed `stochastic`. With `fallback`, ranks sum while the switch is silent; with `silent`, from the beginning,
+    /// since no switch was found. The rank's counters and its unfinished chunk are served at the address `metrics`.
     #[pyo3(signature = (first_chunk, peers, gone_after = 5.0, stochastic = None, io = "auto", fallback = true, silent = false,
         metrics = None))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]

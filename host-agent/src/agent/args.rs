@@ -168,13 +168,13 @@ pub enum ServerMode {
     Parts,
 }
 
-/// A worker's position in a part of a job: `2/0`.
+/// A worker's position in a part of a job, as text: `2/0` is number 0 in part 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PlaceInPart {
     /// The part's number.
     pub number: JobId,
-    /// Number of the worker at the switch.
+    /// Number by which the part's switch knows the worker.
     pub child: WorkerId,
 }
 
@@ -213,7 +213,7 @@ impl TryFrom<String> for PlaceInPart {
     }
 }
 
-/// A part of a job: `2:0,1,5`, its number and the ranks whose updates a switch sums.
+/// A part of a job, as text: `2:0,1,5` is part 2, in which a switch sums the updates of ranks 0, 1 and 5.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PartOf(pub Part);

@@ -18,11 +18,11 @@ pub enum Line {
         /// Number of the first chunk of the new parts. Workers send earlier chunks directly to the server.
         from: u32,
     },
-    /// The server has applied the first chunk that the new parts sum, or the last chunk of the job.
+    /// After `Replanned`: the server has applied a first sum from the new parts, or the last chunk of the job.
     Resumed {
         /// Number of the first chunk of the new parts, as in `Replanned`.
         from: u32,
-        /// Time of that event, in nanoseconds since 1970.
+        /// Time at which the server applied it, in nanoseconds since 1970.
         at_ns: u64,
     },
     /// The final report of the agent.
@@ -102,9 +102,9 @@ pub struct ServerReport {
     pub again: u64,
     /// Frames received that added nothing to their chunk.
     pub duplicates: u64,
-    /// Frames received whose chunk is older than the chunk that owns its cell.
+    /// Frames received whose chunk is older than the latest chunk in its register cell.
     pub stale: u64,
-    /// Bytes of the frames counted in the last three fields: whole Ethernet frames without the checksum (FCS).
+    /// Bytes of the frames in `again`, `duplicates` and `stale`: whole Ethernet frames without the checksum (FCS).
     pub repeated_bytes: u64,
     /// Received frames for other agents, or that are not aggregation frames.
     pub not_ours: u64,

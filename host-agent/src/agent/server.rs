@@ -166,7 +166,7 @@ fn machine(args: &ServerArgs, job: Job, now_ns: u64) -> anyhow::Result<Server<Tr
     })
 }
 
-/// Applies sums to the weights: a step of the optimizer with the mean; the new weights are the answer to the workers.
+/// The server's use of sums: a step of the optimizer with the mean gradient. The workers receive the new weights.
 struct Training {
     sgd: Sgd,
     workers: u16,

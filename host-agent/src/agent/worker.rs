@@ -107,7 +107,7 @@ struct Member<'a> {
     clock: Clock,
     me: Endpoint,
     server: Endpoint,
-    /// Destination of updates: the server's IP address, with the Ethernet address of a switch on the path that sums.
+    /// Destination of updates: the server's IP address, with the Ethernet address that the summing switch on the path expects.
     via: Endpoint,
     orders: Orders,
     /// Number of received frames that are not aggregation frames for this worker, or not from the server.

@@ -89,13 +89,13 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct Way {
     /// The backend that exchanges frames.
     pub io: Io,
-    /// Error of the rings, if another backend was chosen because of it; otherwise `None`.
+    /// Error of opening the rings shared with the kernel, if another backend was chosen because of it; otherwise `None`.
     pub refused: Option<io::Error>,
     /// Description of the backend and the reason, for the user, in one line.
     pub told: String,
 }
 
-/// A carrier of a rank's frames, whatever its transport and I/O backend.
+/// A carrier (transport) of a rank's frames, of any kind and I/O backend.
 pub type AnyCarrier = Box<dyn Carrier + Send>;
 
 /// Attaches a rank to an interface, if the addresses of the job's ranks are known.
@@ -156,7 +156,7 @@ fn opened(interface: &str, io: Io) -> Result<(InterfaceFrames, Way), AttachError
     Ok((frames, way))
 }
 
-/// A RoCEv2 provider over its own socket: the kernel distributes frames between the sockets.
+/// Opens a RoCEv2 provider with its own socket. The kernel delivers RoCEv2 frames there, and others to the rank's socket.
 fn provider(interface: &str, io: Io) -> Result<Software<InterfaceFrames>, AttachError> {
     let found = Interface::find(Some(interface))?;
     let seed = from_system().map_err(AttachError::Seed)?;

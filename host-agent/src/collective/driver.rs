@@ -21,7 +21,7 @@ use crate::frames::Endpoint;
 
 /// Maximum number of received frames that are processed before frames are sent.
 const BURST: usize = 64;
-/// Maximum time that a rank that has left stays for ranks that still need it, in nanoseconds.
+/// Maximum time, in nanoseconds, for which a rank that has left its job still sums or answers for other ranks.
 const LINGERING_NS: u64 = 2_000_000_000;
 /// Poll interval of a rank that has left, but stays for other ranks.
 const LINGERING: Duration = Duration::from_millis(20);
@@ -29,7 +29,7 @@ const LINGERING: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(500);
 /// Interval, in nanoseconds, of checks of the interface's link while the rank waits.
 const LINK_NS: u64 = 200_000_000;
-/// Time in nanoseconds after which a dead link is an error, if the job has no timeout for dead ranks.
+/// Time in nanoseconds after which a dead link is an error, in jobs that do not declare silent ranks dead.
 const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
 pub struct Driver<C> {
@@ -48,7 +48,7 @@ pub struct Driver<C> {
     received: u64,
     /// Number of received frames that the kernel dropped; `None` if it keeps no count.
     lost: Option<u64>,
-    /// Time of the next check of the interface, and time since which it carries no frames (`None` if it does).
+    /// Time of the next check of the interface (`link_ns`), and since when it carries no frames (`None` if it does).
     link_ns: u64,
     faulty_ns: Option<u64>,
     /// Lock that keeps other ranks of the job off this interface of the host; `None` if the caller needs no lock.
@@ -108,7 +108,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Stays for a while after this rank has failed, and repeats the reason to other ranks, since a frame with it may be lost.
+    /// After this rank has failed: stays for a while and repeats the reason to other ranks, since frames may be lost.
     fn answer_why(&mut self) -> Result<(), CollectiveError> {
         let until_ns = self.now_ns().saturating_add(LINGERING_NS);
         while self.now_ns() < until_ns && self.take_commands() {
@@ -147,7 +147,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Fails once the interface has carried no frames for as long as another rank may be silent. Lost frames are retransmitted.
+    /// Fails if the interface has carried no frames for the time after which silent ranks count as dead, and this rank waits.
     fn check_link(&mut self) -> Result<(), CollectiveError> {
         let now_ns = self.now_ns();
         if now_ns < self.link_ns || self.left_ns.is_some() {
@@ -169,7 +169,7 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Replaces an error about dead ranks if a dead interface, or a switch that drops frames, makes live ranks seem dead.
+    /// Replaces the error that a rank is dead, if the own interface is down or a switch drops the frames of that live rank.
     fn explained(&mut self, error: CollectiveError) -> CollectiveError {
         let seems = matches!(
             error,

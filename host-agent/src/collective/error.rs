@@ -20,8 +20,8 @@ pub enum CollectiveError {
     /// The rank's state machine has given up.
     #[error(transparent)]
     Rank(#[from] RankError),
-    /// A rank whose contribution is missing is alive: it answers by a path around the switch's guard, but its frames do not
-    /// arrive.
+    /// A rank whose contribution is missing is alive: it answers by ordinary UDP, which switches do not filter, but its
+    /// aggregation frames do not arrive.
     #[error(
         "rank {} is alive, but no frames of this job pass between it and this rank, and chunk {chunk} waits for it: {DROPS}",
         .rank.0

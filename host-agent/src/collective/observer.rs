@@ -51,7 +51,7 @@ impl Observer {
         }
     }
 
-    /// Number of times that the switch fell silent, as of the last finished operation.
+    /// Number of times that the switch fell silent, so that the ranks summed instead, as of the last finished operation.
     pub fn fallbacks(&self) -> u64 {
         self.shared.lock().counters.fallbacks
     }

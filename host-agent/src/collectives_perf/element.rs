@@ -67,7 +67,7 @@ pub struct Work {
     pub width: usize,
     /// Combines each element of the second buffer into the first.
     pub combine: fn(ReduceOp, &mut [u8], &[u8]),
-    /// Appends one expected element to a buffer: the values of these ranks for the element with this index, combined.
+    /// Appends an expected element to a buffer: the combined values that these ranks have for the element with this index.
     pub push: fn(&mut Vec<u8>, &Values, &[usize], usize),
 }
 
@@ -102,7 +102,7 @@ pub struct Values {
 enum Value {
     /// A non-negative integer.
     Whole(u32),
-    /// −1, 0 or 1: the exponent of a power of two, or for integer types a factor.
+    /// −1, 0 or 1, for products: a float is 2 to this power, an integer is this number plus 2.
     Power(i8),
 }
 

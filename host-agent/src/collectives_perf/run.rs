@@ -18,15 +18,15 @@ use super::{CollectivesPerfArgs, Root, word};
 
 /// Time for which a rank that has finished continues to answer the other ranks.
 const GOODBYE: Duration = Duration::from_millis(300);
-/// Links of the cost model that chooses the algorithm: rate in bit/s, delay in ns, and time per message in ns.
+/// Cost model that chooses the algorithm: a link's rate in bit/s and delay in ns, and a rank's time per message in ns.
 const MODEL: (u64, u64, u64) = (1_000_000_000, 20_000, 2_000);
 
-/// Error of a benchmark whose results have this number of wrong elements.
+/// The benchmark's results have this number of wrong elements.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} elements of all ranks are wrong")]
 pub struct Wrong(pub u64);
 
-/// One measurement of the benchmark: a size with the schedule of its collective.
+/// One measurement of the benchmark: a message size, and the schedule (sequence of transfers) of the collective.
 pub struct Case {
     size: Size,
     data_type: DataType,
@@ -114,7 +114,7 @@ fn case(
     })
 }
 
-/// Maximum number of elements per put (one RDMA WRITE) such that all queue pairs are used; `None` if they already are.
+/// Maximum number of elements per put (one RDMA WRITE) so that puts fill all queue pairs; `None` if they need not be cut.
 fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
     if queue_pairs == 1 {
         return None;
@@ -125,9 +125,9 @@ fn spread(schedule: &Schedule, queue_pairs: usize) -> Option<usize> {
     (tile < longest).then_some(tile)
 }
 
-/// Number of puts per queue pair into which a range is cut, so that no put waits long for another.
+/// Number of puts (RDMA WRITEs) per queue pair into which the longest put is cut, so that none waits long for another.
 const TURNS: usize = 4;
-/// Minimum length in bytes of a put, for which a separate message is worth its cost.
+/// Minimum length in bytes of such a put: below it, a message of its own is not worth the cost.
 const LEAST_PUT: usize = 1 << 16;
 
 /// Results of the benchmark as JSON.

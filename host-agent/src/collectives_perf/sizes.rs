@@ -80,7 +80,7 @@ impl Size {
         }
     }
 
-    /// Ranks whose values are combined at position `at` of a rank's output (in `ranks`), and index of their element (returned).
+    /// Writes to `ranks` whose input is combined at position `at` of a rank's output; returns the position in their input.
     pub fn contributors(
         &self,
         kind: Kind,
@@ -116,7 +116,7 @@ impl Size {
     }
 }
 
-/// A move of elements within a rank's memory region, in which the output follows the input.
+/// A copy of `len` elements within a rank's memory region, which holds the input and then the output. Units: elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
     pub from: usize,
@@ -124,19 +124,19 @@ pub struct Move {
     pub len: usize,
 }
 
-/// A collective in place, with a single buffer for input and output: it runs on two buffers, with moves between them.
+/// How a collective with a single buffer for input and output runs: on two buffers, with copies before or after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InPlace {
-    /// Move of the input out of the single buffer before the collective; `None` if none is needed.
+    /// Copy of the input out of the single buffer before the collective; `None` if none is needed.
     pub before: Option<Move>,
-    /// Move of the output into the single buffer after the collective; `None` if none is needed.
+    /// Copy of the output into the single buffer after the collective; `None` if none is needed.
     pub after: Option<Move>,
     /// Index in the memory region at which the result begins afterwards.
     pub result: usize,
 }
 
 impl Size {
-    /// The moves for nccl-tests' single buffer: the larger of input and output, with a rank's part at the rank's position.
+    /// The copies for a single buffer as in nccl-tests: as large as input or output, with a rank's part at the rank's position.
     pub fn in_place(&self, kind: Kind, rank: usize, [input, output]: [usize; 2]) -> InPlace {
         let part = rank * self.count;
         let (before, after) = match kind {

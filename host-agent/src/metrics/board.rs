@@ -58,8 +58,8 @@ impl<T> Board<T> {
 }
 
 impl<T: Clone> Board<T> {
-    /// Waits for a new value, for at most `patience`; returns it, or the last value, with the time at which it was written;
-    /// `None` if there is none. `wake` is called after the request is set.
+    /// Requests a new value, calls `wake`, and waits at most `patience`. Returns the new value, or otherwise the last one, with
+    /// the time at which it was written; `None` if none was ever written.
     pub fn request(&self, patience: Duration, wake: impl FnOnce()) -> Option<(T, Instant)> {
         let lock = || self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {

@@ -20,7 +20,7 @@ pub struct SentReport {
 }
 
 impl SentReport {
-    /// Converts counters that begin at the aggregation header: adds the lower headers of each frame.
+    /// Converts counters of bytes from the aggregation header on, by adding the Ethernet, IP and UDP headers of each frame.
     pub(crate) fn new(sent: Sent) -> SentReport {
         SentReport {
             frames: sent.frames,

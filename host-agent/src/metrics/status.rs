@@ -39,7 +39,7 @@ pub struct Status {
     pub child: Option<(u16, u8)>,
     /// Number of ranks in the job.
     pub ranks: u16,
-    /// The job's window in slots.
+    /// The job's window: the number of the switch's aggregation slots that it uses.
     pub window: u32,
     /// Name of the member's interface, if it uses one.
     pub interface: Option<String>,
@@ -62,9 +62,9 @@ pub struct Status {
 pub struct Waits {
     /// Sequence number of the chunk on the wire.
     pub chunk: u32,
-    /// Slot of the chunk in the switch.
+    /// Index of the switch's aggregation slot that sums the chunk.
     pub slot: u16,
-    /// Time in milliseconds since the chunk was first sent; for a server, since a chunk was completed.
+    /// Time in milliseconds since the chunk was first sent; for a server, since the last chunk was completed.
     pub since_ms: f64,
     /// Ranks whose contribution to the chunk is missing, as far as the switch has reported them.
     pub misses: Vec<u16>,

@@ -68,7 +68,7 @@ struct Shared {
     fallbacks: AtomicU64,
 }
 
-/// Result of an operation that has sums: the error bound, and the number of partial chunks.
+/// Result of an operation that has sums: their error bound, and the number of partial chunks (sums that lack some ranks).
 type Bounds = (f64, u64);
 type SumsSender = Sender<Result<Bounds, CollectiveError>>;
 
@@ -310,7 +310,7 @@ impl Client {
         }
     }
 
-    /// Number of times that the switch had fallen silent, so that ranks summed by themselves, as of the last result.
+    /// Number of times that the switch had fallen silent, so that the ranks summed instead, as of the last result.
     pub fn fallbacks(&self) -> u64 {
         self.0.shared.fallbacks.load(Ordering::Relaxed)
     }

@@ -155,8 +155,8 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     }
 }
 
-/// Open files of the daemon itself, and of a session without operations: its Unix socket, the sockets of its frames, the
-/// thread's wake-up descriptor, and a message's memory.
+/// Number of open files of the daemon itself, and of each session without its operations: Unix socket, sockets for frames,
+/// wake-up descriptor of the thread, and a message's memory.
 const OWN_FILES: u64 = 64;
 const FILES_OF_SESSION: u64 = 8;
 /// Minimum number of operations in flight that a client needs to make progress.

@@ -14,14 +14,14 @@ pub const VERSION: u32 = 6;
 /// Maximum deadline of partial sums in nanoseconds, as in a scenario.
 const LONGEST_DEADLINE_NS: u64 = 60_000_000_000;
 
-/// Deadline and quorum after which a chunk gets a partial sum.
+/// Conditions under which a chunk gets a partial sum, which lacks some ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// Time after which a chunk may be closed, in nanoseconds.
+    /// Time in nanoseconds after which a chunk may be closed: its sum then stays without the missing ranks.
     pub after_ns: u64,
     /// Minimum number of contributors to a partial sum.
     pub quorum: u16,
-    /// Whether late values are added to the next operation of the same key.
+    /// Whether late values are added to the next operation of the same key (tensor), or dropped.
     pub carries: bool,
 }
 
@@ -137,7 +137,7 @@ pub enum Ask {
         peers: Vec<String>,
         /// Time in nanoseconds without a reply after which a rank is declared dead.
         gone_after_ns: u64,
-        /// Whether ranks sum while the switch is silent: never (`None`), if it falls silent (`false`), from the beginning
+        /// Whether the ranks replace a silent switch: never (`None`), if it falls silent (`false`), from the beginning
         /// (`true`).
         fallback: Option<bool>,
     },
@@ -155,12 +155,12 @@ pub enum Ask {
         exact: bool,
         /// Seed of stochastic rounding; `None` for rounding to the nearest.
         stochastic: Option<u64>,
-        /// The rank's role in the operation.
+        /// Whether the rank contributes values, takes the sums, or both.
         #[serde(with = "ShareEncoding")]
         share: Share,
-        /// Terms that all ranks must have in common, if the other fields do not give them (`Terms::words`).
+        /// Further terms that all ranks must have in common, if the other fields do not give them, as words (`Terms::words`).
         terms: Option<[u32; 3]>,
-        /// Key of the operation; late values are added to the next operation of the same key.
+        /// Key that identifies the operation's tensor; late values are added to the next operation of the same key.
         key: Option<u64>,
     },
     /// Request for the rank's status.
@@ -193,8 +193,8 @@ pub enum Answer {
         io: String,
         /// Error of the rings, if another backend was chosen because of it.
         refused: Option<String>,
-        /// Maximum number of unanswered operations; a client that exceeds it is disconnected. The limit lets the daemon always
-        /// read all messages, and the number of its open files, one per unanswered operation, is limited.
+        /// Maximum number of unanswered operations; a client that exceeds it is disconnected. So the daemon never has to leave
+        /// a message unread, and limits its open files, one per unanswered operation.
         operations: u64,
     },
     /// An operation is finished: its sums are in its memory.
@@ -206,7 +206,7 @@ pub enum Answer {
         error_bound: f64,
         /// Number of partial chunks, whose list follows the sums in the memory.
         partial: u64,
-        /// Number of times so far that the switch fell silent, so that ranks summed by themselves.
+        /// Number of times so far that the switch fell silent, so that the ranks summed instead.
         fallbacks: u64,
     },
     /// An operation is finished without sums.

@@ -45,8 +45,8 @@ struct UnderWay {
     pending: Pending,
 }
 
-/// Limit on a rank's operations in total. An operation beyond it waits for capacity: if it were refused although other ranks
-/// submit it, all later operations would be summed with the wrong ones.
+/// Limit on all operations of a rank together. An operation beyond it must wait: if only this rank refused it, all later
+/// operations would be summed with the wrong ones of other ranks.
 #[derive(Debug)]
 pub struct Capacity {
     /// Maximum number of bytes of values in flight.
@@ -79,7 +79,7 @@ impl Capacity {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a new operation, whose memory is open from now on; returns `false` if that exceeds the limit.
+    /// Counts a new operation, which keeps its memory file open; returns `false` if it exceeds the limit.
     fn admit(&self) -> bool {
         let mut held = self.lock();
         let fits = held.operations < self.operations;
@@ -223,7 +223,7 @@ fn begin(member: &Member, given: OperationRequest) -> Result<UnderWay, Refusal> 
     })
 }
 
-/// Returns sums to the client in the order of its requests, in which operations also complete.
+/// Returns sums to the client in the order of its requests, which is also the order in which operations complete.
 fn finish(to_come: &Receiver<UnderWay>, socket: &Socket, room: &Capacity, seen: &Observer) {
     while let Ok(under_way) = to_come.recv() {
         let (operation, bytes) = (under_way.operation, under_way.bytes);

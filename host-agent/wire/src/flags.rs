@@ -18,10 +18,11 @@ impl Flags {
     pub const SCALE_ONLY: Self = Self(1 << 2);
     /// UPDATE: adds nothing and requests a report of the contributors. SUM: this report, in `contributors`. Neither has values.
     pub const PROBE: Self = Self(1 << 3);
-    /// UPDATE: its chunk may be closed, so it counts only in a register cell that was opened and not forgotten since. SUM that
-    /// answers a probe: the cell is opened and was not forgotten.
+    /// UPDATE of a chunk that may be closed: it counts only if its register cell was opened and the switch has not restarted
+    /// since. SUM that answers a probe: the cell is in this state.
     pub const TIMED: Self = Self(1 << 4);
-    /// UPDATE that contributes: closes the chunk; the switch waits for no more workers. UPDATE with `PROBE`: opens the cell.
+    /// UPDATE that contributes: closes the chunk, which waits for no more workers. UPDATE with `PROBE`: opens the register
+    /// cell.
     pub const CLOSE: Self = Self(1 << 5);
     /// SUM: sent by a rank that has received and kept it, not by the switch.
     pub const KEPT: Self = Self(1 << 6);

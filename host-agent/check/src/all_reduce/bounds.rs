@@ -41,7 +41,7 @@ pub struct AllReduceBounds {
     pub ranks: u8,
     /// Number of racks, each with a switch below the topmost one; 1 if a single switch sums all ranks.
     pub racks: u8,
-    /// The job's window in slots.
+    /// The job's window: the number of the switch's aggregation slots that it uses.
     pub window: u32,
     /// The operations that all ranks submit, in order.
     pub operations: Vec<Operation>,
@@ -53,7 +53,7 @@ pub struct AllReduceBounds {
     pub crashes: bool,
     /// Whether waiting ranks ask each other for sums.
     pub asks: bool,
-    /// Whether a timeout may make a rank consider the switch silent, so that ranks sum by themselves.
+    /// Whether a rank may consider the switch silent after a timeout, so that the ranks sum the values themselves.
     pub hosts: bool,
     /// Number of a rank without contact to the switch, in both directions; `None` if all ranks have contact. Needs `hosts`;
     /// ranks with contact never consider the switch silent.
@@ -62,12 +62,12 @@ pub struct AllReduceBounds {
     pub stranger: bool,
     /// Conditions for closing chunks, which need operations of integers; `None` if chunks are never closed.
     pub deadline: Option<Deadline>,
-    /// A rule of the protocol that is removed; `None` to check the real slots.
+    /// The rule of the protocol that the model lacks; `None` to check the real slots of crate `aggregation`.
     pub without: Option<Rule>,
 }
 
 impl AllReduceBounds {
-    /// Bounds of an all-reduce with the real slots and one switch.
+    /// Bounds of an all-reduce with one switch, and without a removed rule.
     pub fn new(ranks: u8, window: u32, operations: Vec<Operation>) -> Self {
         Self {
             ranks,

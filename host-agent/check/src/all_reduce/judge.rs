@@ -127,7 +127,7 @@ impl AllReduce {
         Some(Wrong::Sum(what))
     }
 
-    /// The error in the report of a rank that an operation has no sums; `None` if the report is correct.
+    /// The error if a rank wrongly reports that an operation has no sums; `None` if the report is correct.
     pub(super) fn judge_failure(&self, rank: u8, error: NonFinite) -> Option<Wrong> {
         let is_told = self.operation(error.operation as usize) == Operation::NotFinite;
         (!is_told).then(|| Wrong::Unexpected(format!("rank {rank}: {error}")))

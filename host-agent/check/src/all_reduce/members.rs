@@ -52,7 +52,7 @@ impl AllReduce {
         })
     }
 
-    /// Sends a rank's frames. The choice and order of the ranks that it asks depend on time, so it asks all ranks in `may`.
+    /// Outputs a rank's frames. Which ranks it asks, and in which order, depends on time: here it asks all ranks in `may`.
     pub(super) fn pump(&self, member: &mut RankMember, may: WorkerSet, out: &mut Outbox) {
         let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();

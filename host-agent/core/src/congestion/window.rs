@@ -1,6 +1,6 @@
 //! The congestion window: the maximum number of chunks in flight.
 //!
-//! Three signals show that it is too large. They are evaluated once per round, the time in which one window is sent and answered:
+//! Three signals show that it is too large. They are evaluated once per round, the time in which a window is sent and answered:
 //!
 //! - *marks*: a queue on the path was long when the frame passed it. The window shrinks by half of the smoothed share of
 //!   marked answers (DCTCP, RFC 8257).
@@ -9,7 +9,7 @@
 //! - *loss* above the rate of uncongested links, as a policer causes that does not mark. Random loss does not decrease when a
 //!   rank sends less, so a lower rate is no signal.
 
-/// Length in nanoseconds of the epochs for which the fastest round trip is kept: later, a longer path is not congestion.
+/// Length in nanoseconds of the epochs, for each of which the fastest round trip is kept: a path may become longer with time.
 const EPOCH_NS: u64 = 10_000_000_000;
 /// Allowed excess, in nanoseconds, of a window's fastest round trip over the fastest of the last two epochs.
 const TARGET_NS: u64 = 1_000_000;
@@ -19,7 +19,7 @@ const INITIAL: u32 = 32;
 const MARK_FLOOR: u32 = 4;
 /// Lower bound, in chunks, of a window that losses shrink: later chunks must be in flight to detect a loss.
 const LOSS_FLOOR: u32 = 16;
-/// Lower bound, in chunks, of a window that delay shrinks: on few cores a process waits for a core, and then needs chunks.
+/// Lower bound, in chunks, of a window that delay shrinks: the delay may be a wait for a processor core, not congestion.
 const DELAY_FLOOR: u32 = 32;
 /// Gain of the smoothed share of marked answers (RFC 8257: g).
 const GAIN: f64 = 1.0 / 16.0;
@@ -36,7 +36,7 @@ const CALM_GROWTH: f64 = 1.0 / 8.0;
 /// An answered chunk, as the congestion window records it.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
-    /// Order number of one of the chunk's transmissions, counted over all lanes.
+    /// Number of one of the chunk's transmissions, in the order of the transmissions of all lanes.
     pub order: u64,
     /// Round-trip time, or `None` if it is unknown.
     pub rtt_ns: Option<u64>,

@@ -4,7 +4,7 @@ use super::float::Float;
 use super::rounding::Rounding;
 use super::{Exponent, step};
 
-/// Factor for the rounding of binary64: a rank's product is off by at most 2^−22 steps, the sum by 2^−21; this covers both.
+/// Factor that covers binary64's own rounding: at most 2^−22 steps in a rank's product and 2^−21 steps in the sum.
 const OWN_ROUNDING: f64 = 1.0 + 1.0 / (1 << 19) as f64;
 
 /// Largest error of any element of a chunk, in the unit of the values. `largest` is the largest magnitude of the integer
@@ -40,7 +40,7 @@ pub fn of_integers(divisor: u16) -> f64 {
     f64::from(divisor - 1) / f64::from(divisor)
 }
 
-/// Largest rounding error of a number of magnitude up to `largest` in type `T`; infinite from the type's overflow on.
+/// Largest error of rounding a number of magnitude up to `largest` to type `T`; infinite if such a number overflows `T`.
 fn half_ulp<T: Float>(largest: f64) -> f64 {
     if f64::from(largest as f32) >= T::OVERFLOW {
         return f64::INFINITY;

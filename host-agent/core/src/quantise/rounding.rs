@@ -52,8 +52,8 @@ impl Draws {
         }
     }
 
-    /// Rounds |x| ≤ 2³¹ − 1 stochastically up or down, by 20 random bits and half of bit 21: so x plus a random fraction is
-    /// exact in binary64 where it must stay below the next integer. Probabilities are off by 2^−21 at most.
+    /// Rounds |x| ≤ 2³¹ − 1 up or down at random: adds a fraction of 21 bits (20 random ones, then a 1) and rounds down. The
+    /// sum is exact in binary64 where it must stay below the next integer. Probabilities are off by 2^−21 at most.
     #[inline(always)]
     pub fn round(self, x: f64, index: u32) -> i32 {
         const UNIT: f64 = 1.0 / (1 << 21) as f64;

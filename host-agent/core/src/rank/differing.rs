@@ -1,12 +1,12 @@
-//! Ranks that submitted different operations: the exchange of their terms, and their failure.
+//! Failure of ranks that submitted different operations, once they have exchanged the operations' terms (type, length, …).
 //!
-//! A rank notices a difference by the sum of the digests (`terms.rs`), or by a sum that does not fit its chunk. From then on
-//! it takes no sums and sends DIFFER with its own terms to all others; a rank that receives DIFFER does the same. A rank
-//! fails when it knows of a rank with other terms, or after a timeout, with an error that names both. DIFFER may be lost: it
-//! is sent again, and the repetition is answered by DIFFER.
+//! A rank notices a difference by a wrong sum of the terms' digests (`terms.rs`), or by a sum that does not fit its chunk. From
+//! then on it takes no sums and sends DIFFER with its own terms to all others; a rank that receives DIFFER does the same. A
+//! rank fails when it knows of a rank with other terms, or after a timeout, with an error that names both. DIFFER may be lost:
+//! it is sent again, and the repetition is answered by DIFFER.
 //!
-//! Behind the first operation that differs, chunks of one operation meet chunks of another, and chance decides which
-//! difference is seen first. So ranks exchange the terms of all operations without sums, and compare them one by one.
+//! After the first operation that differs, chunks of different operations are summed with each other, so a rank may notice a
+//! later difference first. So ranks exchange the terms of all operations without sums, and compare them one by one.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -16,19 +16,19 @@ use super::{Rank, RankError, RankFrame};
 use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
-/// How long a rank waits for the terms of another rank, in nanoseconds.
+/// How long a rank waits for another rank's terms (description of its operations), in nanoseconds.
 const PATIENCE_NS: u64 = 200_000_000;
-/// How many times a rank sends its terms to all other ranks while it waits for theirs.
+/// How many times a rank sends its terms (description of its operations) to all others while it waits for theirs.
 const TURNS: u64 = 4;
 /// Maximum number of operations described in a DIFFER frame; each takes three words.
 const TOLD: usize = 8;
 
-/// State of the exchange of terms between ranks that submitted different operations.
+/// State of the exchange of terms (descriptions of operations) between ranks that submitted different operations.
 #[derive(Debug, Clone)]
 pub struct Differing {
     /// Number of the operation at which the difference was noticed.
     operation: u64,
-    /// Number of the oldest operation without sums, and this rank's terms for it and for later operations.
+    /// Number of the oldest operation without sums (`first`), and this rank's terms for it and for later ones (`given`).
     first: u64,
     given: Vec<Terms>,
     /// The rank to which DIFFER is sent next.
@@ -40,7 +40,7 @@ pub struct Differing {
 }
 
 impl Rank {
-    /// Starts the exchange of terms, because ranks submitted different things to this operation.
+    /// Starts the exchange of terms, because ranks submitted different operations under the number `operation`.
     pub(super) fn differ(&mut self, now_ns: u64, operation: u64) {
         if self.failed || self.differing.is_some() {
             return;
@@ -96,7 +96,7 @@ impl Rank {
         }
     }
 
-    /// Processes a DIFFER frame, which has the terms of another rank.
+    /// Processes a DIFFER frame, with which another rank describes its operations (their terms).
     pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
         // The frame may belong to an earlier use of the job.
         if ChunkId(packet.chunk()) != self.job.first_chunk() {
@@ -130,7 +130,7 @@ impl Rank {
         RankFrame::Word
     }
 
-    /// Sends this rank's terms to a rank whose frame has `AGAIN` set: it has not received them.
+    /// Sends this rank's terms (description of its operations) to a rank that has not received them: its frame has `AGAIN` set.
     fn answer_terms(&mut self, flags: Flags, to: WorkerId) {
         if let Some(peers) = &mut self.peers
             && flags.contains(Flags::AGAIN)
@@ -154,7 +154,7 @@ impl Rank {
             .then_some(Destination::Worker(to))
     }
 
-    /// Writes this rank's terms into a DIFFER frame. Returns `false` if no exchange of terms is in progress.
+    /// Writes this rank's terms (what it submitted) as a DIFFER frame. Returns `false` if no exchange of terms is in progress.
     pub(super) fn write_terms(&self, again: bool, buffer: &mut Vec<u8>) -> bool {
         let Some(differing) = &self.differing else {
             return false;
@@ -176,7 +176,7 @@ impl Rank {
 }
 
 impl Differing {
-    /// This rank's terms for an operation; `None` if it has none for it.
+    /// This rank's terms (type, length, …) for an operation; `None` if it has none for it.
     fn given(&self, operation: u64) -> Option<Terms> {
         let at = operation.checked_sub(self.first)?;
         self.given.get(usize::try_from(at).ok()?).copied()

@@ -1,8 +1,8 @@
 //! Summation by the ranks themselves while no switch answers.
 //!
-//! Each chunk has a *host*, rank (slot mod n), which keeps the same slots for it as a switch would. A rank that receives nothing
-//! from the switch sends its values to the chunk's host by GIVE. The host answers by GIVEN as a switch answers by SUM, and sends
-//! the complete sum to all ranks. So each link carries 2 (n − 1) / n times the values in each direction, as in a ring.
+//! Each chunk has a *host*, rank (slot mod n), which keeps slots for it as a switch would. A rank that receives nothing from
+//! the switch sends its values to the chunk's host by GIVE. The host answers by GIVEN as a switch answers by SUM, and sends the
+//! complete sum to all ranks. So each link carries 2 (n − 1) / n times the values in each direction, as in a ring.
 //!
 //! Why this is safe, also in the middle of an operation: to a rank, the host is a switch that has forgotten all cells
 //! (`docs/protocol.md`, "Ranks ask each other"). A contribution has the same bits wherever it is sent, so the complete sum is
@@ -21,26 +21,26 @@ use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
 use crate::slot::{Outcome, SlotTable};
 
-/// Minimum silence of the switch, in timeouts, before ranks sum by themselves: a single chunk may merely be unlucky.
+/// Minimum silence of the switch, in timeouts, before ranks sum instead of it. A shorter one may be the loss of a single chunk.
 const SILENCE: u64 = 4;
 /// How long a rank still serves others as a host after their last request, once it has all its own sums, in nanoseconds.
 const WANTED_NS: u64 = 500_000_000;
 
-/// Settings of when ranks sum by themselves instead of the switch.
+/// Settings for summation by the ranks themselves, instead of by the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
     /// Number of timeouts of a chunk, without a frame from the switch, after which another rank (the chunk's host) sums it.
     pub after: u32,
-    /// Whether ranks sum from the first chunk on, because no switch was found.
+    /// Whether the ranks sum the values from the first chunk on, because no switch was found.
     pub at_once: bool,
-    /// Interval of probes to the switch while ranks sum, in nanoseconds.
+    /// Interval of probes to the silent switch while the ranks sum the values, in nanoseconds.
     pub retry_ns: u64,
     /// Number of timeouts without a reply from the rank that sums a chunk, after which this rank asks it whether it is alive.
     pub doubt_after: u32,
 }
 
 impl Fallback {
-    /// Ranks sum by themselves if the switch falls silent, and only then.
+    /// The ranks sum the values themselves if the switch falls silent, and only then.
     pub const IF_SILENT: Self = Self {
         after: 3,
         at_once: false,
@@ -49,7 +49,7 @@ impl Fallback {
     };
 }
 
-/// State of this rank while ranks sum chunks for each other as hosts.
+/// State of this rank for the time in which ranks sum chunks for each other as hosts, instead of the switch.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     config: Fallback,
@@ -90,7 +90,7 @@ impl Hosts {
         self.everyone
     }
 
-    /// Time of the next probe to the switch; `None` if ranks do not sum, or no longer probe.
+    /// Time of the next probe to the silent switch; `None` if the switch sums, or if probing has ended.
     pub fn due_ns(&self) -> Option<u64> {
         (self.active && self.retry_ns != u64::MAX).then_some(self.retry_ns)
     }
@@ -102,7 +102,7 @@ impl Rank {
         WorkerId((slot % usize::from(self.job.workers())) as u16)
     }
 
-    /// Whether ranks sum by themselves, as far as this rank knows.
+    /// Whether the ranks sum the values instead of the switch, as far as this rank knows.
     pub fn is_by_hosts(&self) -> bool {
         self.hosts.as_ref().is_some_and(|hosts| hosts.active)
     }
@@ -124,7 +124,7 @@ impl Rank {
         }
     }
 
-    /// Stops probing a switch whose cells belong to another use of the job; ranks continue to sum. `false` if they do not sum.
+    /// Stops probing the switch, whose cells belong to another use of the job's number. `false` if the switch sums at present.
     pub(super) fn forgets_switch(&mut self) -> bool {
         match &mut self.hosts {
             Some(hosts) if hosts.active => {
@@ -135,7 +135,7 @@ impl Rank {
         }
     }
 
-    /// Whether the switch has been silent for too long after a timeout of this lane: then all chunks go to their hosts.
+    /// Whether the ranks now replace the silent switch, after a timeout of this lane: then all chunks go to their hosts.
     pub(super) fn falls_back(&mut self, now_ns: u64, slot: usize) -> bool {
         let patience_ns = SILENCE * self.lanes.rtt.base_ns();
         let lane = &self.lanes[slot];
@@ -172,7 +172,7 @@ impl Rank {
         }
     }
 
-    /// After a timeout of a chunk hosted by a rank: asks whether the host is alive if `silences`, the timeouts, are too many.
+    /// After `silences` timeouts of a chunk that another rank hosts (sums): asks whether it is alive, if these are too many.
     pub(super) fn doubt_host(&mut self, now_ns: u64, slot: usize, silences: u32) {
         let config = self.hosts.as_ref().map(|hosts| hosts.config);
         if config.is_none_or(|config| silences < config.doubt_after) {
@@ -198,7 +198,7 @@ impl Rank {
         }
     }
 
-    /// The lane whose chunk serves as the probe to the switch; `None` if no probe is due.
+    /// Index of the lane that sends its chunk as the probe to the switch; `None` if no probe is due.
     pub(super) fn retried(&mut self) -> Option<usize> {
         let hosts = self.hosts.as_mut()?;
         if !std::mem::take(&mut hosts.retries) {
@@ -209,7 +209,7 @@ impl Rank {
         Some(under_way.min_by_key(|(_, lane)| lane.sequence)?.0)
     }
 
-    /// Processes an ASK for a chunk. If `given`, the asker has sent its values to the chunk's host, and this rank does, too.
+    /// Processes another rank's ASK for a chunk. If `given`, that rank gave its values to the chunk's host: so does this rank.
     pub(super) fn is_asked(&mut self, now_ns: u64, slot: usize, sequence: u64, given: bool) {
         let Some(hosts) = &mut self.hosts else {
             return;
@@ -314,7 +314,7 @@ impl Rank {
         }
     }
 
-    /// Writes a GIVEN, the answer to a GIVE. Returns `false` if another chunk has taken over its cell.
+    /// Writes a GIVEN, the answer to a GIVE, into `buffer`. Returns `false` if the register cell sums another chunk by now.
     pub(super) fn write_given(&self, answer: &Repr, cell: CellIndex, buffer: &mut Vec<u8>) -> bool {
         let table = self.hosts.as_ref().and_then(|hosts| hosts.table.as_ref());
         let Some(view) = table.and_then(|table| table.cell(cell)) else {

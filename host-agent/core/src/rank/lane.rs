@@ -5,12 +5,12 @@ use crate::job::WorkerSet;
 use crate::lanes;
 use crate::quantise::Exponent;
 
-/// Origin of the exponent with which a chunk of a short operation is sent.
+/// How a rank knows the exponent for a chunk of a short operation (no longer than the window).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
     /// The rank guessed the exponent from the lane's earlier exponents.
     Guess,
-    /// All ranks agreed on the exponent in the answer to the chunk sent with a guess.
+    /// The ranks agreed on the exponent by the answer to an earlier transmission of the values, whose guess did not fit.
     Known,
 }
 
@@ -21,7 +21,7 @@ pub type RankLane = lanes::Lane<RankLaneFields>;
 #[derive(Debug, Clone)]
 pub struct RankLaneFields {
     pub attempt: Attempt,
-    /// In an operation longer than the window: the exponent that the last answer gave for the lane's next item.
+    /// In an operation longer than the window: the exponent for the lane's next item, on which the last answer settled.
     pub agreed: Exponent,
     /// The exponent that the values of the lane's last chunk needed.
     pub last: Exponent,
@@ -29,7 +29,7 @@ pub struct RankLaneFields {
     pub silences: u32,
     /// Ranks that have not contributed to the chunk, by the switch's last answer.
     pub misses: WorkerSet,
-    /// Number of the switch's answers by which contributions of other ranks are missing.
+    /// Number of the switch's answers that contributions of other ranks are missing.
     pub others_missing: u32,
     /// Whether the chunk goes to the rank that hosts (sums) it instead of the switch (`hosts.rs`).
     pub by_host: bool,
@@ -92,7 +92,7 @@ impl RankLane {
         self.attempt = Attempt::Guess;
     }
 
-    /// Sends the item again under the slot's next number, with the exponent that all ranks agreed on.
+    /// Sends the item again as the slot's next chunk, with the exponent that all ranks agreed on.
     pub fn repeat(&mut self, window: u64, scale: Exponent, by_host: bool) {
         self.sequence += window;
         self.attempt = Attempt::Known;

@@ -1,8 +1,8 @@
 //! Deadlines: after some time a chunk's sum is that of the contributions so far, and late ranks receive that sum, too.
 //!
 //! A rank whose chunk waits for longer than the deadline probes the switch for the contributors. If they reach the quorum, the
-//! rank sends its values once more with `CLOSE`: the switch sends all ranks the sum of the contributors so far, and adds nothing
-//! afterwards. It answers the values of a late rank with that sum. So all ranks take the same sum of the same contributors.
+//! rank sends its values once more with `CLOSE`: the switch sends all ranks the sum of the contributors so far, and then adds
+//! nothing to it. It answers the values of a late rank with that sum. So all ranks take the same sum of the same contributors.
 //!
 //! A late rank may be further behind than the switch's memory. So every rank keeps the last sums of each slot, and no rank
 //! closes a chunk if a missing rank might then need a sum that is no longer kept.
@@ -26,13 +26,13 @@ use crate::lanes::Send;
 
 /// Minimum interval between a rank's probes of the switch, in nanoseconds.
 const LEAST_PACE_NS: u64 = 100_000;
-/// Maximum number of times that the probing rate of a chunk halves, unless it is the oldest chunk in flight.
+/// Maximum number of halvings of the rate of probes for a chunk. The oldest chunk in flight keeps the full rate.
 const MOST_HALVINGS: u32 = 6;
 /// Number of ranks that a late rank asks at a time for a sum that the switch has overwritten.
 const ASKED_FOR_KEPT: u16 = 2;
-/// Maximum number of operation keys whose late values are remembered.
+/// Maximum number of operation keys (tensors) whose late values are remembered.
 const MAX_KEYS: usize = 4096;
-/// Number of answers "the chunk can be closed" after which any rank closes it; the lowest contributor closes it at once.
+/// Number of answers that a chunk can be closed, after which any rank closes it. The contributor of lowest rank need not wait.
 pub const TOLD_BEFORE_HELPING: u32 = 2;
 
 /// Treatment of a rank's values that came too late for their sum.
@@ -108,7 +108,7 @@ impl Lateness {
         })
     }
 
-    /// Sets the number of sums that each rank keeps per slot, at least 2. A rank that is further behind stops the others.
+    /// Sets the number of past sums that each rank keeps per slot, at least 2. Others wait for a rank that is further behind.
     pub fn keeping(self, keeps: u32) -> Result<Self, LatenessError> {
         match keeps {
             0 | 1 => Err(LatenessError::Keeps),
@@ -157,7 +157,7 @@ impl Late {
 }
 
 impl Rank {
-    /// Kind of a lane's first transmission: a probe, if other ranks are so far ahead that the switch has lost the chunk's sum.
+    /// Kind of a lane's first transmission: its values, or a probe if the switch has already overwritten the chunk's sum.
     pub(super) fn first_send(&mut self, slot: usize) -> Send {
         let window = u64::from(self.job.window());
         let lane = &mut self.lanes[slot];
@@ -278,8 +278,8 @@ impl Rank {
         Some(RankFrame::Told)
     }
 
-    /// Processes the answer to a probe whose cell a later chunk owns: asks other ranks, which may have kept the chunk's sum.
-    /// Returns `false` if another use of the job must have begun.
+    /// Handles the answer that the probed cell already has a later chunk: asks other ranks, which may have kept the chunk's
+    /// sum. Returns `false` if the later chunk must belong to another use of the job's number.
     pub(super) fn asks_for_kept(&mut self, now_ns: u64, slot: usize, repr: &Repr) -> bool {
         let Some(late) = &self.late else {
             return false;
@@ -315,7 +315,7 @@ impl Rank {
         RankFrame::Early
     }
 
-    /// Whether this rank accepts a sum of these contributors; `None` if a switch that has restarted cannot have sent it.
+    /// Whether to accept a sum of these contributors; `None`: ignore it, since after a restart only ranks send partial sums.
     pub(super) fn takes(&self, slot: usize, repr: &Repr, everyone: WorkerSet) -> Option<bool> {
         let contributors = WorkerSet(repr.contributors);
         if contributors == everyone {
@@ -338,7 +338,7 @@ impl Rank {
         self.late.is_none() || contributors.contains(self.rank)
     }
 
-    /// Number of ranks whose values are in a sum of these contributors: all ranks, unless the job has deadlines.
+    /// Number of ranks whose values are in a sum with these contributors; always all ranks in a job without deadlines.
     pub(super) fn shares(&self, contributors: WorkerSet) -> u16 {
         match &self.late {
             None => self.job.workers(),
@@ -359,7 +359,7 @@ impl Rank {
         }
     }
 
-    /// Before a sum replaces a chunk's values: saves this rank's values, or the part of them, that is not in the sum.
+    /// Before a sum replaces a chunk's values: saves what the sum lacks of them (all, or what was clipped off each value).
     pub(super) fn set_aside(
         &mut self,
         slot: usize,

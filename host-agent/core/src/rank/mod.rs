@@ -79,7 +79,7 @@ pub use outcome::{
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 
-/// Difference between the guessed exponent of a chunk and the exponent that its lane's last chunk needed.
+/// Amount by which the guess of a chunk's exponent exceeds the exponent that its lane's last chunk needed.
 const GUESS_ABOVE: u8 = 2;
 
 /// Settings of a rank of an all-reduce job.
@@ -97,7 +97,7 @@ pub struct Setup {
     pub dead_after_ns: Option<u64>,
     /// Deadline and quorum of partial sums; `None` if every sum includes the values of all ranks.
     pub lateness: Option<Lateness>,
-    /// When ranks sum by themselves; `None` if never. It needs frames between ranks and at most 64 ranks.
+    /// When the ranks sum the values instead of the switch; `None` if never. Needs frames between ranks and at most 64 ranks.
     pub fallback: Option<Fallback>,
 }
 
@@ -115,7 +115,7 @@ impl Setup {
         }
     }
 
-    /// Memory in bytes for sums kept for other ranks and for sums made as a host, in addition to the submitted values.
+    /// Memory in bytes for sums that the rank keeps for others, or makes for them as their host, besides the submitted values.
     pub fn kept_bytes(&self) -> u64 {
         let window = u64::from(self.job.window()) * self.job.max_frame_len() as u64;
         let kept = self.lateness.map_or(1, |late| u64::from(late.keeps()));
@@ -144,11 +144,11 @@ pub struct Rank {
     submitted: u64,
     items: u64,
     lanes: Lanes<RankLaneFields>,
-    /// Whether some lane's timeout was doubled to more than the lanes with the lowest items wait.
+    /// Whether some lane's timeout was doubled more than once, as only those of later items may be (`timers.rs`).
     is_backed_off: bool,
     events: VecDeque<RankEvent>,
     failed: bool,
-    /// State of the exchange of terms after ranks submitted different operations; `None` before.
+    /// State of the exchange of terms (type, length, …) after ranks submitted different operations; `None` before.
     differing: Option<Differing>,
     /// Number of the switch's answers with a wrong set of ranks since the last correct sum.
     doubts: u8,
@@ -288,8 +288,8 @@ impl Rank {
         self.lanes.enqueue(slot, what);
     }
 
-    /// The exponent that this rank requests in the frame of a lane's item (the answer has the maximum over all ranks): its own
-    /// chunk's exponent, if it was sent on a guess; otherwise that of the lane's next chunk in the same operation.
+    /// The exponent that this rank requests in the frame of a lane's item; the answer has the maximum over all ranks. In a long
+    /// operation it is that of the lane's next item, otherwise the item's own, if it is sent with a guess.
     fn wanted(&self, lane: &RankLane) -> Exponent {
         let Some((operation, chunk)) = self.chunk_of(lane.item) else {
             return Exponent::ZERO;
@@ -313,7 +313,7 @@ impl Rank {
         }
     }
 
-    /// Index in the field `kept` of the sum of the chunk at position `sequence`.
+    /// Index in `self.kept` at which the sum of the chunk with this sequence number is kept.
     fn kept_at(&self, sequence: u64) -> usize {
         match self.kept.len() as u64 {
             0 => 0,

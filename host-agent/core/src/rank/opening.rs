@@ -1,8 +1,8 @@
 //! Opening of a job: finds a chunk number from which on the switch's cells are free.
 //!
-//! A job that restarts at number 0 in cells that an earlier use left at 5000 would find all its frames stale. So before the
-//! job begins, one rank probes each cell. A cell that is empty and older than the probe is taken over; any other cell answers
-//! how far it has advanced. The job's first chunk lies beyond them all.
+//! A job that restarts at number 0 in cells that an earlier use left at 5000 would find all its frames stale. So before the job
+//! begins, one rank probes each cell. A cell without contributions, whose chunk is older than the probed one, is free; any
+//! other cell answers how far it has advanced. The job's first chunk lies beyond them all.
 
 use wire::{Flags, Kind, Packet, Repr};
 
@@ -19,7 +19,7 @@ pub struct Opening {
     /// Whether the probes also open the cells, so that chunks may be closed.
     has_deadlines: bool,
     is_refused: bool,
-    /// Whether each cell has answered its probe, by offset from the job's first chunk.
+    /// Whether each cell has answered its probe; the index is the probed chunk minus the job's first chunk.
     answered: Vec<bool>,
     unanswered: usize,
     /// Distance of the furthest chunk in any cell beyond the job's first chunk.
@@ -64,7 +64,7 @@ impl Opening {
         }
     }
 
-    /// The probes also open each cell, for a job with deadlines. Their frames must not outlive a restart of the switch.
+    /// Makes the probes open each cell, too, for a job with deadlines. No probe may outlive a restart of the switch.
     #[must_use]
     pub fn with_deadlines(mut self) -> Self {
         self.has_deadlines = true;

@@ -29,8 +29,8 @@ pub struct Reduction {
     pub key: Option<u64>,
     /// This rank's role in the operation; ranks may differ.
     pub share: Share,
-    /// Terms that all ranks must have in common, where values and `average` do not give them: in a broadcast or reduce, and
-    /// in an operation by other means, of which this sum only compares the terms.
+    /// Terms that all ranks must have in common, if values and `average` do not give them: of a broadcast or reduce, or of an
+    /// operation that ranks perform without the switch, for which this sum only compares the terms.
     pub terms: Option<Terms>,
 }
 
@@ -45,7 +45,7 @@ pub enum Share {
     Gives,
     /// The rank contributes zeros, and its values are not read. The sums replace them.
     Takes,
-    /// The rank contributes zeros and gets no sums: only the terms are compared. Such an operation is not counted.
+    /// The rank contributes zeros and gets no sums: only the terms are compared. The counters leave such an operation out.
     Compares,
 }
 
@@ -167,8 +167,8 @@ impl Operation {
             .map_or(Chunk::ScaleOnly, |index| Chunk::Values(index as usize))
     }
 
-    /// Determines the exponents of chunks up to that of an item, from the submitted values. A frame needs its own; a long
-    /// operation needs them a window ahead, so that the values are still in the cache when they are sent.
+    /// Determines, from the submitted values, the exponents of all chunks up to that of an item. In a long operation each is
+    /// needed one window before its chunk is sent, so the values are still in the cache when they are sent.
     pub fn read_exponents(&mut self, job: &Job, item: u64) {
         let chunks = self.chunks as usize;
         let Chunk::Values(index) = self.chunk(item) else {
@@ -204,13 +204,13 @@ impl Operation {
         self.reduction.rounding.draws(rank, item)
     }
 
-    /// Whether the digest in the sum of chunk `index` shows that all `shares` ranks submitted the same terms.
+    /// Whether the digest in chunk 0's sum (`words`) shows that its contributors, `shares` ranks, submitted the same operation.
     pub fn is_agreed(&self, index: usize, shares: u16, words: &[u8]) -> bool {
         let first = words.first_chunk();
         index > 0 || first.is_some_and(|first| self.terms.is_agreed(shares, *first))
     }
 
-    /// Writes the digest of the terms into the first chunk's frame; returns the words that are left for the values.
+    /// Writes the digest of the operation's terms (type, length, …) into chunk 0; returns the words left for the values.
     pub fn begin<'a>(&self, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
         if index > 0 {
             return words;
@@ -287,7 +287,7 @@ impl Operation {
         }
     }
 
-    /// Saves the values of a chunk that are in no sum: all of them, or what clipping at the exponent `clipped_at` removed.
+    /// Saves what no sum has of a chunk's values: all of it, or what clipping at the exponent `clipped_at` removed.
     pub fn set_aside(&mut self, job: &Job, index: usize, clipped_at: Option<Exponent>) {
         let range = self.range(job, index);
         let residual = self.residual.get_or_insert_with(|| self.values.zeros());
@@ -322,7 +322,7 @@ impl Operation {
         }
     }
 
-    /// Replaces a chunk's values by their sums over `shares` ranks, if this rank takes sums.
+    /// Replaces a chunk's values by their sums, to which `shares` ranks contributed, if this rank takes sums.
     pub fn decode(&mut self, job: &Job, index: usize, scale: Exponent, shares: u16, words: &[u8]) {
         if !self.reduction.share.takes() {
             return;

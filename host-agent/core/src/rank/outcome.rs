@@ -25,7 +25,7 @@ pub enum RankEvent {
 pub struct Sums {
     /// Sums in the type of the submitted values; the submitted values themselves if this rank's role takes no sums.
     pub values: Values,
-    /// Upper bound of the distance between any value and the exact sum (or mean) of the ranks' values.
+    /// Upper bound of the difference between any of `values` and the exact sum (or mean).
     pub error_bound: f64,
     /// Chunks that were closed before all ranks had contributed, ascending and equal at all ranks. Their sums include the
     /// listed ranks, and a mean is divided by the number of the listed ranks.
@@ -97,9 +97,9 @@ pub enum RankError {
         chunk: ChunkId,
         /// Number of ranks in the job, as this rank knows it.
         ranks: u16,
-        /// Contributors named in the switch's answer.
+        /// The ranks that the switch's answer named as contributors.
         complete: WorkerSet,
-        /// Whether the switch waits for ranks that the job does not have; otherwise it calls the sum complete.
+        /// Whether the switch waits for further ranks after all of the job contributed; otherwise it called the sum complete.
         is_waiting: bool,
     },
     /// Ranks submitted different operations under one number.
@@ -107,9 +107,9 @@ pub enum RankError {
     Differs {
         /// Number of the operation.
         operation: u64,
-        /// This rank's terms; `None` if it has not submitted the operation.
+        /// Type, reduction, length and root that this rank submitted; `None` if it has not submitted the operation.
         own: Option<Terms>,
-        /// Another rank that has submitted different terms, and these terms; `None` if no such rank has replied.
+        /// Another rank that submitted others, and which ones; `None` if no such rank has replied.
         other: Option<(WorkerId, Terms)>,
     },
 }
@@ -201,15 +201,15 @@ pub struct RankCounters {
     pub dropped_chunks: u64,
     /// Operations to which late values of an earlier operation were added.
     pub carried: u64,
-    /// Operations whose late values were lost: the next one of the key had another length or type, or there were too many keys.
+    /// Operations whose late values were lost: the key's next operation had another length or type, or there are too many keys.
     pub lost_residuals: u64,
     /// Chunks for which a restarted switch no longer knew whether they were closed. From then on, the job waits for all ranks.
     pub forgotten: u64,
     /// Sums received of chunks whose values this rank had not sent yet.
     pub early: u64,
-    /// Number of times that ranks began to sum by themselves because the switch was silent.
+    /// Number of times that the ranks began to sum the values themselves because the switch was silent.
     pub fallbacks: u64,
-    /// Number of times that the switch answered again after ranks had begun to sum.
+    /// Number of times that the switch answered again, and took over from the ranks that summed the values meanwhile.
     pub returns: u64,
     /// Chunks summed by a rank as their host, instead of the switch.
     pub by_hosts: u64,

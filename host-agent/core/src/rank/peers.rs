@@ -23,7 +23,7 @@ pub enum Word {
     Here(ChunkId),
     /// SUM: the sum that this rank has kept at this index.
     Sum(usize),
-    /// DIFFER: this rank's terms of operations that differ between ranks.
+    /// DIFFER: this rank's description of its operations (terms), since ranks submitted different ones.
     Differ,
     /// GIVEN: this rank's answer as the host that sums a chunk, from the register cell with this index.
     Given(Repr, CellIndex),
@@ -74,7 +74,7 @@ impl Peers {
         self.words.pop_front()
     }
 
-    /// The queued messages, which alone determine the content of the next frames; all other fields only determine when.
+    /// The queued messages. They alone determine what this rank sends to others next; the other fields only determine when.
     pub fn words(&self) -> &VecDeque<(WorkerId, Word)> {
         let Self {
             me: _,

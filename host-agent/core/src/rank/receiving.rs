@@ -10,8 +10,8 @@ use crate::job::{ChunkId, WorkerSet};
 use crate::lanes::{LaneState, Send};
 use crate::quantise::Exponent;
 
-/// Allowed excess of a guessed exponent over the needed one. Within it, 32-bit sums of few ranks lose nothing that binary32
-/// would keep; beyond it, the chunk is sent again.
+/// Maximum excess of a guessed exponent over the needed one; beyond it, the chunk is sent again. Up to it, 32-bit sums of few
+/// ranks lose no bit that binary32 would keep.
 const SPARE_BITS: u8 = 4;
 
 impl Rank {
@@ -30,8 +30,8 @@ impl Rank {
         received
     }
 
-    /// The slot's current chunk, found by the low 16 bits of a chunk number, and the exponent that it was sent with: a SUM by
-    /// RDMA carries neither completely.
+    /// Number of this rank's current chunk in the slot of chunk number `low` (its low 16 bits), and the exponent that the chunk
+    /// was sent with. A SUM by RDMA carries neither completely.
     pub fn near(&self, low: u16) -> (ChunkId, Exponent) {
         // A window has at most 15 bits.
         let lane = &self.lanes[self.job.lane(ChunkId(low.into()))];
@@ -162,7 +162,7 @@ impl Rank {
         RankFrame::Answer
     }
 
-    /// Whether the digest in a lane's sum shows that all contributors to it submitted the same operation.
+    /// Whether the digest of the terms in a lane's sum shows that all contributors to it submitted the same operation.
     fn is_agreed(&self, lane: &RankLane, packet: &Packet<&[u8]>) -> bool {
         let shares = self.shares(WorkerSet(packet.contributors()));
         match self.chunk_of(lane.item) {

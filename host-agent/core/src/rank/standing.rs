@@ -4,7 +4,7 @@ use super::Rank;
 use crate::UnderWay;
 
 impl Rank {
-    /// The first chunk in flight whose missing ranks are known; otherwise the chunk sent first; `None`: none is in flight.
+    /// The oldest chunk in flight whose missing ranks are known, otherwise the oldest one of all; `None` if none is in flight.
     pub fn under_way(&self) -> Option<UnderWay> {
         let sent = self.lanes.in_flight();
         let first = sent.min_by_key(|lane| (lane.misses.is_empty(), lane.first_order))?;

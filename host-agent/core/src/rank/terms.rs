@@ -89,14 +89,14 @@ impl Terms {
         }
     }
 
-    /// The terms as words of a frame.
+    /// The terms as 32-bit words of a frame: type, reduction and root in one, then the length in two.
     pub fn words(self) -> [u32; WORDS] {
         let root = self.root.map_or(0, |root| u32::from(root) + 1);
         let kind = root << 16 | u32::from(self.dtype) << 8 | u32::from(self.deed);
         [kind, (self.length >> 32) as u32, self.length as u32]
     }
 
-    /// Reads all terms in a DIFFER frame; `None` for terms with an unknown type or reduction.
+    /// Reads all operations' terms in a DIFFER frame; `None` for terms with an unknown type or reduction.
     pub(super) fn of_words(bytes: &[u8]) -> impl Iterator<Item = Option<Self>> {
         let words = bytes.as_chunks::<4>().0.as_chunks::<WORDS>().0.iter();
         words.map(|words| Self::from_words(words.map(u32::from_be_bytes)))
@@ -117,7 +117,7 @@ impl Terms {
         })
     }
 
-    /// Digest of the terms, which switches sum. It is odd, so that sums of n equal digests differ for different n below 2³².
+    /// Digest of the terms. Switches sum digests: it is odd, so that sums of n equal digests differ for different n below 2³².
     pub(super) fn digest(self) -> u32 {
         let [kind, ..] = self.words();
         // Finalizer of SplitMix64: each bit of the digest depends on all terms.
@@ -128,7 +128,7 @@ impl Terms {
         (mixed ^ mixed >> 31) as u32 | 1
     }
 
-    /// Whether a word in a sum is the sum of `shares` digests equal to the digest of these terms.
+    /// Whether a word in a sum is what the digests of `shares` ranks with these terms add up to.
     pub(super) fn is_agreed(self, shares: u16, word: [u8; 4]) -> bool {
         u32::from_be_bytes(word) == self.digest().wrapping_mul(shares.into())
     }

@@ -5,8 +5,8 @@ use super::peers::Peers;
 use super::{Rank, RankError};
 use crate::lanes::Send;
 
-/// Number of the oldest items in flight, whose timeout doubles at most once. They have few chunks behind them that could
-/// overtake them, or hold up a full window; this many frequent probes are no load.
+/// Number of the oldest items in flight, whose timeout doubles at most once. Few later chunks can overtake them, or a full
+/// window waits for them; frequent probes for so few are no load.
 const HURRIED: usize = 8;
 impl Rank {
     /// Timeout of a lane's current chunk, in nanoseconds.
@@ -42,7 +42,7 @@ impl Rank {
         }
     }
 
-    /// Highest of the [`HURRIED`] lowest items in flight.
+    /// Number of the newest among the [`HURRIED`] oldest items in flight; `u64::MAX` if fewer are in flight.
     fn last_hurried(&self) -> u64 {
         let mut lowest = [u64::MAX; HURRIED];
         for lane in self.lanes.in_flight() {

@@ -15,7 +15,7 @@ const ASKED_IN_TURN: u16 = 4;
 const BELIEVED_AFTER: u8 = 3;
 
 impl Rank {
-    /// Processes the answer of a switch or host to a probe. `everyone` is the contributor bitmap of a complete chunk there.
+    /// Processes the answer of a switch or host to a probe; `everyone`: the contributor bitmap of a complete chunk there.
     pub(super) fn handle_report(
         &mut self,
         now_ns: u64,
@@ -86,8 +86,8 @@ impl Rank {
         RankFrame::Told
     }
 
-    /// Handles an answer whose set of ranks differs from the job's: the switch has another set, or the frame is broken. The
-    /// rank believes it after repetitions without a correct sum in between.
+    /// Handles an answer with a wrong set of ranks: the switch sums for another set, or the frame is broken. The rank fails
+    /// after several such answers without a correct sum in between.
     pub(super) fn doubt_ranks(
         &mut self,
         chunk: ChunkId,
@@ -107,7 +107,7 @@ impl Rank {
         RankFrame::Malformed
     }
 
-    /// Records a loss: of this rank's values on the way to the switch, or of the chunk's sum. Counts once per chunk.
+    /// Records, for congestion control, that this rank's values or the chunk's sum were lost; counts once per chunk.
     fn note_loss(&mut self, slot: usize) {
         if self.lanes[slot].transmissions == 2 {
             self.lanes.window.lost();
@@ -172,8 +172,8 @@ impl Rank {
         RankFrame::Word
     }
 
-    /// Processes the report of a rank's host that no process receives frames there. If this rank waits for that rank, it fails
-    /// at once; a report about a rank that it has not asked is ignored.
+    /// Processes the report of another rank's host that no process there receives frames. This rank fails at once if it waits
+    /// for that rank; it ignores a report about a rank that it has not asked.
     pub fn peer_gone(&mut self, rank: WorkerId) {
         let waits = |lane: &&RankLane| lane.waits() && lane.misses.contains(rank);
         let is_asked = self
@@ -215,7 +215,7 @@ impl Rank {
         }
     }
 
-    /// Writes a message to another rank into `buffer`; returns `false` if its content no longer exists.
+    /// Writes a message to another rank into `buffer`; returns `false` if the content that it should carry is gone.
     pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) -> bool {
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),

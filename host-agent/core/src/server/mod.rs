@@ -85,9 +85,9 @@ pub struct Server<A> {
     config: Retransmission,
     rounds: Option<u64>,
     apply: A,
-    /// Slots in which the server sums, in [`Mode::Direct`] and in a job whose parts switches sum; otherwise `None`.
+    /// Slots in which the server sums updates of workers or parts; `None` if a switch sums the whole job.
     slots: Option<SlotTable>,
-    /// Contributors that the server sums (parts, and workers in no part), in a job in parts; otherwise `None`.
+    /// The contributors whose updates the server sums (parts, and workers in no part); `None` in a job without parts.
     children: Option<Children>,
     /// Chunks that were in flight when the division into parts last changed; `None` if it never did.
     between: Option<Between>,
@@ -254,7 +254,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Sequence number of the last chunk: the end of a window after the last round. `None` if the number of rounds is unknown.
+    /// Sequence number of the job's last chunk, at the end of the closing window; `None` if the number of rounds is unknown.
     fn last_sequence(&self) -> Option<u64> {
         let numbers = self.rounds? * self.job.numbers_per_round();
         Some(numbers + u64::from(self.job.window()) - 1)
@@ -379,7 +379,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// The workers whose values are in the contributions to a chunk: the sum of a part has those of all workers in the part.
+    /// The workers whose values these `contributors` have added to a chunk. A part has added those of all its workers.
     fn whose(&self, sequence: u64, contributors: WorkerSet) -> WorkerSet {
         let is_between = self.between.as_ref();
         let is_between = is_between.is_some_and(|between| sequence < between.until);
@@ -396,7 +396,7 @@ impl<A: Apply> Server<A> {
         between.is_some_and(|(between, sequence)| sequence < between.until)
     }
 
-    /// The oldest incomplete chunk, with the time of the last completed chunk; `None` if the job has ended.
+    /// The oldest incomplete chunk, waiting since the last chunk was completed; `None` if the job has ended.
     pub fn under_way(&self) -> Option<UnderWay> {
         let oldest = self.oldest_incomplete();
         let known = self.contributors(oldest);
@@ -410,7 +410,7 @@ impl<A: Apply> Server<A> {
         })
     }
 
-    /// Sequence number of the oldest incomplete chunk. In each slot, that is the one a window after the newest answered chunk.
+    /// Sequence number of the oldest incomplete chunk. Each slot waits for the chunk one window after its last answered one.
     fn oldest_incomplete(&self) -> u64 {
         let window = u64::from(self.job.window());
         (0..window)

@@ -56,7 +56,7 @@ pub enum ServerFrame {
     Again,
     /// The frame added nothing to its chunk and gets no answer.
     Duplicate,
-    /// The frame's chunk is older than the chunk that owns its cell.
+    /// The frame's chunk is older than the latest chunk in its register cell.
     Stale,
     /// The frame belongs to another job, or has a kind that this server does not accept.
     NotOurs,
@@ -86,7 +86,7 @@ pub struct ServerCounters {
     pub again: u64,
     /// Frames that added nothing to their chunk.
     pub duplicates: u64,
-    /// Frames whose chunk is older than the chunk that owns its cell.
+    /// Frames whose chunk is older than the latest chunk in its register cell.
     pub stale: u64,
     /// Bytes of the frames counted in the last three fields, from the aggregation header on.
     pub repeated_bytes: u64,

@@ -13,7 +13,7 @@ use crate::slot::SlotTable;
 pub struct Part {
     /// Job number on the wire of the workers' updates, and of the switch's sum of them.
     pub number: JobId,
-    /// Ranks of the workers, in the order of the switch's numbers for them.
+    /// Ranks of the part's workers. A worker's number at the switch is its index in this list.
     pub workers: Vec<WorkerId>,
 }
 
@@ -118,7 +118,7 @@ impl Children {
         })
     }
 
-    /// Reads the update of a chunk that each worker sends directly to the server; `None` for frames that are no such update.
+    /// For a chunk that all workers send directly to the server: reads a worker's update; `None` for any other frame.
     pub(super) fn update_alone(job: &Job, packet: &Packet<&[u8]>) -> Option<Update> {
         let sender = WorkerId(packet.worker());
         let is_ours =
@@ -155,7 +155,7 @@ impl Children {
         })
     }
 
-    /// Writes to `frame` the bytes of a received frame as an UPDATE of the child in `update`.
+    /// Writes a received frame to `frame`, rewritten as an UPDATE of the child in `update`.
     pub(super) fn rewrite(job: &Job, update: Update, bytes: &[u8], frame: &mut Vec<u8>) {
         frame.clear();
         frame.extend_from_slice(bytes);

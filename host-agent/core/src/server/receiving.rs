@@ -113,8 +113,8 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Whether an unanswered chunk is the next of its slot: the slot's other cell last answered the chunk one window earlier,
-    /// which agreed on the chunk's exponent.
+    /// Whether a frame of an unanswered chunk is plausible: the chunk one window earlier must be answered, and the frame must
+    /// have the exponent that this answer set.
     fn can_follow(&self, sequence: u64, repr: &Repr) -> bool {
         let scale_only = matches!(self.job.position(sequence).part, RoundPart::ScaleOnly(_));
         if scale_only != repr.flags.contains(Flags::SCALE_ONLY) {
@@ -182,7 +182,7 @@ impl<A: Apply> Server<A> {
         }
     }
 
-    /// Processes another frame of an answered chunk: repeats the answer to `asker`; `None` marks a duplicate of a part's sum.
+    /// Handles a repeated frame of an answered chunk: answers `asker` again, or nobody if a part's sum was duplicated (`None`).
     fn ask_again(
         &mut self,
         cell: CellIndex,

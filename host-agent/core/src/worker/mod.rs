@@ -39,7 +39,7 @@ enum Phase {
 pub struct Worker {
     job: Job,
     rank: WorkerId,
-    /// Job number and worker number in frames from chunk `sent_so_from` on; earlier chunks carry the job's number and the rank.
+    /// Job and worker number in frames of chunks from `sent_so_from` on: those of a part, if the worker is in one.
     sent_as: (JobId, WorkerId),
     sent_so_from: u64,
     /// Whether the frame sent last belongs to a chunk before `sent_so_from`.

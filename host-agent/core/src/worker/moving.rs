@@ -4,9 +4,9 @@ use super::Worker;
 use crate::job::{ChunkId, JobId, WorkerId};
 
 impl Worker {
-    /// Makes another switch, which sums another part of the job, sum this worker's values from chunk `from` on; with `None`, no
-    /// switch does. Chunks in flight are sent again at once; those before `from` go to the server alone
-    /// ([`Server::replan`](crate::server::Server::replan)).
+    /// Makes another switch sum this worker's values from chunk `from` on. `part`: job number of that switch's part, and
+    /// worker's number in it; with `None`, no switch sums them. Chunks in flight are sent again at once; those before `from` go
+    /// to the server alone ([`Server::replan`](crate::server::Server::replan)).
     pub fn move_to(&mut self, part: Option<(JobId, WorkerId)>, from: ChunkId) {
         self.sent_as = part.unwrap_or((self.job.id(), self.rank));
         // No chunk of a round is 2³¹ away from the round's first.
@@ -29,7 +29,7 @@ impl Worker {
         self.is_before_move
     }
 
-    /// Job number and worker number in the frames of a chunk.
+    /// Job and worker number in a chunk's frames: before the last move's chunk, the job's own number and the rank.
     pub(super) fn sent_as(&self, sequence: u64) -> (JobId, WorkerId) {
         match sequence < self.sent_so_from {
             true => (self.job.id(), self.rank),

@@ -47,7 +47,7 @@ pub enum StartError {
     /// Another round is in progress, or the worker has closed or failed.
     #[error("the worker is not idle")]
     NotIdle,
-    /// The number of values passed differs from the number in the job's rounds.
+    /// The number of values passed differs from the number of values per round of the job.
     #[error("{got} values, but the job's rounds have {expected}")]
     Length {
         /// Number of values passed.

@@ -35,7 +35,7 @@ pub trait Takes {
     /// Processes the report that no process of this host receives aggregation frames.
     fn unreachable(&mut self, host: Ipv4Addr);
 
-    /// Number and exponent of the chunk in flight with these low 16 bits, or of a chunk near it.
+    /// Number and exponent of the chunk in flight that a chunk number with these low 16 bits denotes, or of a chunk near it.
     fn near(&self, low: u16) -> (u32, u8);
 }
 

@@ -22,7 +22,7 @@ const MTU: Mtu = Mtu::B1024;
 /// A rank's RDMA queue pair to its switch, with its memory regions.
 pub struct Pair<P> {
     provider: P,
-    /// Addresses of the switch, and the switch's queue pair for this rank.
+    /// Addresses of the switch, and number of its queue pair for this rank (`to`).
     switch: Endpoint,
     to: Qpn,
     results: Region,
@@ -37,7 +37,7 @@ pub struct Pair<P> {
     came: VecDeque<Completion>,
 }
 
-/// Meaning of a completion for the rank.
+/// Meaning of an RDMA completion for the rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
     /// The switch wrote to the region: immediate, and length in bytes.
@@ -49,7 +49,7 @@ pub enum Came {
 }
 
 impl<P: Provider> Pair<P> {
-    /// Creates a queue pair to the switch, which must yet learn of it; `region_len`: bytes for the switch's WRITEs.
+    /// Creates a queue pair to the switch, not yet registered there. `region_len`: bytes of the memory region for its WRITEs.
     pub fn new(
         mut provider: P,
         switch: Endpoint,
@@ -247,7 +247,7 @@ impl<P: Provider> Pair<P> {
         })))
     }
 
-    /// Congestion mark for the next answer. Completions do not show marks, so each packet counted as marked marks one answer.
+    /// Congestion mark for the next answer. Completions show no marks, so one answer is marked for each marked packet counted.
     pub fn mark(&mut self) -> Mark {
         let counters = self.provider.counters(self.qpn);
         let marked = counters.map_or(0, |counters| counters.np_ecn_marked_roce_packets);

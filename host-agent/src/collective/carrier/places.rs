@@ -1,6 +1,6 @@
 //! Allocation of buffers for outgoing RDMA WRITEs: each buffer is reused once its content was sent.
 
-/// A ring of send buffers.
+/// A ring of send buffers, for requests with ascending numbers.
 ///
 /// ```text
 ///      done               next

@@ -1,8 +1,8 @@
 //! Carrier that sends frames to and from the switch as RDMA WRITEs with immediate over an unreliable connection, and to other
 //! ranks as UDP datagrams (`docs/protocol.md`, "By RDMA").
 //!
-//! A SUM consumes a receive, which is reposted at once, and is written to its cell's place. If a SUM is lost, for lack of a
-//! receive or another reason, the rank recovers as from any loss.
+//! Each SUM is written to the place of its register cell in the rank's memory region. It consumes one posted receive, which is
+//! reposted at once. If a SUM is lost, for lack of a receive or another reason, the rank recovers as from any loss.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -25,7 +25,7 @@ use super::registering::{Due, Registering};
 use super::{Carrier, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames, LinkFault, sum};
 
-/// Number of receives in addition to one per register cell, since answers to probes arrive as well as SUMs.
+/// Number of posted receives in addition to one per register cell's SUM: for the switch's answers to probes.
 const MORE_RECEIVES: usize = 64;
 
 /// Carrier of a rank's frames: by RDMA to and from the switch, by UDP to and from other ranks.
@@ -34,11 +34,11 @@ pub struct Rdma<P, F> {
     /// Carrier of frames to and from other ranks, by UDP.
     words: Datagrams<F>,
     receiver: Receiver,
-    /// Set of the children of this rank's switch, and whether this switch is the only one.
+    /// Bitmap of the children of this rank's switch, and whether this switch is the job's only one (`is_flat`).
     siblings: WorkerSet,
     is_flat: bool,
     registering: Registering,
-    /// Whether ranks sum by themselves if no switch answers.
+    /// Whether the ranks sum the values themselves if no switch answers.
     has_fallback: bool,
     frame: Vec<u8>,
     foreign: u64,
@@ -210,7 +210,7 @@ struct Watches<'a> {
     taker: &'a mut dyn Takes,
     job: u16,
     everyone: u64,
-    /// Whether a switch has sent a SUM over UDP, as it does to an unregistered rank. Copies from other ranks have `AGAIN` set.
+    /// Whether a switch has sent a SUM over UDP, as to an unregistered rank. SUMs of other ranks (with `AGAIN`) do not count.
     is_forgotten: bool,
 }
 

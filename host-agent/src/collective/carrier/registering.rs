@@ -11,9 +11,9 @@
 
 use aggregation::Retransmission;
 
-/// Silence of a switch, in initial timeouts, after which the rank registers again. The rank has probed the switch before that.
+/// Silence of the switch, in initial timeouts, after which the rank registers again. By then it has probed the switch in vain.
 const SILENT_AFTER: u64 = 3;
-/// Maximum number of times that the wait before a new registration doubles, if the switch had not forgotten the rank.
+/// Maximum number of doublings of this silence: each consecutive silence that led to a new registration doubles it.
 const DOUBLINGS: u32 = 3;
 
 /// Action of a rank's registration that is due.

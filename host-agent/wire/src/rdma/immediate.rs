@@ -24,7 +24,7 @@ const FLAGS: [(Flags, u32); 4] = [
 pub struct Immediate(u32);
 
 impl Immediate {
-    /// The immediate of a chunk's frame. It lacks the flags without a bit here, and high bits of exponent and chunk number.
+    /// The immediate of a chunk's frame. It has only the flags in `FLAGS`, and the low bits of exponent and chunk number.
     pub fn new(flags: Flags, scale: u8, next_scale: u8, chunk: u32) -> Self {
         let set = FLAGS.iter().filter(|(flag, _)| flags.contains(*flag));
         let flags = set.fold(0, |bits, (_, bit)| bits | 1 << bit);

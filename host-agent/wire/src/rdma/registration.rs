@@ -20,7 +20,7 @@ pub struct Registration {
     pub target: Target,
     /// Packet sequence number of the first SUM, 24 bits and never 0: 0 in the switch's state means that no rank is registered.
     pub psn: u32,
-    /// The job's window in slots, which determines the length of the memory region.
+    /// The job's window in aggregation slots, which determines the length of the memory region.
     pub window: u32,
 }
 

@@ -117,7 +117,7 @@ pub(super) fn read(answer: &[u8; ANSWER_LEN]) -> (u64, u16) {
 pub struct Receiver {
     /// Number of the training job.
     pub job: u16,
-    /// The job's window in slots.
+    /// The job's window: the number of the switch's aggregation slots that it uses.
     pub window: u32,
     /// The rank's number as a child of its switch.
     pub child: u16,

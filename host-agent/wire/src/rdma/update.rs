@@ -11,7 +11,7 @@ const JOB_AND_CHILD: u32 = (1 << (16 + CHILD_BITS)) - 1;
 /// Prefix of a switch's remote keys, which consist of 15 bits of prefix, 16 bits of slot and one bit of version.
 const RKEY: u32 = 0x2BA2;
 const RKEY_SHIFT: u32 = 17;
-/// Shifts of the fields of an address: question flag, transmission, exponent, chunk number times [`VALUES_LEN`].
+/// Positions of an address's fields in bits: chunk number (times [`VALUES_LEN`]), exponent, transmission, question flag.
 const CHUNK_SHIFT: u32 = VALUES_LEN.trailing_zeros();
 const SCALE_SHIFT: u32 = 42;
 const TRANSMISSION_SHIFT: u32 = 50;
