@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-/// A memory buffer of a rank. A put addresses the peer's buffer by position, independent of the sender.
+/// A memory buffer of a rank. A put names a position in the peer's buffer, which need not be that of the data at the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
     /// The rank's contribution to the collective; no step writes it.
@@ -130,7 +130,7 @@ pub struct Step {
     pub after: Vec<usize>,
 }
 
-/// Program of one rank. The order of its steps is correct, as is any other order that respects `after` and waits.
+/// Program of one rank. Its steps may run in the order of the list, or in any other order that respects `after` and waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
     /// Length of each buffer of the rank in elements, by [`Buffer::index`].

@@ -70,7 +70,7 @@ pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Describes data that is already at its final position, the same at all ranks, as parts for an all-gather.
+/// Returns parts for an all-gather of data that is already in place: at the position where every rank shall have it.
 pub fn in_place(spans: &[Span]) -> Vec<Part> {
     spans
         .iter()

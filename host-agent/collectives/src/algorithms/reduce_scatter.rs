@@ -105,7 +105,8 @@ pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Allocates scratch for the sums of the parts `which`, one behind the other; the ranges of other parts have no meaning.
+/// Allocates a range in the scratch buffer for each part in `which`, and returns the ranges by part. Entries of other parts
+/// must not be used.
 fn arrivals(
     builder: &mut Builder,
     rank: usize,
