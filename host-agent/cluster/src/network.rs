@@ -76,7 +76,7 @@ impl Rate {
     }
 }
 
-/// Rate limit of a switch on all frames of a job together: a meter with two token buckets (RFC 2698) before the sum.
+/// Rate limit of a switch, by a meter with two token buckets (RFC 2698), for all frames of a job before they are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policer {
     /// Rate of whole frames in bytes per second.

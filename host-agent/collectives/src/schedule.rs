@@ -11,9 +11,9 @@
 //! pairs and NICs. Steps that neither `after` nor waits order have no conflict ([`crate::verify()`]), so every run gives the
 //! same bits, also in floating point.
 //!
-//! A rank may begin once the ranks that it puts to have their buffers ready: after a barrier, after the previous collective,
-//! or with buffers that the previous collective does not use. Signals count from 0 for each pair of ranks: the executor of
-//! consecutive schedules adds up [`Schedule::signals`].
+//! A rank may begin once its peers' buffers are ready for its puts: after a barrier, after the previous collective, or with
+//! buffers that the previous collective does not use. Signals count from 0 for each pair of ranks. An executor of several
+//! schedules adds the [`Schedule::signals`] of the earlier ones, so that no number occurs twice.
 
 use std::collections::BTreeMap;
 

@@ -207,7 +207,7 @@ pub enum ProviderError {
 
 /// An RDMA provider: a device, or RoCEv2 in user space.
 ///
-/// Without a device, nothing happens between calls: [`poll`](Self::poll) does all reception and transmission.
+/// RoCEv2 in user space does nothing between calls: [`poll`](Self::poll) does all reception and transmission.
 pub trait Provider {
     /// One line for the user that names the provider's transport and address.
     fn describe(&self) -> String;

@@ -24,7 +24,7 @@ use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, write_net
 /// Requested size in bytes of the socket's kernel buffer, for each direction: the packets in flight of several connections.
 const BUFFER: usize = 4 << 20;
 
-/// Transport of frames over a UDP socket at RoCEv2's port; Ethernet addresses are derived from IP addresses.
+/// Transport of frames over a UDP socket at RoCEv2's port. It makes up Ethernet addresses, derived from IP addresses.
 pub struct UdpFrames {
     socket: OwnedFd,
     own: Ipv4Addr,

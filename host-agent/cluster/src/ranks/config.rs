@@ -48,7 +48,7 @@ pub struct AllReduceConfig {
     pub reduction: Reduction,
     /// Returns whether a rank contributes and gets sums in an operation (index from 0); replaces the share in `reduction`.
     pub share: fn(usize, WorkerId) -> Share,
-    /// A rank that disagrees with the others on whether operations are averaged; `None` if all ranks agree.
+    /// Rank that asks for an average where the others ask for a sum, or vice versa; `None` if all ranks agree.
     pub averages_at: Option<WorkerId>,
     /// Maximum duration of a run in virtual nanoseconds.
     pub deadline_ns: u64,

@@ -16,7 +16,7 @@ use crate::network::chance;
 /// Maximum number of frames from one port that the switch processes in a row.
 const BATCH: usize = 64;
 
-/// A job, or a part of one, that a switch sums; `slots` is the reference implementation of the sums.
+/// A job, or a part of one, that a switch sums, with its slots (cells in which the switch sums chunks).
 struct Summed {
     number: JobId,
     children: Vec<PortId>,

@@ -166,7 +166,7 @@ impl Group<'_> {
         }
     }
 
-    /// Posts all puts to other processes that can begin; queues other steps that can begin as local work.
+    /// Posts all puts to other processes that can begin. Queues all other steps that can begin as local work (without a NIC).
     fn begin_all(&mut self, running: &mut Running<'_>) -> Result<(), RunError> {
         for member in 0..self.members.len() {
             let carried = &mut running.members[member];
