@@ -56,7 +56,7 @@ impl ExtendedPsn {
         Psn::new(self.0 as u32)
     }
 
-    /// Of all positions whose low 24 bits are `psn`, the one that is nearest to this position.
+    /// Nearest position to this one among all positions whose low 24 bits are `psn`.
     pub fn near(self, psn: Psn) -> Self {
         Self(
             self.0

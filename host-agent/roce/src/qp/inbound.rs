@@ -45,7 +45,7 @@ pub struct Inbound {
     begun: Option<Begun>,
 }
 
-/// What the processing of a received packet needs from its queue pair and endpoint.
+/// State of the queue pair and the endpoint that the processing of a received packet needs.
 pub struct Surroundings<'a, B> {
     pub terms: Terms,
     pub access: Access,
