@@ -10,17 +10,17 @@ use rand_chacha::ChaCha8Rng;
 use crate::Faults;
 use crate::network::{Link, NetworkCounters, Rate};
 
-/// Destination of a frame on a link between two switches.
+/// Where a frame on a link between two switches goes: to the topmost switch, or to ranks of a rack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hop {
-    /// Up to the topmost switch, whatever the frame's address.
+    /// Up to the topmost switch, even if the address in the frame names another destination.
     ToTop {
-        /// Rank whose frame caused this frame.
+        /// Rank that sent the frame, or whose frame made the rack's switch send it.
         from: WorkerId,
-        /// Destination that the frame's address names.
+        /// Destination in the frame's address.
         to: Destination,
     },
-    /// Down to these ranks, which are all in one rack.
+    /// To these ranks, through the switch of their common rack.
     ToRanks(Vec<WorkerId>),
 }
 

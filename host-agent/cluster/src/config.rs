@@ -15,7 +15,7 @@ pub struct Death {
     pub at_ns: u64,
 }
 
-/// Division of the job into new parts during a run: the switches receive it first, then the server, then each worker.
+/// New division of the job into parts during a run. Switches learn it first, then the server, then each worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replan {
     /// Time at which the switches receive the new division.
@@ -113,7 +113,7 @@ impl Config {
         Job::under_one_switch(self.job)
     }
 
-    /// Job number of the part that sums a worker's values, and the worker's number in the part; `None` if no part has it.
+    /// Job number of the part (group of workers) with this worker, and its number in the part; `None` if no part has it.
     pub(super) fn part_of(&self, rank: WorkerId) -> Option<(JobId, WorkerId)> {
         place(&self.parts, rank)
     }
@@ -129,15 +129,16 @@ impl Config {
         self.deaths.iter().map(|death| death.at_ns).max()
     }
 
-    /// Maximum time in nanoseconds from a node's death until the last survivor has given up. If the dead node had contributed
-    /// twice to a slot ahead of a survivor, that survivor exhausts the timeouts of two chunks, and the third chunk never
-    /// completes. With a congestion window, a chunk that has timed out also waits behind others in the same state.
+    /// Maximum time in nanoseconds from a node's death until the last survivor gives up. In the worst case, the dead node had
+    /// contributed to two chunks of a slot before a survivor did. The survivor then waits through all timeouts of both chunks,
+    /// and of a third, which never completes. With a congestion window, a chunk that timed out also waits behind others that
+    /// timed out.
     pub fn mourning_ns(&self) -> u64 {
         let turns = if self.fixed_window { 1 } else { 2 };
         3 * turns * (self.retransmission.patience_ns() + self.faults.reorder_ns) + self.compute_ns
     }
 
-    /// Virtual time in nanoseconds after which a run counts as hung: each chunk of each round had all its timeouts in turn.
+    /// Virtual time in nanoseconds at which a run counts as hung: enough for all timeouts of all chunks, one after another.
     pub fn deadline_ns(&self) -> u64 {
         let chunks = self
             .job

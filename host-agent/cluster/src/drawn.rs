@@ -14,7 +14,7 @@ pub fn mix(seed: u64, a: u64, b: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number below `options` that follows from the seed; `salt` separates callers, `what` separates a caller's choices.
+/// A random number below `options` that follows from the seed. `salt` tells callers apart; `what` tells a caller's draws apart.
 pub fn pick(seed: u64, salt: u64, what: u64, options: u64) -> u64 {
     mix(seed, what, salt) % options
 }
@@ -24,7 +24,7 @@ const CHAOS: u64 = 0xC0FFEE;
 /// Salt that separates the choices of [`deadly`] from those of other functions.
 const DEATH: u64 = 0xDEAD;
 
-/// Gives a configuration a random number of rounds, first chunk and timing, and random network faults, from its seed.
+/// Replaces rounds, first chunk, timing and network faults of a configuration by random ones, which follow from its seed.
 pub fn chaotic(mut config: Config) -> Config {
     let pick = |what: u64, options: u64| pick(config.seed, CHAOS, what, options);
     config.rounds = 1 + pick(1, 3);

@@ -1,4 +1,4 @@
-//! Simulates all-reduces on a tree of switches; divides their duration by its lower bound, a rank's own values on its link.
+//! Simulates all-reduces on a tree of switches; divides their duration by a lower bound, the time to send a rank's values.
 
 use aggregation::Retransmission;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -22,7 +22,7 @@ pub struct Size {
     pub chunks: usize,
 }
 
-/// Duration of the all-reduce, divided by that of sending a rank's values without headers; `None` if a rank does not finish.
+/// Simulated duration, divided by the time in which a link carries a rank's values without headers; `None` if a rank failed.
 pub fn time_by_bound(size: Size) -> Result<Option<f64>, AllReduceConfigError> {
     let job = JobConfig {
         job: JobId(7),

@@ -1,8 +1,8 @@
 //! Simulates a cluster in virtual time: workers, a server, any model of a switch, and a network with seeded faults.
 //!
-//! Every event follows from a [`Config`] and its seed, so a failing run can be replayed. The switch is any implementation of
-//! [`SwitchModel`]: [`SlotSwitch`] runs the reference slots, [`Forwarder`] aggregates nothing, and [`Compare`] runs two
-//! switches and compares them after every packet. [`drawn`] generates configurations and inputs from a seed.
+//! Every event follows from a [`Config`] and its seed, so a failing run can be repeated. The switch is any implementation of
+//! [`SwitchModel`]: [`SlotSwitch`] sums with the reference implementation, [`Forwarder`] only forwards, and [`Compare`] runs
+//! two switches and compares them after every packet. [`drawn`] generates configurations and inputs from a seed.
 //!
 //! This crate serves tests and measurements, except for [`simulation`], which predicts round times in any network for `weir
 //! simulate`.
@@ -31,7 +31,7 @@ pub use switch::{CellState, Compare, Forwarder, PartSwitches, SlotSwitch, Switch
 
 use aggregation::job::WorkerId;
 
-/// A node at the edge of the simulated network; the switch between the nodes is no node.
+/// A simulated node that sends and receives frames: server or worker. The switch between them does not count as a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Node {
     /// The parameter server of the job.

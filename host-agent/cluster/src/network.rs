@@ -1,4 +1,4 @@
-//! Simulated links that lose, duplicate and reorder frames, with a rate and a queue, and a switch's policer.
+//! Simulated links with a rate and a queue, which lose, duplicate and reorder frames; and a switch's policer (rate limit).
 
 use aggregation::Mark;
 use rand_chacha::ChaCha8Rng;
@@ -76,7 +76,7 @@ impl Rate {
     }
 }
 
-/// Rate limit of a switch on all frames of a job together: a meter with two token buckets (RFC 2698) before the sum.
+/// Rate limit of a switch, by a meter with two token buckets (RFC 2698), for all frames of a job before they are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policer {
     /// Rate of whole frames in bytes per second.
@@ -140,9 +140,9 @@ pub struct Link {
     faults: Faults,
     delay_ns: u64,
     rate: Option<Rate>,
-    /// Size of the link's token bucket, as the time in nanoseconds that so many bytes take at the link's rate.
+    /// Size of the link's token bucket: the time in nanoseconds in which the link sends a full bucket at its rate.
     burst_ns: u64,
-    /// Time at which all frames so far would have left the link without a token bucket.
+    /// Time at which the last frame so far would leave the link if the link had no token bucket.
     free_ns: u64,
     /// Time at which the last frame so far leaves.
     left_ns: u64,
@@ -219,8 +219,8 @@ impl Link {
 
     /// Queues a frame; returns when its last bit leaves the queue, or `None` if the queue was full.
     ///
-    /// A bucket is a rate that may run ahead of time by the bucket's size (RFC 2698's buckets as ITU-T I.371's virtual
-    /// schedule).
+    /// With a token bucket, the computed time of sending may be ahead of the clock by as much as the bucket holds (RFC 2698's
+    /// bucket as the virtual scheduling algorithm of ITU-T I.371).
     pub fn serialise(&mut self, now_ns: u64, bytes: u64) -> Option<u64> {
         let Some(rate) = self.rate else {
             return Some(now_ns);

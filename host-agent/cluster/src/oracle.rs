@@ -1,4 +1,4 @@
-//! Judges the outcome of a simulated training: recomputes all sums with arithmetic that is independent of the protocol's code.
+//! Checks the outcome of a simulated training: computes all sums anew, with arithmetic that does not use the protocol's code.
 
 use std::fmt;
 
@@ -44,8 +44,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Correct sums of one round, from the values of every worker: common exponents by doubling, rounding by the standard library,
-/// and a plain sum of 64-bit integers.
+/// Correct sums of one round, from the values of every worker. The arithmetic is independent of the protocol's code: exponents
+/// found by doubling, rounding of the standard library, and sums of 64-bit integers.
 pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
     let limit = (i64::from(i32::MAX) / inputs.len() as i64) as f64;
     let length = inputs.first().map_or(0, Vec::len);
@@ -70,7 +70,8 @@ pub fn sums(inputs: &[Vec<f32>], values_per_packet: usize) -> Vec<i32> {
     sums
 }
 
-/// Returns all violations of a training whose server answers with the sums ([`answer_with_sums`](super::answer_with_sums)).
+/// Returns all violations of the protocol in a simulated training, in which [`answer_with_sums`](super::answer_with_sums) was
+/// the server's answer.
 pub fn check(
     config: &Config,
     inputs: impl Fn(u64, WorkerId) -> Vec<f32>,

@@ -38,9 +38,9 @@ pub enum RankEnd {
 pub struct AllReduceReport {
     /// How each rank ended, in order of rank.
     pub ends: Vec<RankEnd>,
-    /// Outcome of each operation of each rank, in order of rank: sums, or an error for values that are not finite.
+    /// For each rank, in order, the outcome of each operation: sums, or the error that a value was not finite.
     pub sums: Vec<Vec<Result<Sums, NonFinite>>>,
-    /// Late values that no later operation has included, in order of rank: key of the tensor, and values.
+    /// For each rank, in order, values that came too late for a sum and were not added later: key of the tensor, values.
     pub residuals: Vec<Vec<(u64, Values)>>,
     /// Counters of each rank, in order of rank.
     pub counters: Vec<RankCounters>,
@@ -294,7 +294,7 @@ impl<S: RankSwitch> AllReduceRun<'_, S> {
         }
     }
 
-    /// Processes a rank's frame at the switch. The switch's frames reuse the headers of this frame, and so its congestion mark.
+    /// Processes a rank's frame at the switch. Frames that the switch sends for it get the frame's congestion mark.
     fn at_switch(&mut self, from: WorkerId, to: Destination, mark: Mark, frame: &[u8]) {
         let now_ns = self.now_ns;
         let bytes = frame.len() as u64 + HEADERS;
@@ -312,7 +312,7 @@ impl<S: RankSwitch> AllReduceRun<'_, S> {
         self.send_down(mark.max(passed), out);
     }
 
-    /// Sends the switches' frames to the ranks, and schedules a poll of the links between switches (these links do not mark).
+    /// Sends the switches' frames to the ranks, and schedules a poll of the links between switches, which mark no frames.
     fn send_down(&mut self, mark: Mark, out: Vec<(WorkerId, Vec<u8>)>) {
         let now_ns = self.now_ns;
         for (to, frame) in out {

@@ -1,4 +1,4 @@
-//! A simulated switch for ranks that use RoCEv2 (`docs/protocol.md`, "By RDMA"): wraps a switch that sums UDP frames.
+//! A simulated switch for ranks that use RoCEv2 (`docs/protocol.md`, "By RDMA"): adds RDMA to a switch that sums UDP frames.
 
 use std::convert::Infallible;
 
@@ -59,7 +59,7 @@ struct Port {
     registered: Option<Registered>,
 }
 
-/// A switch that translates between the ranks' RoCEv2 frames and the UDP frames of the switch `inner`.
+/// A switch for RoCEv2 ranks: translates their frames to UDP frames for the switch `inner`, and its sums back.
 #[derive(Debug, Clone)]
 pub struct RdmaSwitch<S> {
     /// The wrapped switch, which sums UDP frames.
@@ -70,7 +70,7 @@ pub struct RdmaSwitch<S> {
     ports: Vec<Port>,
     /// Counters of RDMA frames and registrations.
     pub counters: RdmaCounters,
-    /// Bitmap of ranks in the switch's answers to registrations, to test wrong answers; `None` for the correct bitmap.
+    /// Ranks that the switch names in its answers to registrations, for tests of wrong answers; `None`: the correct ranks.
     pub claims: Option<WorkerSet>,
     /// Whether the switch ignores registrations, to test missing answers.
     pub is_deaf: bool,
@@ -108,7 +108,7 @@ impl<S: RankSwitch> RdmaSwitch<S> {
         self.address
     }
 
-    /// Where the SUMs for a rank are written, and the PSN of the next SUM; `None` if the rank has not registered.
+    /// Memory at the rank to which its SUMs are written, and PSN of the next SUM; `None` if the rank has not registered.
     pub fn registered(&self, rank: WorkerId) -> Option<(Target, Psn)> {
         let registered = self.ports.get(usize::from(rank.0))?.registered?;
         Some((registered.target, registered.next))

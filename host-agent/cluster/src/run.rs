@@ -17,7 +17,7 @@ use aggregation::server::{self, Apply, Completed, Server};
 use aggregation::worker::{self, Worker};
 use aggregation::{Destination, Mark};
 
-/// Answer of a server that [`check`](super::check) expects: it returns each sum unchanged.
+/// Answers each chunk with its sums, unchanged: the server's answer that [`check`](super::check) expects.
 pub fn answer_with_sums(chunk: Completed<'_>, answer: &mut [u32]) {
     for (word, sum) in answer.iter_mut().zip(chunk.sums) {
         *word = *sum as u32;
@@ -82,7 +82,7 @@ impl<M> Member<M> {
         }
     }
 
-    /// Returns the time at which the node needs another wake-up for its next timeout; `None` if an earlier one is scheduled.
+    /// Records and returns the time of a wake-up at `at_ns`; `None` if none is needed, as an earlier one is scheduled.
     fn wants_wake(&mut self, at_ns: Option<u64>) -> Option<u64> {
         let at_ns = at_ns.filter(|at_ns| self.wake_ns.is_none_or(|wake_ns| *at_ns < wake_ns))?;
         self.wake_ns = Some(at_ns);
@@ -105,7 +105,7 @@ struct TrainingRun<'a, S, A, I> {
     server_end: ServerEnd,
     network: NetworkCounters,
     deaths: u64,
-    /// Time at which the server receives the division into parts that the switches received last.
+    /// Time at which the server learns the parts that the switches learned last.
     told_ns: u64,
     /// Index of the division into parts that each worker received last, in order of rank.
     plans: Vec<usize>,

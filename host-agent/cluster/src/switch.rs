@@ -18,7 +18,7 @@ pub struct CellState {
     pub contributors: WorkerSet,
     /// Union of the flags of all contributions; a cell keeps only `NON_FINITE`.
     pub flags: u8,
-    /// Largest `next_scale` of all contributions: the exponent that is requested for the chunk one window later.
+    /// Largest `next_scale` of all contributions: the exponent that a worker requests for the chunk one window later.
     pub next_scale: u8,
     /// Sum of each value of the chunk.
     pub values: Vec<i32>,
@@ -41,10 +41,10 @@ pub trait SwitchModel {
     /// Processes a frame from a node (its bytes from the aggregation header on), and appends the frames to send to `out`.
     fn handle(&mut self, now_ns: u64, from: Node, payload: &[u8], out: &mut Vec<(Node, Vec<u8>)>);
 
-    /// Content of a cell, by its index in the job's slots; `None` if the switch has no such cell.
+    /// Content of the cell (where the switch sums one chunk) with this index; `None` if the switch has no such cell.
     fn cell(&self, cell: CellIndex) -> Option<CellState>;
 
-    /// Installs a new division of the job into parts; a switch that sums no parts ignores it.
+    /// Changes the parts (groups of workers) that switches sum. A switch that sums no parts ignores the change.
     fn replan(&mut self, _parts: &[Part]) {}
 }
 
@@ -108,7 +108,7 @@ impl SwitchModel for Forwarder {
     }
 }
 
-/// A switch that sums with the reference implementation of slots.
+/// A switch that sums with the reference implementation of slots (where a switch sums chunks).
 #[derive(Debug, Clone)]
 pub struct SlotSwitch {
     forwarder: Forwarder,
@@ -156,18 +156,18 @@ impl SwitchModel for SlotSwitch {
     }
 }
 
-/// Switches that each sum a part of a job ([`Part`]), with the reference implementation of slots.
+/// Several switches, each of which sums one part of a job (a group of workers), with the reference implementation.
 #[derive(Debug, Clone)]
 pub struct PartSwitches {
     job: JobConfig,
     forwarder: Forwarder,
     parts: Vec<(Part, SlotTable)>,
-    /// Parts whose switches no longer receive new divisions, but continue to sum, with their slots.
+    /// Old parts, with the slots of their switches: these switches no longer learn of new parts, but still sum.
     cut_off: Vec<(Part, SlotTable)>,
 }
 
 impl PartSwitches {
-    /// Creates one switch for each part of the job; parts have their own numbers and slots.
+    /// Creates one switch for each part of the job. Each part has its own job number and its own slots.
     pub fn new(job: JobConfig, parts: &[Part]) -> Result<Self, JobError> {
         let slots = |part: &Part| Ok((part.clone(), SlotTable::new(job_of(job, part)?)));
         Ok(Self {
@@ -214,8 +214,8 @@ impl SwitchModel for PartSwitches {
         None
     }
 
-    /// Installs a new division, except at the first part's switch, which is unreachable and continues with its old part. The
-    /// new parts take over the cells of the other old parts with their content.
+    /// Changes the parts. The switch of the first old part is cut off: it does not learn the new parts, and still sums its own.
+    /// The switches of the other old parts sum the new parts, and keep the content of their cells.
     fn replan(&mut self, parts: &[Part]) {
         let mut before = std::mem::take(&mut self.parts).into_iter();
         self.cut_off.extend(before.next());
@@ -232,8 +232,8 @@ impl SwitchModel for PartSwitches {
     }
 }
 
-/// Gives the same frames to two models of a switch, and sends the first model's frames. A difference between the models, in
-/// frames or in the cell of a frame, is a mismatch.
+/// Two models of a switch that get the same frames; only the first model's frames are sent. If the models send different
+/// frames, or the cell of a frame's chunk differs, that is recorded as a mismatch.
 #[derive(Debug, Clone)]
 pub struct Compare<A, B> {
     job: Job,

@@ -1,4 +1,4 @@
-//! Models of the switches of an all-reduce, with the reference slots: one switch, or one per rack and one above.
+//! Models of the switches of an all-reduce with the reference implementation: a single switch, or one per rack and one above.
 
 use aggregation::Destination;
 use aggregation::job::{CellIndex, Job, TreePosition, WorkerId};
@@ -60,13 +60,13 @@ impl Racks {
     }
 }
 
-/// Model of one or several switches with the reference implementation of slots; a restart of a switch clears its cells.
+/// Model of one or several switches that sum with the reference implementation. A restart of a switch clears its cells.
 #[derive(Debug, Clone)]
 pub struct RankSlotSwitch {
     job: Job,
     racks: Option<Racks>,
     has_deadlines: bool,
-    /// Slots of each switch: of the topmost switch, then of the racks' switches.
+    /// Slots (where chunks are summed) of each switch: of the topmost switch, then of the racks' switches.
     slots: Vec<SlotTable>,
     /// Planned restarts, the earliest first: time in nanoseconds, and index of the switch in `slots`.
     restarts: Vec<(u64, usize)>,
@@ -108,7 +108,7 @@ impl RankSlotSwitch {
         }
     }
 
-    /// Enables deadlines after which a chunk is closed without all contributions; all cells start opened for it.
+    /// Lets switches close a chunk after a deadline without all contributions. All cells are already opened (prepared) for it.
     #[must_use]
     pub fn with_deadlines(self) -> Self {
         let mut switch = self.with_deadlines_unopened();
@@ -117,7 +117,7 @@ impl RankSlotSwitch {
         switch
     }
 
-    /// Enables deadlines after which a chunk is closed without all contributions, once its cell has been opened.
+    /// Lets switches close a chunk after a deadline without all contributions; ranks must open each cell first by a probe.
     #[must_use]
     pub fn with_deadlines_unopened(mut self) -> Self {
         self.has_deadlines = true;
@@ -126,7 +126,7 @@ impl RankSlotSwitch {
         self
     }
 
-    /// Content of a cell of the topmost switch; `None` if it has no such cell.
+    /// Content of a cell (where the topmost switch sums one chunk); `None` if the switch has no such cell.
     pub fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
         self.slots[0].cell(cell)
     }

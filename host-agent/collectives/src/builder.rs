@@ -1,7 +1,7 @@
-//! Builds schedules: an algorithm lists transfers and reductions in one possible order, and the builder derives the
-//! dependencies of the steps from their ranges.
+//! Builds schedules. An algorithm adds transfers and reductions of element ranges in one possible order; the builder finds out
+//! which steps must wait for which others, because they access the same elements.
 //!
-//! Ranges are cut into tiles. A step that needs a tile waits for that tile, not for the whole range.
+//! Long ranges are cut into tiles, with a step for each. A step waits only for the tiles that it needs.
 
 mod hazards;
 
@@ -13,7 +13,7 @@ use hazards::Hazards;
 /// Maximum number of steps of a schedule, over all ranks.
 pub const MAX_STEPS: usize = 1 << 20;
 
-/// Builder of a schedule: takes transfers and reductions of ranges, and derives the dependencies of the steps.
+/// Builder of a schedule, which takes transfers and reductions of element ranges, and adds steps with their dependencies.
 #[derive(Debug)]
 pub struct Builder {
     schedule: Schedule,
@@ -38,7 +38,7 @@ pub struct Sent {
 }
 
 impl Builder {
-    /// A builder for ranks with these lengths of (input, output) in elements. `tile`: maximum elements per step, if limited.
+    /// A builder for ranks with these (input, output) lengths in elements. `tile`: most elements per step; `None`: no limit.
     pub fn new(
         lens: &[(usize, usize)],
         element_bytes: usize,
@@ -83,7 +83,7 @@ impl Builder {
 
     /// Adds the transfer of a range of rank `from` to an equally long range of rank `to`: puts and waits. Skips an empty range.
     ///
-    /// Earlier accesses to the target are not considered: they belong to the other rank, and messages must order them.
+    /// The puts do not wait for steps of rank `to` that access the target before; other messages must ensure the order.
     /// [`crate::verify()`] checks that they do.
     pub fn send(&mut self, from: usize, source: Span, to: usize, target: Span) -> Sent {
         self.send_after(from, source, to, target, &[])
@@ -117,7 +117,7 @@ impl Builder {
         }
     }
 
-    /// Adds a put without elements, after the sender's steps `after`; returns the indices of the put and of the peer's wait.
+    /// Adds a put without elements (a mere signal), after the sender's steps `after`; returns indices of put and wait.
     pub fn signal(&mut self, from: usize, to: usize, after: &[usize]) -> (usize, usize) {
         if !self.has_room(1, 2) {
             return (0, 0);
@@ -197,7 +197,7 @@ impl Builder {
             .push(Step { action, after });
     }
 
-    /// Counts `tiles` tiles of `steps` steps each; returns false once the limit is exceeded: then no more steps are kept.
+    /// Adds `tiles` · `steps` to the number of steps; returns false if that exceeds [`MAX_STEPS`]: then no more steps are kept.
     fn has_room(&mut self, tiles: usize, steps: usize) -> bool {
         let steps = tiles.saturating_mul(steps);
         self.steps = self.steps.saturating_add(steps);

@@ -1,8 +1,8 @@
 //! Executes a schedule on symbolic values in a random order given by a seed, and finds wrong results and deadlocks.
 //!
-//! A value is the multiset of contributions that it was combined from. A put moves in pieces, each of which is read when it
-//! is moved; its completion at the sender and its signal at the receiver come at independent times. So every order that the
-//! schedule permits occurs for some seed.
+//! A symbolic value says which contributions were combined into it. A put copies its elements in pieces, each at its own time.
+//! The put's completion at the sender and its signal at the receiver also come at separate times. So every order of events that
+//! the schedule permits occurs for some seed.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub type Value = Option<Rc<Symbol>>;
 pub struct Symbol {
     /// How often each contribution was combined into the element.
     pub contributions: BTreeMap<Contribution, u32>,
-    /// Hash of the expression: equal hashes mean an equal order of combination, so floating-point sums have equal bits.
+    /// Hash of the contributions and the order of their combination: equal hashes mean equal bits of floating-point sums.
     pub expression: u64,
 }
 

@@ -173,7 +173,7 @@ impl Graph {
         self.partner[node]
     }
 
-    /// Nodes that must finish before a step; for a wait, they include its put.
+    /// Nodes that must finish before this node; if it is a wait, they include the put for which it waits.
     pub fn before<'s>(
         &'s self,
         schedule: &'s Schedule,
@@ -223,7 +223,7 @@ impl Graph {
         Err(FormError::Deadlock { ranks })
     }
 
-    /// Number of messages in the longest chain of messages that wait for each other: the number of steps in textbooks.
+    /// Number of messages in the longest chain in which each waits for the one before; textbooks call it the number of steps.
     ///
     /// # Errors
     /// As [`Graph::order`].
@@ -231,7 +231,7 @@ impl Graph {
         Ok(self.depths(schedule)?.into_iter().max().unwrap_or(0))
     }
 
-    /// For each node, number of messages in the longest chain that ends there, including its own message.
+    /// For each node, number of messages in the longest chain that ends with it; if the node is a put, its message counts.
     ///
     /// # Errors
     /// As [`Graph::order`].

@@ -7,9 +7,9 @@
 //!                   └─ NIC 0               └─ NIC 1
 //! ```
 //!
-//! GPUs and NICs are distributed evenly over the PCIe switches, in order. A GPU's queue pairs are bound to a NIC at its own
-//! switch if there is one; otherwise, by the uplinks, to the NIC in proportion to the GPU's number. Each link is one edge per
-//! direction. Traffic between sockets is not modeled: an x16 uplink saturates first.
+//! GPUs and NICs are distributed evenly over the PCIe switches, in order. A GPU uses a NIC at its own switch if there is one.
+//! Otherwise it reaches a NIC by the uplinks: GPU i of g uses NIC i·c/g of c, rounded down. Each link is one edge per
+//! direction. Traffic between processor sockets is not modeled: an x16 uplink saturates first.
 
 use crate::algorithms::Hierarchy;
 use crate::cost::{EdgeId, Model, ModelError};
@@ -165,7 +165,7 @@ impl Machine {
         }
     }
 
-    /// Builds a model of `nodes` such nodes with a rank per GPU; rails are the GPUs that have a NIC at their own switch.
+    /// A model of `nodes` such nodes, a rank per GPU. GPUs with a NIC at their own switch communicate with other nodes (rails).
     ///
     /// # Errors
     /// As [`Machine::check`].
@@ -184,8 +184,8 @@ impl Machine {
         Ok(model)
     }
 
-    /// Adds the hardware of `nodes` nodes of this kind to a model with one rank per GPU. `across` returns the edges from a NIC
-    /// to a NIC of another node, each given as node and NIC; these edges carry the α of the route.
+    /// Adds the hardware of `nodes` nodes of this kind to a model with one rank per GPU. `across` returns the edges of the
+    /// network from one NIC to a NIC of another node; each NIC is given as [node, NIC]. These edges also have the delay α.
     ///
     /// # Errors
     /// As [`Machine::check`]; or the model has another number of ranks.
@@ -242,7 +242,7 @@ impl Machine {
     }
 }
 
-/// Edges of a link: one for each direction.
+/// The two edges of a link: `OUT` of the node, and `INTO` it.
 type Duplex = [EdgeId; 2];
 const OUT: usize = 0;
 const INTO: usize = 1;
@@ -264,7 +264,7 @@ fn edges(
     Ok(all)
 }
 
-/// Ports of a node's NICs, and of the node at a fabric that blocks at most there.
+/// Edges of a node's NIC ports, and of its port at the network fabric if the fabric may block there.
 struct Ports {
     nics: Vec<Duplex>,
     fabric: Option<Duplex>,
@@ -297,7 +297,7 @@ struct Node {
     uplinks: Vec<Duplex>,
     nic_slots: Vec<Duplex>,
     memory: Option<EdgeId>,
-    /// Edge of unlimited rate that only adds the delay α.
+    /// Edge that stands for the delay α of messages inside the node, without NVLink; its rate is unlimited.
     wire: EdgeId,
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::schedule::{Action, Program};
 
-/// For each peer to which the rank puts, the number of the phase, from 0. All puts of a phase finish before a put of the next
-/// phase begins; peers of one phase may be served in parallel.
+/// For each peer to which the rank puts, the number of its phase, from 0. All puts of a phase finish before a put of the next
+/// phase begins. Puts to several peers of one phase may be in flight at the same time.
 pub fn phases(program: &Program) -> BTreeMap<usize, usize> {
     let mut of_peer: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, step) in program.steps.iter().enumerate() {

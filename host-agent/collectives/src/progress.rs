@@ -6,7 +6,7 @@
 //!   a receive's immediate ─▶ Progress::signalled
 //! ```
 //!
-//! Signals that arrive before their wait can begin are kept: peers may be ahead.
+//! A signal may arrive before its wait can begin, since peers may be ahead; then it is kept.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -128,7 +128,7 @@ impl<'p> Progress<'p> {
         self.left == 0
     }
 
-    /// Peer and signal of each put that has not arrived; for a watchdog's report.
+    /// Peer and signal of each expected put that has not arrived, for an error report if the rank is stuck.
     pub fn waiting_for(&self) -> impl Iterator<Item = (usize, Signal)> + '_ {
         let open = |step: usize| self.states[step] == State::Before;
         self.waits

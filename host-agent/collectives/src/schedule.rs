@@ -11,13 +11,13 @@
 //! pairs and NICs. Steps that neither `after` nor waits order have no conflict ([`crate::verify()`]), so every run gives the
 //! same bits, also in floating point.
 //!
-//! A rank may begin once the ranks that it puts to have their buffers ready: after a barrier, after the previous collective,
-//! or with buffers that the previous collective does not use. Signals count from 0 for each pair of ranks: the executor of
-//! consecutive schedules adds up [`Schedule::signals`].
+//! A rank may begin once its peers' buffers are ready for its puts: after a barrier, after the previous collective, or with
+//! buffers that the previous collective does not use. Signals count from 0 for each pair of ranks. An executor of several
+//! schedules adds the [`Schedule::signals`] of the earlier ones, so that no number occurs twice.
 
 use std::collections::BTreeMap;
 
-/// A memory buffer of a rank. A put addresses the peer's buffer by position, independent of the sender.
+/// A memory buffer of a rank. A put names a position in the peer's buffer, which need not be that of the data at the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Buffer {
     /// The rank's contribution to the collective; no step writes it.
@@ -130,7 +130,7 @@ pub struct Step {
     pub after: Vec<usize>,
 }
 
-/// Program of one rank. The order of its steps is correct, as is any other order that respects `after` and waits.
+/// Program of one rank. Its steps may run in the order of the list, or in any other order that respects `after` and waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
     /// Length of each buffer of the rank in elements, by [`Buffer::index`].

@@ -1,15 +1,15 @@
-//! Binds queue pairs to the few NICs of a node with many GPUs: a NIC, and a GPU at which data enters, for each; computes the
-//! time of the most loaded edge.
+//! Distributes queue pairs over the few NICs of a node with many GPUs. Each queue pair is bound to a NIC, and to the GPU that
+//! receives its data first. The module predicts the time of the most loaded edge (link, port or memory).
 //!
-//! The problem: minimize θ, such that the paths of each demand carry its size, and no edge e carries more than θ·Bₑ. A queue
-//! pair is indivisible: it is bound to one NIC and one GPU. Symmetric cases are merged: equal GPUs and NICs have equal
-//! shares, up to one queue pair, because the load of every edge rises with its share. The search covers the number of GPUs
-//! near a NIC that take part, and the number of queue pairs bound to GPUs far from any NIC, by the uplinks. It is exact if
-//! NICs and GPUs are distributed evenly over the PCIe switches; a test compares it with all bindings.
+//! The problem: minimize the time θ in which every edge e can carry its bytes, at most θ·Bₑ for its rate Bₑ. A queue pair is
+//! indivisible: it has one NIC and one GPU. Equal GPUs and equal NICs get equal numbers of queue pairs, up to one. So the
+//! search only varies how many GPUs near each NIC take part, and how many queue pairs are bound to GPUs far from any NIC, by
+//! the uplinks. It is exact if NICs and GPUs are distributed evenly over the PCIe switches; a test compares it with all
+//! bindings.
 //!
-//! Traffic into a node: in an all-gather each remote shard enters once, and fans out inside; in an all-to-all all data
-//! enters, and moves by NVLink or PCIe from the GPU of entry to its destination. Outgoing traffic mirrors it, so only
-//! incoming traffic and the traffic inside are counted.
+//! In an all-gather, each shard of another node enters the node once, and is then sent to all its GPUs. In an all-to-all, all
+//! data enters, and moves by NVLink or PCIe from the first GPU to its destination. Outgoing traffic mirrors incoming traffic,
+//! so only incoming traffic and traffic inside the node are counted.
 
 use crate::cost::ModelError;
 use crate::machine::{Inside, Machine};
@@ -105,8 +105,8 @@ pub fn bind(
     best.ok_or(ModelError::Without("GPU"))
 }
 
-/// Distributes queue pairs evenly over NICs; each NIC gives `far` of its queue pairs to GPUs without a near NIC, the others to
-/// `near` GPUs close to it. `None` if the machine has too few such GPUs.
+/// Distributes queue pairs evenly over NICs. Each NIC gives `far` of its queue pairs to GPUs that have no near NIC, and the
+/// others to `near` of the GPUs close to it. `None` if the machine has too few such GPUs.
 fn spread(
     machine: &Machine,
     queue_pairs: usize,
@@ -140,7 +140,8 @@ fn spread(
     Some(bound)
 }
 
-/// GPUs that a NIC's queue pairs reach without a PCIe uplink; if none exist, the one GPU in proportion to the NIC's number.
+/// GPUs to which this NIC's queue pairs are bound: those at its PCIe switch that use it, else all at this switch, else the one
+/// in proportion to the NIC's number.
 fn near_nic(machine: &Machine, nic: usize) -> Vec<usize> {
     let at_switch = |gpu: &usize| machine.switch_of_gpu(*gpu) == machine.switch_of_nic(nic);
     let there: Vec<usize> = (0..machine.gpus).filter(at_switch).collect();
@@ -237,7 +238,7 @@ fn largest(loads: &[f64]) -> f64 {
     loads.iter().copied().fold(0.0, f64::max)
 }
 
-/// Bytes that pass the edges of one node, in the direction with the higher load.
+/// Bytes that pass the edges of one node. Of the two directions of an edge, the one with more bytes counts.
 struct Loads<'m> {
     machine: &'m Machine,
     traffic: Traffic,
@@ -245,9 +246,9 @@ struct Loads<'m> {
     enters: f64,
     /// Bytes that enter the node through each NIC.
     nics: Vec<f64>,
-    /// Bytes that enter the node and reach each GPU first.
+    /// For each GPU, bytes that enter the node and reach this GPU first.
     lands: Vec<f64>,
-    /// For each PCIe switch, bytes between NICs and GPUs that pass its uplink.
+    /// For each PCIe switch, bytes that pass its uplink between a NIC and a GPU at different switches.
     detours: Vec<f64>,
 }
 
@@ -314,8 +315,8 @@ impl<'m> Loads<'m> {
         }
     }
 
-    /// Bytes that a GPU sends to GPUs of its node in an all-to-all: received data for other GPUs, its own data for other nodes
-    /// that leaves at another GPU, and its own data for GPUs of its node. It receives equally much.
+    /// Bytes that a GPU sends to GPUs of its node in an all-to-all: received data of other GPUs; its own data for other nodes,
+    /// if the data leaves by another GPU; and its own data for GPUs of its node. It receives equally many.
     fn relays(&self, gpu: usize) -> f64 {
         let Traffic::AllToAll { bytes } = self.traffic else {
             return 0.0;
@@ -346,7 +347,7 @@ impl<'m> Loads<'m> {
         (0..gpus).map(slot).collect()
     }
 
-    /// In an all-gather, bytes that a GPU is the first of its node to have, and must send to the others at least once.
+    /// In an all-gather, bytes that this GPU has before the other GPUs of its node, and must send to them at least once.
     fn once(&self, gpu: usize) -> f64 {
         match self.traffic {
             Traffic::AllGather { bytes } if self.machine.gpus > 1 => self.lands[gpu] + bytes as f64,

@@ -7,7 +7,7 @@
 use crate::graph::{At, FormError, Graph, steps};
 use crate::schedule::{Action, Buffer, Schedule, Span};
 
-/// Maximum number of steps for which the order is computed. The order takes this number squared in bits, 128 MiB.
+/// Maximum number of steps of a schedule that can be verified. The relation between n steps takes n² bits, here 128 MiB.
 pub const MAX_VERIFIED_STEPS: usize = 1 << 15;
 
 /// Reason why some execution of a schedule can fail.

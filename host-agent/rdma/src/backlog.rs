@@ -1,13 +1,13 @@
-//! Limits the queue of the network card: frames beyond its limit stay with the queue pairs, so that an ACK waits behind few
-//! frames. Without this, the ACKs of a sending host wait behind a window of its data, and the hosts that need them idle.
+//! Limits the number of frames in the network card's queue, so that an ACK waits behind few frames; others stay with the queue
+//! pairs. Otherwise a host's ACKs would wait behind a whole window of its data, and its peers would idle.
 
 use std::time::Duration;
 
 /// Maximum number of bytes in the network card's queue: 5 ms at 200 Mbit/s, which covers the pauses of a busy processor.
 const BYTES: usize = 128 << 10;
 
-/// Bounds of the interval between two polls for space in the card's queue: a 100 Gbit/s link sends three frames in the
-/// shortest, one of 200 Mbit/s in the longest.
+/// Shortest and longest interval between two polls for space in the card's queue. A link of 100 Gbit/s sends three frames in
+/// the shortest; a link of 200 Mbit/s sends three in the longest.
 const SHORTEST: Duration = Duration::from_micros(1);
 const LONGEST: Duration = Duration::from_micros(500);
 
@@ -47,7 +47,7 @@ impl Backlog {
         }
     }
 
-    /// Records the result of a poll. A poll before the end of the interval says nothing about the queue's length.
+    /// Records the result of a poll, and adapts the interval between polls to it.
     pub fn looked(&mut self, look: Look) {
         let is_over = look.now_ns.saturating_sub(self.since_ns) >= self.pause.as_nanos() as u64;
         if self.is_full && look.was_nearly_empty {

@@ -15,7 +15,8 @@ use crate::verbs::{At, Installed, Verbs, VerbsError, Wanted};
 /// How RDMA packets are sent and received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// A device, if the host has one; else rings, else pnet; a UDP socket, if the process lacks the capability for raw frames.
+    /// An RDMA device, if there is one; else raw frames, by [`Self::Rings`] or else [`Self::Pnet`]. If the process may not send
+    /// raw frames: a UDP socket.
     #[default]
     Auto,
     /// An RDMA device or the kernel's rxe, by libibverbs.
@@ -74,8 +75,8 @@ pub enum OpenError {
     },
 }
 
-/// Opens the provider at the interface `name`, or at the only one; for verbs, `name` may be a device. `seed` determines queue
-/// pair numbers, PSNs and keys.
+/// Opens the provider at the network interface `name` (`None`: the only interface). For an RDMA device, `name` may also be the
+/// device's name. `seed` determines queue pair numbers, PSNs and keys.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -120,7 +121,7 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
     }
 }
 
-/// Chooses the error to report if no interface has this name, and verbs could not open a device with this name either.
+/// Error to report if `name` is no interface, and opening an RDMA device for it failed with the error `why`.
 fn refusal(name: String, why: OpenError) -> OpenError {
     match why {
         OpenError::Verbs(VerbsError::Library(_) | VerbsError::NoDevice) => {
@@ -175,7 +176,7 @@ fn raw_because(
     Ok(Software::new(frames, options))
 }
 
-/// Opens the RDMA device with this name, the device of the interface with this name, or the only device for `None`.
+/// Opens the RDMA device that has this name, or that belongs to the interface with this name. `None`: opens the only device.
 fn verbs(name: Option<&str>, because: &str, seed: u64) -> Result<Verbs, OpenError> {
     let installed = Installed::open()?;
     let wanted = match name {

@@ -162,11 +162,11 @@ struct Game<'a> {
     target: &'a Region,
     options: &'a PingpongOptions,
     qpn: Qpn,
-    /// Number of receives that are posted now.
+    /// Number of posted receives that no message has used yet.
     posted: usize,
     sent: u64,
     received: u64,
-    /// Completions that must arrive before the next message is sent: a combination of the bits RECEIVE and SEND.
+    /// Completions that must arrive before the next message is sent: RECEIVE, SEND, or both bits.
     awaits: u64,
     wrong: u64,
 }

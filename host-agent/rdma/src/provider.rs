@@ -207,7 +207,7 @@ pub enum ProviderError {
 
 /// An RDMA provider: a device, or RoCEv2 in user space.
 ///
-/// Without a device, nothing happens between calls: [`poll`](Self::poll) does all reception and transmission.
+/// RoCEv2 in user space does nothing between calls: [`poll`](Self::poll) does all reception and transmission.
 pub trait Provider {
     /// One line for the user that names the provider's transport and address.
     fn describe(&self) -> String;
@@ -310,7 +310,7 @@ pub trait Provider {
         0
     }
 
-    /// File descriptors that keep the provider open, so that a forked process can close them.
+    /// File descriptors that the provider keeps open; a forked process closes its copies of them.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
@@ -333,8 +333,8 @@ pub trait Provider {
 /// Time for which a program that has finished continues to answer its peer.
 pub const GOODBYE: Duration = Duration::from_millis(200);
 
-/// Runs the provider for `time`: the peer's last packets may need another acknowledgement or a refusal. A device sends these
-/// even after its program has ended.
+/// Runs the provider for `time`, so that it answers packets that the peer sends late or again. A device does so by itself, even
+/// after the program has ended.
 ///
 /// # Errors
 /// As [`Provider::wait`].

@@ -84,7 +84,7 @@ impl Destination {
     }
 }
 
-/// Exchanges the queue pairs' descriptions. `connect` connects this side's; a server connects before the client may send.
+/// Exchanges descriptions of queue pairs, calls `connect` with the peer's, and returns it. A server connects before it replies.
 ///
 /// # Errors
 /// [`RendezvousError`], or the error of `connect`.

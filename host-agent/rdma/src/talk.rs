@@ -1,6 +1,6 @@
 //! TCP connection of two RDMA programs, over which they exchange messages about their queue pairs.
 //!
-//! A device continues to work while its program waits for a message. So does this side: while it waits, the provider runs.
+//! While this side waits for a message, it runs the RDMA provider, so that the peer gets answers. A device needs no such help.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};

@@ -1,9 +1,9 @@
 //! RoCEv2 packets over a UDP socket, which needs no capability; both ends must use this transport.
 //!
 //! The ICRC covers the IP and UDP headers, which a socket neither shows nor lets the program choose. But both ends can derive
-//! them: an unconnected socket sends identification 0 if fragmentation is forbidden, and the source port is the socket's. So
-//! the sender strips the headers of its frames, and the receiver rebuilds them. A device sends from other source ports, so
-//! its packets fail.
+//! them: the IP identification is 0 on an unconnected socket that forbids fragmentation, and the source port is the socket's
+//! own. So the sender strips these headers from its frames, and the receiver rebuilds them. An RDMA device uses other source
+//! ports, so the receiver would find its ICRC wrong.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -21,10 +21,10 @@ use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
 
 use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, write_network_headers};
 
-/// Size in bytes of the socket's kernel buffer that is requested in each direction: several windows of packets.
+/// Requested size in bytes of the socket's kernel buffer, for each direction: the packets in flight of several connections.
 const BUFFER: usize = 4 << 20;
 
-/// Transport of frames over a UDP socket at RoCEv2's port; Ethernet addresses are derived from IP addresses.
+/// Transport of frames over a UDP socket at RoCEv2's port. It makes up Ethernet addresses, derived from IP addresses.
 pub struct UdpFrames {
     socket: OwnedFd,
     own: Ipv4Addr,

@@ -102,7 +102,7 @@ impl CompletionQueue {
         room
     }
 
-    /// Releases the capacity reserved for `count` work requests that will not complete (unsignaled, or queue pair destroyed).
+    /// Releases the capacity reserved for `count` work requests without a completion (unsignaled, or queue pair destroyed).
     pub(crate) fn release(&mut self, count: usize) {
         debug_assert!(self.reserved >= count);
         self.reserved = self.reserved.saturating_sub(count);

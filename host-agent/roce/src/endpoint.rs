@@ -296,8 +296,8 @@ impl Endpoint {
         }
     }
 
-    /// Time by which the driver calls [`handle_timeout`](Self::handle_timeout) and tries to send; `None` if nothing is pending.
-    /// It may have passed already; a driver that has no capacity for a frame waits for capacity instead.
+    /// Time at which the driver must call [`handle_timeout`](Self::handle_timeout), and try to send; `None` if nothing is
+    /// pending. The time may have passed already: then the driver does so at once, or as soon as it has capacity for a frame.
     pub fn poll_timeout(&self) -> Option<u64> {
         let slots = self.qps.iter().flatten();
         slots.filter_map(|slot| slot.qp.deadline_ns()).min()

@@ -1,8 +1,8 @@
 //! Registered memory: regions, their keys, and access rights (IBA 10.6).
 //!
-//! A key consists of a slot's index and a tag that is drawn each time the slot is used: two regions never share a key, and
-//! the key of a deregistered region matches nothing. There is one protection domain: all queue pairs of an endpoint share its
-//! regions, and one key serves as lkey and rkey, as with rxe.
+//! A key consists of an index in the table of regions, and a random tag that differs between successive regions with this
+//! index. So no two regions have the same key, and the key of a deregistered region is invalid. There is one protection domain:
+//! all queue pairs of an endpoint share its regions. One key serves as lkey and rkey, as with rxe.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
     }
 }
 
-/// Access rights to a memory region, or of the peer through a queue pair. Local reads are always allowed.
+/// Access rights of a memory region, or rights that a queue pair gives its peer. Local reads are always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Access(u8);
 
@@ -166,7 +166,7 @@ struct Region<B> {
 
 #[derive(Debug)]
 struct Slot<B> {
-    /// Tag in the key of the slot's region; in a free slot, of the last region that was there.
+    /// Tag in the key of the region in this slot; if the slot is free, tag of the last region that was in it.
     tag: u16,
     region: Option<Region<B>>,
 }

@@ -39,13 +39,14 @@ impl fmt::Display for Psn {
     }
 }
 
-/// Position of a packet among all packets of one direction of a connection, without wrapping. The position's low 24 bits are
-/// the packet's PSN. The first packet's position is its PSN plus 2²⁴.
+/// Position of a packet among all packets in one direction of a connection. Unlike a PSN, it does not wrap; its low 24 bits are
+/// the packet's PSN. The position of the first packet is its PSN plus 2²⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExtendedPsn(u64);
 
 impl ExtendedPsn {
-    /// Position of a connection's first packet: PSN + 2²⁴, so that packets of an earlier connection have positions, too.
+    /// Position of a connection's first packet: PSN + 2²⁴. So late packets of an earlier connection get smaller positions, not
+    /// negative ones.
     pub fn first(psn: Psn) -> Self {
         Self((1 << BITS) + u64::from(psn.0))
     }
@@ -55,7 +56,7 @@ impl ExtendedPsn {
         Psn::new(self.0 as u32)
     }
 
-    /// The position with this PSN that is nearest to this position.
+    /// Nearest position to this one among all positions whose low 24 bits are `psn`.
     pub fn near(self, psn: Psn) -> Self {
         Self(
             self.0

@@ -33,22 +33,22 @@ pub struct AllReduceConfig {
     pub racks: Option<Racks>,
     /// Nanoseconds without a reply after which ranks declare another rank dead; `None` if ranks do not probe each other.
     pub dead_after_ns: Option<u64>,
-    /// Work of ranks between operations, if they wait for each operation's sums; replaces [`pause_ns`](Self::pause_ns).
+    /// Work between operations of ranks that wait for the sums of each operation; replaces [`pause_ns`](Self::pause_ns).
     pub steps: Option<Steps>,
-    /// Deadline and quorum of partial sums; `None` if the switch waits for all contributions.
+    /// When the switch sends partial sums, without all contributions; `None` if it waits for all contributions.
     pub deadline: Option<Deadline>,
-    /// When ranks sum without the switch; `None` for never.
+    /// When ranks sum their values without the switch, since it does not answer; `None` for never.
     pub fallback: Option<Fallback>,
     /// Ranks that die: rank, and virtual time of the death in nanoseconds.
     pub deaths: Vec<(WorkerId, u64)>,
     /// Times after which the recovery of the ranks is measured, ascending, in nanoseconds;
     /// [`AllReduceReport::recoveries`](super::AllReduceReport::recoveries) has the results.
     pub watched_ns: Vec<u64>,
-    /// Reduction of all operations: sum or average, exactness, rounding, key of the tensor.
+    /// How all operations combine values: sum or average, exactness, rounding, key of the tensor.
     pub reduction: Reduction,
-    /// Function that returns a rank's role in an operation, by operation (from 0) and rank; replaces the share in `reduction`.
+    /// Returns whether a rank contributes and gets sums in an operation (index from 0); replaces the share in `reduction`.
     pub share: fn(usize, WorkerId) -> Share,
-    /// A rank that disagrees with the others on whether operations are averaged; `None` if all ranks agree.
+    /// Rank that asks for an average where the others ask for a sum, or vice versa; `None` if all ranks agree.
     pub averages_at: Option<WorkerId>,
     /// Maximum duration of a run in virtual nanoseconds.
     pub deadline_ns: u64,
@@ -106,13 +106,13 @@ pub struct Steps {
 /// When switches send partial sums, without the contributions of all ranks.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
-    /// Nanoseconds after which a chunk may be closed with the contributions that it has.
+    /// Nanoseconds after which a switch may close a chunk: send the sum of the contributions that have arrived.
     pub after_ns: u64,
     /// Minimum number of ranks that must have contributed to a partial sum.
     pub quorum: u16,
     /// What a rank does with its values that come too late for a sum.
     pub carry: Carry,
-    /// Number of earlier sums that each rank keeps per slot; `None` for the default.
+    /// Number of sums per slot that each rank keeps for ranks that are behind; `None` for the default.
     pub keeps: Option<u32>,
 }
 

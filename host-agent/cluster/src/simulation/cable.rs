@@ -10,7 +10,7 @@ use super::setup::LinkSpec;
 use crate::Faults;
 use crate::network::{HEADERS, Link, NetworkCounters};
 
-/// Kernel memory per frame in addition to its bytes: head and tail of the buffer, `struct sk_buff` and `struct skb_shared_info`.
+/// Kernel memory of a frame besides its bytes: space in front, `struct skb_shared_info` at the end, and `struct sk_buff`.
 const HEADROOM: u64 = 16;
 const SHARED_INFO: u64 = 320;
 const BUFFER_HEAD: u64 = 256;

@@ -1,7 +1,7 @@
-//! A simulated host: the state machine of a server, worker or rank, driven by one thread in the same way as an agent.
+//! A simulated host: the state machine of a server, worker or rank, run by one thread as in a real agent.
 //!
-//! An iteration processes up to 64 received frames, sends the resulting frames, and polls again. While its socket is full, or
-//! while it computes, the host receives nothing.
+//! In each iteration, the host processes up to 64 received frames, sends the resulting frames, and polls again. While its
+//! socket is full, or while it computes, it receives nothing.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -38,11 +38,11 @@ pub struct Book {
     pub everybody: Address,
     /// Address of each worker or rank of the job, in order of rank.
     pub ranks: Rc<[Address]>,
-    /// Address of a rank's probes, which a switch answers.
+    /// Address to which a rank sends its probes: questions to the switch, which answers them.
     pub question: Address,
 }
 
-/// A server's application of gradients that answers each chunk with its sums, unchanged.
+/// The server's part that applies gradients; this one answers each chunk with its sums, unchanged.
 pub struct Answering;
 
 impl Apply for Answering {
@@ -92,7 +92,7 @@ impl Next {
         at_ns
     }
 
-    /// The event at the time `at_ns` instead of its own.
+    /// Returns the same event with the time `at_ns`.
     pub fn later(self, at_ns: u64) -> Self {
         match self {
             Self::Look(_) => Self::Look(at_ns),
@@ -118,7 +118,7 @@ pub struct Host {
     inbox: VecDeque<Frame>,
     /// Time of the wake-up that is scheduled for a timer; `None` if none is scheduled.
     due_ns: Option<u64>,
-    /// Number of rounds that a server has evaluated.
+    /// Number of rounds after which the server has evaluated its model.
     evaluated: u64,
     buffer: Vec<u8>,
     report: Member,
@@ -347,7 +347,7 @@ impl Host {
         Next::Compute(now_ns)
     }
 
-    /// Processor time in nanoseconds of the evaluations that a server does for rounds that have just completed.
+    /// Processor time in nanoseconds in which the server evaluates its model, for all rounds that have just completed.
     fn evaluate(&mut self) -> u64 {
         let Machine::Server(server) = &self.machine else {
             return 0;

@@ -7,7 +7,7 @@ use aggregation::Sent;
 pub struct Outcome {
     /// Virtual time in nanoseconds at which the last member ended, or the simulation was given up.
     pub ended_ns: u64,
-    /// Results of the members: in a training of the server first, then of the workers or ranks in their order.
+    /// Results of the members. In a training, the server is first; workers or ranks follow in their order.
     pub members: Vec<Member>,
     /// Counters of each link: of the direction from its first end to its second, and of the direction back.
     pub links: Vec<[Direction; 2]>,
@@ -32,7 +32,7 @@ impl Outcome {
         ends.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Nanosecond at which the last worker or rank closed the job (a run's `training.took`); `None` unless all of them did.
+    /// Virtual nanosecond at which the last worker or rank closed the job, as `training.took` in a run; `None` unless all did.
     pub fn closed_ns(&self) -> Option<u64> {
         self.completed_ns()?;
         self.working().map(|member| member.ended_ns).max()

@@ -209,7 +209,7 @@ impl<'a> SimulationRun<'a> {
         }
     }
 
-    /// Index of a free processor, `None` if every host has its own, or as an error the time at which the first becomes free.
+    /// Index of a free processor; `None` if every host has its own. If none is free: error with the time when one will be.
     fn processor(&self) -> Result<Option<usize>, u64> {
         let first = self.processors.iter().enumerate();
         match first.min_by_key(|(_, free_ns)| **free_ns) {

@@ -13,7 +13,7 @@ use crate::Rate;
 pub struct Address(pub u64);
 
 impl Address {
-    /// Multicast address of the SUMs for UPDATEs with this address: a summing switch replaces the UPDATEs' address by it.
+    /// Multicast address of the SUMs of UPDATEs that have this address; a switch that sums replaces one by the other.
     pub(super) fn of_sums(self) -> Self {
         Self(self.0 & 0x00FF_FFFF_FFFF | 0x0100_0000_0000)
     }
@@ -130,9 +130,9 @@ pub enum Work {
         server: usize,
         /// Workers of the training, in order of rank.
         workers: Vec<WorkerAt>,
-        /// Whether a switch or the server sums, if the job has no parts.
+        /// Whether a switch or the server sums; only used if `parts` is empty.
         mode: Mode,
-        /// Parts of the job: workers whose updates one switch sums.
+        /// Parts of the job: groups of workers, each of which a switch sums; empty if the job is not divided.
         parts: Vec<Part>,
         /// Multicast address of the server's answers to all workers.
         everybody: Address,
@@ -155,7 +155,7 @@ pub struct WorkerAt {
     pub host: usize,
     /// Address of the worker's UPDATEs.
     pub to: Address,
-    /// Job number of the part that the worker is in, and the worker's number in this part; `None` if the job has no parts.
+    /// Job number of the part that has the worker, and the worker's number in it; `None` if the job is not divided.
     pub part: Option<(JobId, WorkerId)>,
 }
 
@@ -188,7 +188,7 @@ pub struct Costs {
     /// Number of processors that all nodes share, as in a testbed on one machine; `None`: each node has its own. A host keeps
     /// its processor until it has finished; a switch does not wait, but takes time from a host.
     pub processors: Option<usize>,
-    /// Kernel memory of queued frames, in bytes, above which a host's socket blocks its thread; `None`: it never blocks.
+    /// Bytes of kernel memory that queued frames may take before a host's socket blocks its thread; `None`: never blocks.
     pub socket_bytes: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
-//! A simulated switch: slots for the jobs that it sums, and a forwarding table for other frames.
+//! A simulated switch: sums the frames of some jobs, and forwards other frames by a table.
 //!
-//! Like the embedded switch, it processes a batch from each port, and then sends the results.
+//! Like weir's embedded switch, it processes a batch of frames from each port, and then sends the results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ use crate::network::chance;
 /// Maximum number of frames from one port that the switch processes in a row.
 const BATCH: usize = 64;
 
-/// A job, or a part of one, that a switch sums, with its slots (reference implementation).
+/// A job, or a part of one, that a switch sums, with its slots (cells in which the switch sums chunks).
 struct Summed {
     number: JobId,
     children: Vec<PortId>,
@@ -72,8 +72,8 @@ impl Switch {
         !std::mem::replace(&mut self.is_working, true)
     }
 
-    /// Processes up to a batch of frames from each port, and appends outgoing frames with their ports to `out`. Returns the
-    /// number of processed frames; after 0, the switch sleeps.
+    /// Processes up to a batch of frames from each port, and appends each outgoing frame with its port to `out`. Returns the
+    /// number of processed frames; if it is 0, the switch sleeps.
     pub fn turn(&mut self, rng: &mut ChaCha8Rng, out: &mut Vec<(PortId, Frame)>) -> u64 {
         let mut taken = 0;
         for port in 0..self.inbox.len() {
@@ -125,7 +125,7 @@ impl Switch {
         }
     }
 
-    /// Draws whether the frame is lost at random in this half of the switch, and counts the loss.
+    /// Decides at random whether the frame is lost in this half of the switch, and counts the loss.
     fn loses(&mut self, at: Half, frame: &Frame, rng: &mut ChaCha8Rng) -> bool {
         let kind = Packet::new_checked(&frame.payload[..]).map(|packet| packet.kind());
         let mut losses = self.losses.iter();
@@ -166,7 +166,7 @@ impl Switch {
 enum To {
     /// The ports that the forwarding table gives for the frame's address.
     Address,
-    /// The ports for the frame's current address, which is then replaced by this address.
+    /// The ports for the frame's address in the forwarding table; then the frame gets this new address.
     Sums(Address),
     /// This output port, whatever the frame's address.
     Port(PortId),

@@ -38,9 +38,9 @@ pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Recursive doubling: partners at growing distances exchange all parts that they have, in log₂ n steps. If n is not a power
-/// of two, the ranks beyond the next lower power first give a partner their part, and finally receive everything from it.
-/// Call [`keep`] first.
+/// Recursive doubling: partners at growing distances exchange all parts that they have, in log₂ n steps. If n is not a power of
+/// two, 2^⌊log₂ n⌋ ranks do this; each other rank first gives its part to one of them, and finally gets all parts from it. Call
+/// [`keep`] first.
 pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     let Some(core) = super::core(n) else { return };
@@ -70,7 +70,7 @@ pub fn doubling(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Describes data that is already at its final position, the same at all ranks, as parts for an all-gather.
+/// Returns parts for an all-gather of data that is already in place: at the position where every rank shall have it.
 pub fn in_place(spans: &[Span]) -> Vec<Part> {
     spans
         .iter()

@@ -18,9 +18,9 @@ pub fn direct(builder: &mut Builder, group: &[usize], whole: Part) {
     all_gather::direct(builder, group, &summed(&parts));
 }
 
-/// Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, IJHPCA 2005): 2 log₂ n steps. If n is not
-/// a power of two, the ranks beyond the next lower power own no part: they first give all their values away, and finally
-/// receive all sums.
+/// Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner and Gropp, IJHPCA 2005): 2 log₂ n steps. If n is not a
+/// power of two, 2^⌊log₂ n⌋ ranks do this. Each other rank first gives its values to one of them, and finally gets the sums
+/// from it.
 pub fn halving_doubling(builder: &mut Builder, group: &[usize], whole: Part) {
     let n = group.len();
     let Some(core) = super::core(n) else { return };

@@ -57,8 +57,8 @@ pub fn direct(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// Sends in n − 1 steps, in each of which a rank has one peer to send to and one to receive from, so that no rank receives from
-/// two at once. A rank without data to send or receive in a step does not wait in this step.
+/// Sends in n − 1 steps. In each step, a rank sends to one peer and receives from one peer, so that no rank receives from two
+/// at once. A rank without data to send or receive in a step does not wait in this step.
 pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     let n = group.len();
     let mut last: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -74,7 +74,7 @@ pub fn pairwise(builder: &mut Builder, group: &[usize], exchange: &Exchange) {
     }
 }
 
-/// Replaces the steps `before` in `last` by `steps`, unless `steps` is empty: a later step then waits for these instead.
+/// Replaces the steps `before` in `last` by `steps`, for which later steps then wait; changes nothing if `steps` is empty.
 fn replace(last: &mut Vec<usize>, before: &[usize], steps: Vec<usize>) {
     if !steps.is_empty() {
         last.retain(|step| !before.contains(step));

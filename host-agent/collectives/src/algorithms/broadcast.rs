@@ -1,4 +1,4 @@
-//! Broadcast algorithms: every rank gets the root's values, which are at `from`; the root itself does not copy them.
+//! Broadcast algorithms: all other ranks get the root's values, which are at `from` of a [`Part`] and go to `at`.
 
 use super::Part;
 use crate::builder::Builder;

@@ -128,7 +128,7 @@ fn with_levels(builder: &mut Builder, collective: &Collective, nodes: &Hierarchy
     }
 }
 
-/// Checks the collective and the order in the options; returns the ranks in the order of their positions in the algorithm.
+/// Checks the sizes of the collective, and the order in the options. Returns the rank at each position in the algorithm.
 fn group(collective: &Collective, options: &Options) -> Result<Vec<usize>, BuildError> {
     let ranks = collective.ranks();
     if !(1..=MAX_RANKS).contains(&ranks) {

@@ -111,8 +111,8 @@ pub fn reduce_scatter(builder: &mut Builder, nodes: &Hierarchy, levels: Levels, 
     }
 }
 
-/// Finds a position for the sums of a node that is equal at all ranks of a rail. If their scratch buffers differ in length, the
-/// ranks copy the sums behind the longest.
+/// Returns a position for a node's sums that is the same at all ranks of a rail. If the sums are at different positions, each
+/// rank copies them behind the end of the longest scratch buffer.
 fn aligned(
     builder: &mut Builder,
     group: &[usize],
@@ -221,8 +221,9 @@ pub fn reduce(builder: &mut Builder, nodes: &Hierarchy, root: usize, part: Part)
     reduce::binomial(builder, &heads, home, across);
 }
 
-/// All-to-all in two levels: data for a rank of another node passes the rail that serves this rank, in both nodes, in one
-/// message for all members of the sending node: fewer and larger messages across, up to two more hops inside.
+/// All-to-all in two levels. Data for a rank of another node goes through one rail of each node: the rail that serves this
+/// rank. The data of all members of the sending node travels in one message. This gives fewer and larger messages between
+/// nodes, and up to two more transfers inside nodes.
 pub fn all_to_all(builder: &mut Builder, nodes: &Hierarchy, exchange: &all_to_all::Exchange) {
     for (here, members) in nodes.nodes.iter().enumerate() {
         all_to_all::direct(builder, members, exchange);

@@ -57,18 +57,18 @@ impl Hierarchy {
         self.nodes.iter().map(|members| members[rail]).collect()
     }
 
-    /// Number of passes over the rails until each rank of each node was served once.
+    /// Number of passes (layers) that the rails need to serve all ranks of their nodes, if each serves one rank per pass.
     pub(super) fn layers(&self) -> usize {
         let largest = self.nodes.iter().map(Vec::len).max().unwrap_or(0);
         largest.div_ceil(self.rails)
     }
 
-    /// The rank of a node that a rail serves in a pass (`layer`, from 0); `None` if the node has no such rank.
+    /// The rank that a rail of this node serves in a pass (`layer`, from 0); `None` if no rank is left for it.
     pub(super) fn rank(&self, node: usize, rail: usize, layer: usize) -> Option<usize> {
         self.nodes[node].get(rail + layer * self.rails).copied()
     }
 
-    /// Part in `parts` of the rank of a node that a rail serves in a pass; empty if the node has no such rank.
+    /// The part, from `parts`, of the rank that a rail of this node serves in a pass; empty if no rank is left for it.
     pub(super) fn part(&self, parts: &[Part], node: usize, rail: usize, layer: usize) -> Part {
         let rank = self.rank(node, rail, layer);
         rank.map_or(Part::EMPTY, |rank| parts[rank])

@@ -1,6 +1,6 @@
 //! The algorithms of collectives, one file for each collective, and the list of algorithms for each.
 //!
-//! Algorithms address the ranks of a group by position, and data by [`Part`]s: its location at the source, and at the
+//! Algorithms name the ranks of a group by position. A [`Part`] describes data: its range at the source, and at the
 //! destination.
 
 pub mod all_gather;

@@ -4,7 +4,7 @@ use super::Part;
 use crate::builder::Builder;
 use crate::schedule::Span;
 
-/// Binomial tree: in pairs, pairs of pairs and so on, one half gives its sum to the other: ⌈log₂ n⌉ steps.
+/// Binomial tree: in each of ⌈log₂ n⌉ steps, half of the ranks that still have a sum give it to another rank to add.
 pub fn binomial(builder: &mut Builder, group: &[usize], root: usize, part: Part) {
     let n = group.len();
     let rank = |v: usize| group[(v + root) % n];

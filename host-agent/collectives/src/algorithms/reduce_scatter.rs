@@ -1,5 +1,5 @@
-//! Reduce-scatter algorithms: each rank gets its part of the sum. Each rank's contribution to a part is at `from`, and the sum
-//! goes to `at` of the part's owner; the two must not overlap.
+//! Reduce-scatter algorithms: each rank gets its part of the sum. A [`Part`] says where the contribution of each rank lies
+//! (`from`), and where the part's owner gets the sum (`at`); the two must not overlap.
 
 use super::Part;
 use crate::builder::Builder;
@@ -55,9 +55,9 @@ pub fn direct(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Recursive halving: partners at shrinking distances exchange halves of the parts that they still sum: log₂ n steps, (n −
-/// 1)/n of the vector. If n is not a power of two, the ranks beyond the next lower power first give a partner all their
-/// values, and finally receive their part of the sum.
+/// Recursive halving: partners at shrinking distances exchange halves of the parts that they still sum, in log₂ n steps; each
+/// sends (n − 1)/n of the vector. If n is not a power of two, 2^⌊log₂ n⌋ ranks do this. Each other rank first gives its values
+/// to one of them, and finally gets its part of the sum.
 pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     let n = group.len();
     let Some(core) = super::core(n) else { return };
@@ -105,7 +105,8 @@ pub fn halving(builder: &mut Builder, group: &[usize], parts: &[Part]) {
     }
 }
 
-/// Allocates scratch for the sums of the parts `which`, one behind the other; the ranges of other parts have no meaning.
+/// Allocates a range in the scratch buffer for each part in `which`, and returns the ranges by part. Entries of other parts
+/// must not be used.
 fn arrivals(
     builder: &mut Builder,
     rank: usize,

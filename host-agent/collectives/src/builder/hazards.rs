@@ -1,4 +1,4 @@
-//! Data hazards between steps: for each element of a rank's buffer, which step wrote it, and which steps have read it since.
+//! Data hazards between steps: which step wrote each element of a rank's buffer last, and which steps have read it since.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::schedule::{Buffer, Span};
 /// Data hazards of one buffer of a rank.
 #[derive(Debug, Clone, Default)]
 pub struct Hazards {
-    /// Ranges of elements with equal hazards, by first element; each extends to the next one's first element.
+    /// Ranges of elements with equal hazards. The key is a range's first element; the range ends where the next one begins.
     cells: BTreeMap<usize, Cell>,
 }
 

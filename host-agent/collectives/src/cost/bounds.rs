@@ -77,7 +77,7 @@ pub fn all_reduce_s(nodes: usize, bytes: u64, all_out_bps: u64) -> f64 {
     handed_on * bytes as f64 * 8.0 / all_out_bps as f64
 }
 
-/// Numbers of elements that must enter and leave the inside of a cut, whatever the algorithm: each shard or sum once.
+/// Numbers of elements that must enter and leave the inside of a cut with any algorithm. Each shard or sum counts once.
 fn passes(collective: &Collective, inside: &[bool]) -> [usize; 2] {
     if inside.iter().all(|inside| *inside) || !inside.contains(&true) {
         return [0, 0];

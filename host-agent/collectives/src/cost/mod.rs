@@ -1,9 +1,9 @@
 //! Predicts the time of a schedule, and chooses the fastest algorithm for a collective.
 //!
-//! The α-β model: a message of m bytes alone, over edges with delays α and rates β, takes Σα + m/β. Concurrent messages share
-//! edges max-min fairly, as flows ([`simulate`]). Steps have no common clock: a step begins when its own tiles have arrived,
-//! and hierarchies and shared NICs depend on edges that steps of different ranks share. A step-wise evaluation (the slowest
-//! message of a step, then the next step) would miss these effects.
+//! The α-β model: a message of m bytes alone, over edges with delays α and a lowest rate β, takes Σα + m/β. Concurrent messages
+//! share the rates of edges max-min fairly, as flows ([`simulate`]). Steps have no common clock: each begins when the tiles
+//! that it needs have arrived. A simpler model, in which all ranks begin each step together, would miss this, and would miss
+//! that steps of different ranks share edges.
 
 pub mod bounds;
 pub mod choose;

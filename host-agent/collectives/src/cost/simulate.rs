@@ -2,9 +2,9 @@
 //!
 //! A put begins when its predecessors have finished, and at least [`Model::post_ns`] after the rank's last put. Puts to one
 //! peer leave one after another, as from one queue pair; puts to several peers leave in parallel, at the current max-min fair
-//! rates on all edges of their routes. A put finishes at the sender when its last byte has left, and at the receiver Σα
-//! later. The return path of acknowledgements is not modeled. Copies and reductions of a rank's processor run one after
-//! another, over its memory edge, by the bytes that they write.
+//! rates on all edges of their routes. A put finishes at the sender when its last byte has left. It finishes at the receiver
+//! after the sum of its edges' delays α. The return path of acknowledgements is not modeled. Copies and reductions of a rank's
+//! processor run one after another, over its memory edge, by the bytes that they write.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

@@ -1,7 +1,7 @@
 //! Exchanges queue pairs between ranks: each rank publishes a text in a [`Store`], and reads the texts of the other ranks.
 //!
-//! A text has one line for the MTU, and one per queue pair with the rank that it is for and its keys. Ranks of the same node
-//! have no queue pairs for each other.
+//! A text has one line for the MTU, and one for each queue pair: number of the peer rank that it is for, and its keys (numbers
+//! and addresses for the connection). Ranks of the same node have no queue pairs for each other.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub enum MeetingError {
 /// Exchange of queue pairs between the ranks of a group, by texts in a store.
 pub struct Meeting<'a> {
     pub store: &'a mut dyn Store,
-    /// Number of this rank, or of the first of several ranks of this process.
+    /// Number of this rank; if this process has several ranks, of the first one.
     pub rank: usize,
     pub ranks: usize,
     pub patience: Duration,
@@ -63,12 +63,12 @@ pub struct Meeting<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
     pub mtu: Mtu,
-    /// The rank's queue pairs: number of the peer for which a queue pair is, and its keys.
+    /// For each queue pair of the rank: number of the peer rank for which it was created, and its keys.
     pub keys: Vec<(usize, Keys)>,
 }
 
 impl Announcement {
-    /// Keys of the queue pairs that this text has for the peer `rank`.
+    /// Keys of those queue pairs that this text's rank has created for the peer `rank`.
     pub fn keys_for(&self, rank: usize) -> Vec<&Keys> {
         let own = self.keys.iter().filter(|(peer, _)| *peer == rank);
         own.map(|(_, keys)| keys).collect()

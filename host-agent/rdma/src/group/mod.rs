@@ -1,4 +1,4 @@
-//! Ranks that execute collectives over a provider: schedules of crate `collectives`, with each put as a WRITE with immediate.
+//! Ranks that execute collectives by schedules of crate `collectives`: each put, a write to a peer, is a WRITE with immediate.
 //!
 //! | file | contents |
 //! |---|---|
@@ -8,12 +8,12 @@
 //! | `run.rs` | execution of a schedule |
 //! | `refusal.rs` | errors of a run, with the state at that time |
 //!
-//! A rank has one region for its buffers, and queue pairs for each peer on another node. Ranks of one node may be members of
-//! one group, which one thread executes: they reach each other through memory, and each has its queue pairs at one of the
-//! node's NICs.
+//! A rank has one memory region for its buffers, and queue pairs for each peer on another node. One process may execute several
+//! ranks of a node in one thread. These ranks exchange data through memory, and each of them is bound to one of the node's
+//! NICs.
 //!
-//! A schedule may write memory that a previous schedule still reads: ranks meet in a barrier between two schedules
-//! ([`Group::barrier`]).
+//! A schedule may write memory that another rank still reads for the previous schedule, so the ranks execute a barrier between
+//! two schedules ([`Group::barrier`]).
 
 mod meeting;
 mod refusal;
@@ -39,13 +39,13 @@ pub use meeting::MeetingError;
 pub use refusal::{GroupError, Open, RunError};
 pub use store::{FolderStore, Store, StoreError, TcpStore, TorchStore};
 
-/// Maximum number of puts in flight to a peer, and of receives posted for the peer's puts. Further puts wait.
+/// Maximum number of puts (writes to a peer's memory) in flight to a peer, and of receives posted for the peer's puts.
 const QUEUE: usize = 256;
 /// Maximum number of puts in flight to all peers together: each put may cause a completion.
 const QUEUES: usize = 16_384;
-/// Code of the ACK timer, 0.54 s: eight timeouts are 4.3 s, for which a peer may compute without processing frames.
+/// Code of the ACK timer (0.54 s). A peer may compute for eight timeouts (4.3 s) without processing frames.
 const TIMEOUT: u8 = 17;
-/// Time for which one of several NICs is waited for, before the next one, if a NIC has no file descriptor to wait for.
+/// Time to wait for packets at one NIC before the next NIC gets its turn; used if a NIC has no file descriptor to wait for.
 const LOOK: Duration = Duration::from_micros(500);
 /// Maximum time of a wait, after which the NICs are polled again.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -61,8 +61,8 @@ pub struct GroupOptions {
     pub capacity: usize,
     /// Number of queue pairs to each peer, at least 1; puts use them in turn.
     pub queue_pairs: usize,
-    /// Capacity in packets of a queue on the path. All traffic of a schedule through the queue shares it: a NIC's puts to all
-    /// peers, and at the other end the puts of all ranks to the peer's NIC.
+    /// Number of packets that a queue on the network path can hold. All puts that pass a queue at the same time share this
+    /// number: the puts of a NIC's ranks to all peers, and the puts of all ranks to the ranks of a NIC.
     pub window: u32,
     /// Path MTU of all queue pairs; `None`: the largest that all ranks support.
     pub mtu: Option<Mtu>,
@@ -84,7 +84,7 @@ pub struct LocalRank {
 #[derive(Debug)]
 struct Peer {
     way: Way,
-    /// Numbers of signals in earlier schedules: sent to the peer, and received from the peer.
+    /// Numbers of signals (one per put) in all earlier schedules: those sent to the peer, and those received from it.
     sent: u32,
     heard: u32,
 }
@@ -119,18 +119,18 @@ struct Member {
     region: Region,
     /// State of each peer, by rank; `None` for the rank itself.
     peers: Vec<Option<Peer>>,
-    /// Received signals of schedules that this rank has not begun: rank of the peer, and signal.
+    /// Signals of schedules that this rank has not begun, received early: rank of the sender, and number of the signal.
     early: BTreeSet<(usize, u32)>,
     /// Maximum number of packets in flight on each queue pair, by rank of the peer.
     windows: Vec<u32>,
 }
 
-/// Membership in a group of ranks that execute collectives: of one rank, or of several ranks of one node.
+/// This process's membership in a group of ranks that execute collectives, with one rank or several ranks of one node.
 pub struct Group<'p> {
     nics: Vec<&'p mut dyn Provider>,
     options: GroupOptions,
     members: Vec<Member>,
-    /// For each queue pair, by index of its NIC and number: index of the member (rank of this process), and rank of the peer.
+    /// For each queue pair (index of its NIC, number): its rank, as an index in `members`, and the rank of its peer.
     owners: BTreeMap<(usize, Qpn), (usize, usize)>,
     ways: Ways,
     barrier: Rc<Schedule>,
@@ -141,7 +141,7 @@ pub struct Group<'p> {
 }
 
 impl<'p> Group<'p> {
-    /// Joins a group as one rank: exchanges queue pairs with all other ranks in a folder, and connects to each.
+    /// Joins a group as one rank: exchanges keys of queue pairs with all other ranks by files in a folder, and connects them.
     ///
     /// # Errors
     /// [`GroupError`]; everything that this side opened is closed again.
@@ -153,7 +153,7 @@ impl<'p> Group<'p> {
         Self::meet_in(provider, &mut FolderStore::new(folder), options)
     }
 
-    /// Joins a group as [`Group::meet`] does, by another store, which cannot be used again.
+    /// Joins a group as [`Group::meet`] does, by another kind of store. A store serves one group only.
     ///
     /// # Errors
     /// [`GroupError`]; everything that this side opened is closed again.
@@ -169,7 +169,7 @@ impl<'p> Group<'p> {
         Self::meet_as(vec![provider], store, &[at], options)
     }
 
-    /// Joins a group as several ranks of one node, by the node's NICs; one thread executes all. `options.rank` is ignored.
+    /// Joins a group as several ranks of one node, each at one of the node's NICs (`places`). `options.rank` is ignored.
     ///
     /// # Errors
     /// As [`Group::meet`].
@@ -233,7 +233,7 @@ impl<'p> Group<'p> {
         Ok(group)
     }
 
-    /// Opens a rank of this process, with queue pairs and receives for peers in other processes; returns their keys by peer.
+    /// Creates a rank of this process, and its queue pairs for peers in other processes; returns their keys with the peers.
     fn open(&mut self, at: LocalRank, here: &[usize]) -> Result<Vec<(usize, Keys)>, GroupError> {
         let nic = &mut self.nics[at.nic];
         let region = nic.register(self.options.capacity.max(1), Access::ALL)?;
@@ -360,7 +360,7 @@ impl<'p> Group<'p> {
         self.members[0].at.rank
     }
 
-    /// Copies bytes into this rank's memory region: a schedule's input begins at offset 0.
+    /// Copies bytes into the memory region of this process's first rank; a schedule's input begins at offset 0.
     ///
     /// # Panics
     /// If they do not fit.
@@ -368,7 +368,7 @@ impl<'p> Group<'p> {
         self.put_of(0, offset, bytes);
     }
 
-    /// Copies bytes into the memory region of one of several ranks of this process, by its index in `places`.
+    /// Copies bytes into the memory region of the rank with the index `place` in the list given to [`Self::meet_as`].
     ///
     /// # Panics
     /// If they do not fit, or no rank has this index.
@@ -377,7 +377,7 @@ impl<'p> Group<'p> {
         self.nics[at.nic].put(&region, offset, bytes);
     }
 
-    /// Copies bytes out of this rank's memory region: a schedule's output begins at the end of its input.
+    /// Copies bytes out of the memory region of this process's first rank; a schedule's output begins where its input ends.
     ///
     /// # Panics
     /// If the range exceeds the region.
@@ -385,7 +385,7 @@ impl<'p> Group<'p> {
         self.copy_out_of(0, offset, into);
     }
 
-    /// Copies bytes out of the memory region of one of several ranks of this process, by its index in `places`.
+    /// Copies bytes out of the memory region of the rank with the index `place` in the list given to [`Self::meet_as`].
     ///
     /// # Panics
     /// If the range exceeds the region, or no rank has this index.
@@ -403,7 +403,7 @@ impl<'p> Group<'p> {
         self.run(&barrier, &|_, _| {})
     }
 
-    /// Sum of the counters of all queue pairs whose provider counts.
+    /// Sum of the counters of all queue pairs; those of providers without counters are not included.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for (nic, qpn) in self.owners.keys() {
@@ -414,7 +414,7 @@ impl<'p> Group<'p> {
         sum
     }
 
-    /// Continues to answer peers for `time`: the last acknowledgement to each peer may be lost.
+    /// Answers the peers' packets for `time`. A peer whose last acknowledgement was lost sends its packets again.
     pub fn linger(&mut self, time: Duration) -> Result<(), ProviderError> {
         let begin = Instant::now();
         while let Some(left) = time.checked_sub(begin.elapsed()) {

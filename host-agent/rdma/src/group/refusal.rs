@@ -23,7 +23,7 @@ pub enum GroupError {
     /// This process has no rank, or a rank names a NIC that does not exist; the value is the number of NICs.
     #[error("each rank must be bound to one of {0} NICs, and there must be at least one rank")]
     Nics(usize),
-    /// A peer has another number of queue pairs for this rank than this rank has for the peer.
+    /// This rank and a peer have created different numbers of queue pairs for each other.
     #[error("rank {peer} has {has} queue pairs for this rank, and this rank has {ours}")]
     QueuePairs {
         /// Rank of the peer in the group.

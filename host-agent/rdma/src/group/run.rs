@@ -1,4 +1,4 @@
-//! Executes a schedule: posts the puts of this process's ranks, performs their copies and reductions, and handles signals.
+//! Executes a schedule: posts puts, copies and reduces data, and handles signals, each of which says that a put has arrived.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ struct Running<'s> {
     schedule: &'s Schedule,
     /// State of each rank of this process, in the order of the group's members.
     members: Vec<Carried<'s>>,
-    /// Local work (member, step, action): copies, reductions, puts through memory. Packets are processed between two of them.
+    /// Steps that need no NIC (copy, reduction, put through memory): member, step, action. Packets are processed in between.
     local: VecDeque<(usize, usize, Action)>,
     completions: u64,
 }
@@ -27,11 +27,11 @@ struct Running<'s> {
 /// State of a schedule's execution by one rank.
 struct Carried<'s> {
     progress: Progress<'s>,
-    /// Number of signals that each peer sends to the rank in this schedule.
+    /// Number of signals (arrived puts) that this rank gets from each peer in this schedule, by rank of the peer.
     expected: Vec<u32>,
     /// Number of puts in flight to each peer.
     posted: Vec<usize>,
-    /// Puts to each peer (step, action) that wait because the maximum number is in flight.
+    /// For each peer, its puts (step, action) that wait because the maximum number of puts is in flight to the peer.
     held: Vec<VecDeque<(usize, Action)>>,
 }
 
@@ -55,11 +55,11 @@ impl Running<'_> {
     }
 }
 
-/// Number of signals of a schedule, by (sending rank, receiving rank).
+/// Number of signals (arrived puts) in a schedule, by (sending rank, receiving rank).
 type Signals = BTreeMap<(usize, usize), u32>;
 
 impl Group<'_> {
-    /// Executes a schedule for all ranks of this process. Input, output and scratch are consecutive in a rank's region.
+    /// Executes a schedule for all ranks of this process. A rank's memory has input, output and scratch buffer without gaps.
     ///
     /// # Errors
     /// [`RunError`]. The group cannot be used afterwards.
@@ -134,7 +134,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Sets the windows of all queue pairs for a schedule; no packet is in flight between two schedules.
+    /// Sets for each queue pair how many packets may be in flight during the schedule. No packet is in flight before.
     fn share_window(&mut self, schedule: &Schedule) -> Result<(), RunError> {
         let each = (self.options.window / self.options.queue_pairs as u32).max(1);
         let traffic = self.ways.of_schedule(schedule);
@@ -153,7 +153,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Adds the signals of a finished schedule to the numbers from which the next schedule counts.
+    /// Adds the numbers of signals in a finished schedule to each peer's totals (`sent`, `heard`).
     fn count(&mut self, signals: &Signals) {
         for member in &mut self.members {
             let rank = member.at.rank;
@@ -166,7 +166,7 @@ impl Group<'_> {
         }
     }
 
-    /// Posts all puts to other processes that can begin; queues other steps that can begin as local work.
+    /// Posts all puts to other processes that can begin. Queues all other steps that can begin as local work (without a NIC).
     fn begin_all(&mut self, running: &mut Running<'_>) -> Result<(), RunError> {
         for member in 0..self.members.len() {
             let carried = &mut running.members[member];
@@ -370,7 +370,7 @@ impl Group<'_> {
         self.handle_signal(running, member, peer, signal)
     }
 
-    /// Processes a signal from a peer; the signal's number counts over all schedules.
+    /// Processes a signal from a peer. Its number counts on from the signals of all earlier schedules.
     fn handle_signal(
         &mut self,
         running: &mut Running<'_>,
@@ -395,7 +395,7 @@ impl Group<'_> {
         told.map_err(|_| unknown)
     }
 
-    /// Number of packets received from all peers, as far as the providers count them.
+    /// Total number of packets received from peers, as far as the providers count them.
     fn packets(&self) -> u64 {
         let told = self
             .owners
@@ -441,7 +441,7 @@ impl Group<'_> {
 
 /// Maximum number of signals from a peer that may arrive before their schedule begins here.
 const MOST_EARLY: u32 = 1 << 16;
-/// Longer than any wait: limits a deadline, so that it can be represented.
+/// Upper bound of a time without progress, so that adding it to the current time cannot overflow.
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn after(patience: Duration) -> Instant {

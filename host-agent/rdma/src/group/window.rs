@@ -1,8 +1,8 @@
-//! Shares the capacity of queues on the path among all ranks that use them in a schedule.
+//! Shares the capacity of network queues among all ranks whose puts pass them in a schedule.
 //!
-//! A NIC's own queue carries the puts of its ranks to all remote peers, and the queue before another NIC carries the puts of
-//! all ranks to that NIC's ranks. Only the schedule knows the other users of these queues: if an endpoint shared a budget among
-//! its own peers, several ranks could send their whole budgets to the same peer.
+//! A NIC's own queue carries the puts of the NIC's ranks to all remote peers. The queue in front of another NIC carries the
+//! puts of all ranks to that NIC's ranks. Only the schedule shows which ranks use a queue: if each rank only divided its own
+//! limit among its peers, several ranks could together overload one peer's queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Derives NICs and pairs from the texts that all ranks have published, in order of rank.
+    /// Finds each rank's NIC, and the pairs of ranks with queue pairs, in the texts of all ranks, in order of rank.
     pub fn new(told: &[Announcement]) -> Self {
         let nics = told
             .iter()
@@ -35,7 +35,7 @@ impl Ways {
         }
     }
 
-    /// Counts, for each phase of a schedule, the pairs of ranks that use the queue of each NIC.
+    /// Counts the pairs of ranks that use each NIC's queue at the same time: in the same phase of the schedule.
     pub fn of_schedule(&self, schedule: &Schedule) -> Traffic<'_> {
         let mut traffic = Traffic {
             ways: self,
@@ -55,21 +55,21 @@ impl Ways {
     }
 }
 
-/// Use of the NICs' queues by a schedule, in each of its phases.
+/// Numbers of pairs of ranks that use each NIC's queues, outgoing and incoming, in each phase of a schedule.
 pub struct Traffic<'w> {
     ways: &'w Ways,
-    /// For each rank, the phase in which it puts to each peer.
+    /// For each rank, in order of rank: number of the phase in which it puts to each peer.
     phases: Vec<BTreeMap<usize, usize>>,
     out: Users,
     into: Users,
 }
 
 impl Traffic<'_> {
-    /// Maximum number of unacknowledged packets from a rank to each peer (at least 1), if a queue has space for `window`
+    /// Maximum number of unacknowledged packets from a rank to each peer (at least 1), so that no queue gets more than `window`
     /// packets.
     ///
-    /// A rank that puts to one peer after another has one peer's window. All ranks are assumed to be in the same phase: a rank
-    /// that is ahead shares the queue before a peer meanwhile.
+    /// Puts of a rank in different phases do not share a queue's capacity. All ranks are assumed to be in the same phase; a
+    /// rank that is ahead of the others uses queues for which it was not counted.
     pub fn windows(&self, rank: usize, window: u32) -> Vec<u32> {
         let nics = &self.ways.nics;
         let share = |to: usize| {

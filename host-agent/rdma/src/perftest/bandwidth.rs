@@ -40,7 +40,7 @@ pub struct BandwidthOptions {
     pub reports_gbits: bool,
 }
 
-/// Message sizes in bytes of a test of all sizes: powers of two from 2 to 8 MiB, as in perftest.
+/// Message sizes in bytes in a test of all sizes: the powers of two from 2 bytes to 8 MiB, as in perftest.
 pub const SIZES: [u32; 23] = {
     let (mut sizes, mut at) = ([2; 23], 1);
     while at < 23 {
@@ -93,10 +93,10 @@ pub struct BandwidthOutcome {
 
 /// How long a side waits for frames before it checks the clock and the TCP connection.
 const LOOK: Duration = Duration::from_millis(1);
-/// Only every 32nd message is signaled; more of them if fewer than 32 are in flight.
+/// Every 32nd message is signaled (causes a completion); more of them, if fewer than 32 may be in flight.
 const SIGNALED: usize = 32;
-/// Minimum interval over which a peak rate is measured. Completions that were waiting are polled within microseconds, and a
-/// program that shares its core sees them milliseconds late: neither must count as speed.
+/// Minimum interval over which a peak rate is measured. A program that shares its processor core may poll completions late, and
+/// then many within microseconds; a shorter interval would take this burst for a high rate.
 const PEAK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs the bandwidth test with the server at `host`, or waits for a client if `host` is `None`.
@@ -247,7 +247,7 @@ impl Test<'_, '_> {
         Ok(Report::decode(fields).in_mib())
     }
 
-    /// Receive buffer with the length of the largest message: receives posted for one size may be used for the next.
+    /// Receive buffer for the largest message, since a receive posted for one message size may be used for the next.
     fn room(&self) -> Local {
         Local {
             len: self.largest,

@@ -61,8 +61,8 @@ pub struct LatencyOutcome {
     pub counters: Option<Counters>,
 }
 
-/// Statistics of the time between messages in microseconds, named as perftest's columns: for WRITEs and SENDs half of the time,
-/// which is one direction; for READs all of it.
+/// Statistics of latencies in microseconds, named as perftest's columns. A latency is the time from one posted message to the
+/// next: half of it for WRITEs and SENDs, which is one direction, and all of it for READs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latencies {
     /// Minimum time in microseconds.
@@ -83,7 +83,7 @@ pub struct Latencies {
 
 /// Interval at which this side polls its memory for a message that arrives without a completion.
 const LOOK: Duration = Duration::from_micros(20);
-/// Capacity of the send queue: messages whose acknowledgements may still be in flight when the reply arrives.
+/// Capacity of the send queue in messages: more than one, since a reply may arrive before an acknowledgement.
 const SENDS: usize = 16;
 /// Maximum number of receives that a side posts in advance.
 const RECEIVES: u64 = 512;
@@ -143,7 +143,7 @@ struct Test<'t, 's> {
     verb: Verb,
     /// Options of the test; `size` is the message size that is being tested.
     options: LatencyOptions,
-    /// Length of the largest message in bytes: memory has this many bytes for sent messages, then as many for received ones.
+    /// Length of the largest message in bytes. Memory has so many bytes for sent messages, then so many for received ones.
     largest: u32,
     /// Time at which each message of the current size was posted.
     stamps: Vec<Instant>,

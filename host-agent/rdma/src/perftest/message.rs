@@ -9,7 +9,7 @@ use crate::provider::Gid;
 
 /// Version in perftest's greeting, padded with zeros: that of Debian 12's perftest (4.5), which accepts no other version.
 pub const VERSION: [u8; 16] = *b"6.06\0\0\0\0\0\0\0\0\0\0\0\0";
-/// Length in bytes of the memory area that small messages use in turn.
+/// Length in bytes of the memory area in which small messages are placed one after another.
 pub const CYCLE: u32 = 4096;
 /// Alignment in bytes of small messages in their memory area.
 pub const CACHE_LINE: u32 = 64;
@@ -58,7 +58,7 @@ impl Keys {
     /// Length in bytes of keys that are encoded as perftest does.
     pub const LEN: usize = 108;
 
-    /// Operation that a side with these keys tests: a SEND test has rkey 0, and only a READ test has several outstanding READs.
+    /// Operation that a side with these keys tests: SEND if `rkey` is 0, READ if several READs may be outstanding, else WRITE.
     pub fn verb(&self) -> Verb {
         match (self.rkey, self.reads) {
             (0, _) => Verb::Send,
@@ -67,8 +67,8 @@ impl Keys {
         }
     }
 
-    /// Encodes `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte. `word` takes the place of
-    /// the number of a shared receive queue, which neither end has.
+    /// Encodes the keys as `lid:reads:qpn:psn:rkey:address:gid:srqn:` in hexadecimal digits, and a zero byte. `srqn` is the
+    /// number of a shared receive queue in perftest; neither end has one, so the field carries `word`.
     pub fn encode(&self, word: u32) -> [u8; Self::LEN] {
         let gid: Vec<String> = self
             .gid
@@ -91,7 +91,7 @@ impl Keys {
         bytes
     }
 
-    /// Decodes the keys and the number of the shared receive queue; `None` if the bytes have another form.
+    /// Decodes the keys, and the number in the field `srqn`; `None` if the bytes have another form.
     pub fn decode(bytes: &[u8; Self::LEN]) -> Option<(Self, u32)> {
         let text = std::str::from_utf8(bytes).ok()?.strip_suffix(":\0")?;
         let fields: Vec<&str> = text.split(':').collect();
@@ -156,7 +156,7 @@ impl Report {
         self.times(GBITS)
     }
 
-    /// The report in MiB/s, whether the sender used MiB/s or Gbit/s: size and rate determine the average.
+    /// The report in MiB/s, even if the sender used Gbit/s: the unit follows from message size, rate and average.
     pub fn in_mib(self) -> Self {
         let mib = self.rate * 1e6 * self.size as f64 / f64::from(1 << 20);
         let is_gbits = (self.average - mib * GBITS).abs() < (self.average - mib).abs();
@@ -166,7 +166,7 @@ impl Report {
         }
     }
 
-    /// Report for both directions of a bidirectional test: messages of one size, at the sum of both rates.
+    /// Report for both directions of a bidirectional test: the bandwidths and rates of this report and `other` are added.
     pub fn with(self, other: Self) -> Self {
         Self {
             peak: self.peak + other.peak,

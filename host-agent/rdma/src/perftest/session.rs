@@ -77,7 +77,7 @@ fn version(bytes: &[u8]) -> String {
     text.trim_end_matches('\0').escape_debug().to_string()
 }
 
-/// Maximum length in bytes that is accepted for the area of small messages; memory pages are not larger.
+/// Maximum length in bytes that the other program may announce for its area of small messages; it announces its page size.
 const MOST_CYCLE: u32 = 1 << 24;
 /// Maximum number of outstanding READs in each direction.
 const READS: u16 = 16;
@@ -108,8 +108,8 @@ pub struct Session<'a> {
     exchanges: usize,
 }
 
-/// Connects to the other program, runs `test`, and closes the session. `len` returns the number of bytes of memory, given the
-/// length of the area for small messages.
+/// Connects to the other program, runs `test`, and closes the session. `len` returns the length of this side's memory region,
+/// given the length of the area for small messages; both in bytes.
 pub fn with<T>(
     provider: &mut dyn Provider,
     opening: Opening<'_>,
@@ -187,7 +187,7 @@ impl Session<'_> {
         }
     }
 
-    /// Exchanges keys, and returns the other side's keys. While packets arrive, the other program may be silent.
+    /// Exchanges keys, and returns the other program's. Waits as long as packets of the other program arrive.
     pub fn exchange_keys(&mut self, own: &Keys) -> Result<Keys, PerftestError> {
         let theirs = self.exchange(own.encode(self.terms.word(self.exchanges)))?;
         let decoded = Keys::decode(&theirs);
@@ -229,7 +229,7 @@ impl Session<'_> {
         }
     }
 
-    /// Exchanges the last message over TCP. An error is ignored, since everything is measured.
+    /// Exchanges the last message over TCP. An error is ignored, since the measurement is already complete.
     pub fn say_goodbye(&mut self) {
         let _ = self.talk.send(DONE);
         let _ = self.talk.receive::<{ DONE.len() }>(self.provider);

@@ -1,17 +1,17 @@
 //! Exchange of the options that two ends of weir must have in common for a test (its terms).
 //!
-//! perftest exchanges keys at least three times, and reads the number of a shared receive queue in them only if it has one. An
-//! end of weir sends a word there: its test and options, the size of its messages, or their number. An end of perftest sends 0
-//! there.
+//! The two ends exchange their keys at least three times. In these tests, one field of the keys is unused: the number of a
+//! shared receive queue. weir puts a number (a word) there: first its test and options, then the message size, then the number
+//! of messages. perftest puts 0 there.
 
 use std::fmt;
 
 use super::message::Verb;
 
-/// Bit that is set in each word that an end of weir sends.
+/// Bit that is set in each word (number in the unused field of the keys) that weir sends; perftest never sets it.
 const MARK: u32 = 1 << 30;
 
-/// Options in the lowest bits of the first word; the higher bits are the number of the operation under test.
+/// Options that the lowest bits of the first word encode, from bit 0 on. Higher bits are the number of the tested operation.
 const OPTIONS: [&str; 4] = ["-lat", " -a", " -D", " -b"];
 
 /// A test and the options that both ends must have in common.
@@ -36,7 +36,7 @@ pub struct Terms {
 /// A test or option in which two ends differ, with the value of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
-    /// The two ends differ in the test or its options; this is one end's first word.
+    /// The two ends differ in the test or its options; this is one end's encoding of both.
     Test(u32),
     /// The two ends differ in the length of a message; this is one end's, in bytes.
     Size(u32),
@@ -45,10 +45,10 @@ pub enum Term {
 }
 
 impl Terms {
-    /// Number of words that an end of weir sends, one in each exchange of keys.
+    /// Number of words (values in the unused field of the keys) that weir sends, one in each exchange of keys.
     pub const WORDS: usize = 3;
 
-    /// The word that this end sends in the exchange of keys with this number, from 0; 0 after the last word.
+    /// The word that this end sends in the exchange of keys with the index `exchange`, from 0; 0 after the last word.
     pub fn word(&self, exchange: usize) -> u32 {
         // Both ends count messages if both send, or if one sends and the other receives.
         let both_count = match self.is_latency {
@@ -78,8 +78,8 @@ impl Terms {
         (self.verb as u32) << options.len() | bits
     }
 
-    /// The term of this end and that of the other end, if they differ in an exchange; else `None`. An end of perftest, or an
-    /// end that has sent all its words, does not count as different.
+    /// Term of this end and term of the other end, if they differ in this exchange of keys; else `None`. Nothing differs if the
+    /// other end is perftest, or has sent all its words.
     pub fn difference(&self, exchange: usize, theirs: u32) -> Option<(Term, Term)> {
         let own = self.word(exchange);
         if own == theirs || own & theirs & MARK == 0 {

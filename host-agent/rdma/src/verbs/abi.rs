@@ -103,7 +103,7 @@ pub struct PortAttributes {
     more: u32,
 }
 
-/// libibverbs' struct of an entry in a port's GID table. Aligned as [`Path`].
+/// libibverbs' struct of an entry in a port's GID table. The GID is a union with 64-bit numbers in C: hence the alignment.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 pub struct GidEntry {
@@ -171,7 +171,7 @@ pub struct QpAttributes {
     pub end: u32,
 }
 
-/// Address vector: path from a queue pair to its peer. Aligned as its GID in C, which is a union with 64-bit numbers.
+/// Address vector: path from a queue pair to its peer. The GID is a union with 64-bit numbers in C: hence the alignment.
 #[repr(C, align(8))]
 #[derive(Default)]
 pub struct Path {

@@ -32,8 +32,8 @@ pub enum Wanted {
     Interface(At),
 }
 
-/// A network interface of this namespace. By default the kernel shows the devices of all namespaces in each; a device of
-/// another namespace bypasses the network that this one sees.
+/// A network interface of this process's network namespace. The kernel by default lists RDMA devices of all namespaces, but
+/// traffic of a device from another namespace would not pass this namespace's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
     /// IPv4 address of the interface.
@@ -88,7 +88,7 @@ pub struct Device {
     /// libibverbs' device, which stays open until this value is dropped.
     context: NonNull<Context>,
     pub limits: Limits,
-    /// Active ports, once for each of their RoCEv2 addresses over IPv4, with the kernel's index of the address's interface.
+    /// Active ports: one entry for each IPv4 address with RoCEv2, with the kernel's index of the network interface that has it.
     ports: Vec<(Port, u32)>,
     /// Number of a port that is not active, for the error message; `None` if all ports are active.
     inactive: Option<u8>,
@@ -194,7 +194,7 @@ fn open_all(
     Ok((opened, names))
 }
 
-/// Error for a device that could not be opened. libibverbs tries to open its file twice, and reports the second result.
+/// Error for a device that could not be opened. libibverbs opens its file twice, and reports the result of the second attempt.
 fn refusal(name: &str) -> VerbsError {
     let error = VerbsError::last("ibv_open_device");
     let Some(file) = file(name) else {

@@ -7,8 +7,8 @@ use roce::{Completion, PostError, QpConfig, Qpn, State};
 
 use super::abi::{self, WorkCompletion};
 
-/// Send queue and receive queue of a queue pair. The device identifies a work request by its position in its queue; the lowest
-/// bit says which queue.
+/// Send queue and receive queue of a queue pair. To the device, a work request's identifier is its position in its queue, times
+/// 2, plus 1 for the receive queue.
 pub struct Queues {
     qpn: Qpn,
     config: QpConfig,
@@ -130,7 +130,7 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// Converts a status number of libibverbs; the names are in numerical order.
+/// Converts a status number of libibverbs (`enum ibv_wc_status`).
 fn status(told: u32) -> Status {
     match told {
         0 => Status::Success,

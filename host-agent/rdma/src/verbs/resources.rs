@@ -22,7 +22,7 @@ use crate::verbs_error::VerbsError;
 /// Maximum number of completions that one call of the device returns.
 const BATCH: usize = 32;
 
-/// Owns all resources of a device until it is dropped or destroys them, so all pointers are valid. One thread uses it.
+/// All resources that were created with a device; each pointer is valid until its resource is destroyed. One thread uses it.
 pub struct Resources {
     qps: BTreeMap<u32, NonNull<Qp>>,
     regions: BTreeMap<u32, (NonNull<Mr>, Pages)>,

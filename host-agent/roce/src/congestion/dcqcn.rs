@@ -7,8 +7,8 @@
 //!       └────────────────────────────────────────────┴───────────────┴────── R_C is the line rate ┘
 //! ```
 //!
-//! A turn occurs after each period T, and after each B bytes. Timers need no wake-up: missed turns are applied at the next
-//! transmission.
+//! A turn (increase of the rate) occurs after each period T, and after each B bytes. Timers need no wake-up: when the next
+//! packet is sent, missed turns are made up for.
 
 /// Parameters of DCQCN under the paper's names; the paper's values are for 40 Gb/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ impl DcqcnConfig {
     }
 }
 
-/// Timer periods without transmission or CNP after which a flow restarts at line rate, even if its parameters never lead there.
+/// Number of timer periods without transmission or CNP after which a flow again has the line rate, whatever its parameters.
 const SILENT_TURNS: u64 = 100_000;
 
 /// Rate limiter of a queue pair, according to DCQCN.
@@ -59,7 +59,7 @@ pub struct RateLimiter {
     config: Option<DcqcnConfig>,
     /// Rate limit during congestion; `None` without congestion: then packets are sent at once.
     limit: Option<Limit>,
-    /// DCQCN's α (0 to 1) at the beginning of the next rate limit.
+    /// DCQCN's α, the estimate of congestion (0 to 1): how much the next CNP reduces the rate.
     alpha: f64,
 }
 

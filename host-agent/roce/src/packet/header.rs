@@ -21,7 +21,7 @@ mod field {
 }
 
 const SOLICITED: u8 = 0x80;
-/// Flag of the BTH for path migration, which is not supported: every packet carries the state "migrated".
+/// Flag of the BTH that says "migrated", the state of path migration in every packet: other states are not supported.
 const MIGRATED: u8 = 0x40;
 const FECN: u8 = 0x80;
 const BECN: u8 = 0x40;

@@ -4,15 +4,15 @@ use crc32fast::Hasher;
 
 use super::{BTH_LEN, ETHERNET_LEN, IPV4_LEN, UDP_LEN};
 
-/// Number of bytes of ones in place of InfiniBand's local route header, which Ethernet does not have.
+/// Number of bytes that stand for InfiniBand's local route header, which Ethernet lacks; all their bits are 1.
 const PSEUDO_LEN: usize = 8;
-/// Length in bytes of the headers that contain fields that may change on the path.
+/// Length in bytes of the headers with fields that may change on the path: IPv4, UDP and BTH.
 const VARIANT_LEN: usize = IPV4_LEN + UDP_LEN + BTH_LEN;
 
 /// The ICRC of a packet from its IPv4 header to the last byte of padding; it is sent with its low byte first.
 ///
-/// Fields that may change on the path count as ones: type of service, time to live and checksum of IPv4, the UDP checksum,
-/// and the BTH's byte with FECN and BECN. The missing local route header in front counts as ones, too.
+/// All bits of fields that may change on the path count as 1: type of service, time to live and checksum of IPv4, the UDP
+/// checksum, and the BTH's byte with FECN and BECN. The missing local route header in front counts as ones, too.
 ///
 /// # Panics
 /// If the packet is shorter than its headers without extensions.
@@ -27,7 +27,7 @@ pub fn icrc(packet: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The ICRC of a frame without its ICRC field, in one pass: during it, the eight bytes before the IPv4 header are set to ones.
+/// The ICRC of a frame without its ICRC field. The function changes the frame's headers for the computation, and restores them.
 pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
     const START: usize = ETHERNET_LEN - PSEUDO_LEN;
     let covered = &mut frame[START..];
@@ -39,7 +39,7 @@ pub(super) fn icrc_in_place(frame: &mut [u8]) -> u32 {
     crc
 }
 
-/// Sets the header fields that may change on the path to ones.
+/// Sets all bits of the header fields that may change on the path to 1.
 fn mask(headers: &mut [u8]) {
     const UDP_CHECKSUM: usize = IPV4_LEN + 6;
     const FECN_BECN: usize = IPV4_LEN + UDP_LEN + 4;

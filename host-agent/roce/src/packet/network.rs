@@ -35,7 +35,7 @@ const TTL: u8 = 64;
 /// Address of a RoCEv2 sender or receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
-    /// MAC address of the next hop on the way to the host; in a received frame, as the frame has it.
+    /// MAC address of the next hop on the way to this host. In a received frame: the address that the frame has.
     pub mac: [u8; 6],
     /// IPv4 address a.b.c.d, which RDMA devices know as the GID ::ffff:a.b.c.d.
     pub ip: Ipv4Addr,

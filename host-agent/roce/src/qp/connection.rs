@@ -32,7 +32,7 @@ pub struct Connection {
     pub requester: Option<Requester>,
     pub cnp: CnpTimer,
     pub limiter: RateLimiter,
-    /// Whether the last packet with data was a READ response: requests and READ responses alternate.
+    /// Whether the last sent packet with data was a READ response; then a request is next, since the two kinds alternate.
     pub replied: bool,
 }
 

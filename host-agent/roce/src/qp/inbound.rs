@@ -45,7 +45,7 @@ pub struct Inbound {
     begun: Option<Begun>,
 }
 
-/// Parts of the queue pair and endpoint that a received packet may read or change.
+/// State of the queue pair and the endpoint that the processing of a received packet needs.
 pub struct Surroundings<'a, B> {
     pub terms: Terms,
     pub access: Access,

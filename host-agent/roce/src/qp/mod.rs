@@ -299,7 +299,7 @@ impl QueuePair {
         self.conclude(verdict, completions);
     }
 
-    /// Time by which the queue pair wants to send a paced packet or to run a timer; `None` if neither is pending.
+    /// Earliest time at which a timer is due, or a packet that the rate limit delays may be sent; `None` if neither is pending.
     pub fn deadline_ns(&self) -> Option<u64> {
         let connection = self.connection.as_ref()?;
         let requester = match self.state {

@@ -39,13 +39,13 @@ pub enum PostError {
     /// The send or receive queue already has its maximum number of work requests, which is given.
     #[error("the queue is full: {0} requests")]
     QueueFull(usize),
-    /// The completion queue, of this capacity, has none left for another completion until completions are polled.
+    /// The completion queue, which has this capacity, has no space for another completion until the caller polls completions.
     #[error("the completion queue is full: {0} completions")]
     CompletionQueueFull(usize),
     /// The local bytes of the work request are not accessible.
     #[error("local buffer: {0}")]
     Local(#[from] AccessError),
-    /// The message has this many bytes: too many for a message, or for the packets that PSNs can distinguish.
+    /// The message has this many bytes, which exceeds the maximum length of a message or its maximum number of packets.
     #[error("{0} bytes exceed one message at this MTU")]
     TooLong(u32),
     /// READ is not available on an unreliable connection.

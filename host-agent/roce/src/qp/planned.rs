@@ -14,14 +14,14 @@ pub struct Terms {
     pub mtu: Mtu,
 }
 
-/// A packet to be sent: its header, and the region bytes of its payload.
+/// A packet to be sent: its header, and where its payload lies in a memory region; `None` if it has no payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     pub header: Header,
     pub payload: Option<Payload>,
 }
 
-/// Payload of a packet to be sent: a range of a memory region.
+/// Location of a packet's payload: a range of a memory region.
 #[derive(Debug, Clone, Copy)]
 pub struct Payload {
     pub key: Key,

@@ -7,8 +7,9 @@
 //!        │               │  again        │                    │
 //! ```
 //!
-//! A retransmission sets `next` to `una`. A response advances `una`, and `next` if it was behind. During a READ, `una` is the
-//! next missing response, so an ACK of a later packet means that responses were lost ("implied NAK").
+//! The line shows the positions of all packets; `una` is the first unacknowledged one. A retransmission sets `next` to `una`. A
+//! response advances `una`, and `next` if it was behind. During a READ, `una` is the next missing response packet; an ACK of a
+//! later packet then means that responses were lost ("implied NAK").
 
 use std::collections::VecDeque;
 
@@ -36,10 +37,10 @@ pub struct Requester {
     next: ExtendedPsn,
     sent: ExtendedPsn,
     end: ExtendedPsn,
-    /// Index in `queue` of the work request with the packet at `next`; the queue's length if there is none.
+    /// Index in `queue` of the work request to which the packet at `next` belongs; the queue's length if there is none.
     cursor: usize,
     since_ack_request: u32,
-    /// Position after the last packet that requested an ACK; if it is not after `una`, no ACK is outstanding.
+    /// Position after the last packet that requested an ACK. If `una` has reached it, no requested ACK is outstanding.
     asked: ExtendedPsn,
     retries_left: u8,
     rnr_retries_left: u8,
@@ -47,7 +48,7 @@ pub struct Requester {
     deadline_ns: Option<u64>,
     /// After an RNR NAK: time until which the requester sends nothing, so that the peer can post a receive; else `None`.
     rnr_until_ns: Option<u64>,
-    /// Position of the gap in READ responses for which the requester retransmitted last: one retransmission per gap.
+    /// Position of the gap in READ responses for which the requester retransmitted last, so that it does so once per gap.
     gap: Option<ExtendedPsn>,
 }
 
@@ -56,7 +57,7 @@ pub struct Requester {
 pub enum Verdict {
     /// The queue pair continues.
     Going,
-    /// The work request with the packet at this position failed with this status, so the queue pair fails.
+    /// The work request that has the packet at this position failed with this status, and therefore the queue pair fails.
     Failed(ExtendedPsn, Status),
 }
 
@@ -315,7 +316,7 @@ impl Requester {
         Verdict::Going
     }
 
-    /// Retransmits a READ whose responses have a gap: a later response, or the ACK of a later packet, has arrived.
+    /// Retransmits a READ, since a later response, or the ACK of a later packet, shows that a response was lost.
     fn read_gap(&mut self, counters: &mut Counters) -> Verdict {
         if self.gap == Some(self.una) || self.next == self.una || self.rnr_until_ns.is_some() {
             return Verdict::Going;
@@ -370,7 +371,7 @@ impl Requester {
         self.deadline_ns = timeout_ns.map(|ns| now_ns.saturating_add(ns));
     }
 
-    /// Processes an acknowledgement of all packets before `before`; only responses acknowledge READs, so it stops at the first.
+    /// Processes an acknowledgement of all packets before `before`, up to the first READ, which only responses acknowledge.
     fn answered(
         &mut self,
         now_ns: u64,

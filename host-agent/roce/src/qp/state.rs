@@ -97,8 +97,8 @@ impl RtsAttributes {
         }
     }
 
-    /// T in nanoseconds: a packet without a response for this time counts as lost (IBA 9.7.6.1.3: between T and 4 T); `None` if
-    /// the timer is disabled.
+    /// The timeout T in nanoseconds; `None` if the timer is disabled. A packet without a response counts as lost after T (IBA
+    /// 9.7.6.1.3 allows T to 4 T).
     pub fn timeout_ns(&self) -> Option<u64> {
         match self.timeout & 0x1F {
             0 => None,

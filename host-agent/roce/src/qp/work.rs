@@ -8,7 +8,7 @@ use crate::psn::ExtendedPsn;
 /// Maximum length of a message in bytes (IBA 9.7: 2³¹).
 pub const MAX_MESSAGE: u32 = 1 << 31;
 
-/// Maximum number of packets of a message: far enough below half of all PSNs that a window of packets stays unambiguous.
+/// Maximum number of packets of a message: much less than half of all PSNs, so that PSNs of packets in flight are unambiguous.
 pub const MAX_PACKETS: u64 = 1 << 22;
 
 /// A range of bytes in a local memory region. A length of zero needs no valid key.
@@ -130,7 +130,7 @@ impl Wqe {
         matches!(self.request.work, Work::Read { .. })
     }
 
-    /// Offset of a packet's payload in the message, and its length, both in bytes; for a READ, those of the response packet.
+    /// Offset in the message, and length, of the payload of the packet at this position, in bytes; for a READ, of the response.
     pub fn part(&self, place: ExtendedPsn, mtu: Mtu) -> (u32, usize) {
         // A message has at most 2³¹ bytes, and no packet begins after its end.
         let offset = (place.since(self.first) * mtu.bytes() as u64) as u32;

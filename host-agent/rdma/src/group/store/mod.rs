@@ -18,7 +18,7 @@ pub use folder::FolderStore;
 pub use tcp::TcpStore;
 pub use torch::TorchStore;
 
-/// Maximum length of a text in bytes: a line of 120 bytes for each of several queue pairs of 4,096 ranks.
+/// Maximum length of a text in bytes: enough for lines of 120 bytes, several for each of 4,096 ranks.
 const MOST: usize = 1 << 22;
 
 /// A store of named texts that all ranks of a group can access.

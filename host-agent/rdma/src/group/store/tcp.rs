@@ -5,8 +5,8 @@
 //! | `publish NAME LENGTH`, the text | `done`, or `taken` |
 //! | `look NAME` | `text LENGTH`, the text, or `none` |
 //!
-//! Each line consists of words. Rank 0 keeps one text per name, up to the number of names and the length that ranks need, and
-//! serves as many clients as there are ranks, plus a few strangers.
+//! A line consists of words separated by spaces. Rank 0 keeps one text per name, up to a maximum number and length. It serves
+//! at once as many clients as there are ranks, and a few more, in case other programs connect.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -49,9 +49,9 @@ struct Kept {
 }
 
 impl TcpStore {
-    /// Opens the store: rank 0 listens at this address, and other ranks try for at most `patience` to connect. A reply may
-    /// take as long. When rank 0's store is dropped, it accepts no more clients; connected ones are served until they close,
-    /// or are silent for `patience`.
+    /// Opens the store. Rank 0 listens at this address; the other ranks try for at most `patience` to connect, and wait as long
+    /// for a reply. When rank 0 drops its store, no more clients are accepted; connected clients are served until they close
+    /// the connection, or send nothing for `patience`.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -27,8 +27,8 @@ const NUMBER_OF_KEYS: u8 = 6;
 /// Request number and magic number that begin a connection in the second generation (since torch 2.1).
 const VALIDATE: u8 = 0;
 const MAGIC: u32 = 0x3C85_F7CE;
-/// Number of number-of-keys requests sent with the greeting. A server of the first generation, for which 0 is "set", reads the
-/// magic number and these requests as the length of a key, cannot allocate it, and closes the connection.
+/// Number of "number of keys" requests that follow the greeting, so that a server of the first generation notices: it takes the
+/// 0 for "set", and all bytes that follow for the length of a key. It cannot allocate so much, and closes the connection.
 const ASKED_FIRST: usize = 4;
 
 /// Prefix of all keys of torch's own clients.
@@ -38,14 +38,14 @@ const PREFIX: &str = "/";
 pub struct TorchStore {
     address: SocketAddr,
     stream: TcpStream,
-    /// Offset that the protocol's second generation adds to request numbers: 1, or 0 with a server of the first.
+    /// Number that is added to request numbers: 1 if the server speaks the protocol's second generation, 0 if the first.
     added: u8,
     prefix: String,
 }
 
 impl TorchStore {
-    /// Connects to the `TCPStore` at this address, for at most `patience`; a reply may take as long. `prefix`, which differs
-    /// for each group of ranks, is put before all names.
+    /// Connects to the `TCPStore` at this address, tries for at most `patience`, and waits as long for a reply. All names begin
+    /// with `prefix`, which differs for each group of ranks.
     ///
     /// # Errors
     /// [`StoreError`], if no server answers, or it does not speak this protocol.

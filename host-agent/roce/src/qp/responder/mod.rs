@@ -54,7 +54,7 @@ enum Reply {
     Read(ReadReply),
 }
 
-/// The bytes of a READ's response that are still to be sent.
+/// Part of the response to a READ that is still to be sent.
 #[derive(Debug, Clone, Copy)]
 struct ReadReply {
     next: ExtendedPsn,
@@ -64,7 +64,7 @@ struct ReadReply {
     left: u32,
     /// Whether the next response packet is the first one of its response.
     begins: bool,
-    /// Whether the peer requested the READ again; such READs do not count as outstanding.
+    /// Whether the peer has requested the READ a second time; such READs do not count as outstanding.
     is_again: bool,
     msn: u32,
 }
@@ -157,7 +157,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Sends a NAK for a refused packet. Returns an error if the queue pair must fail; a missing receive is no such error.
+    /// Sends a NAK for a refused packet. Returns an error if the queue pair must fail: always, except if no receive was posted.
     fn refuse(&mut self, refused: Refused, counters: &mut Counters) -> Result<(), Refused> {
         let code = match refused {
             Refused::NotReady => {
@@ -243,7 +243,7 @@ impl Responder {
         }
     }
 
-    /// Processes a repeated READ request, from the first missing response packet on; reads memory again (IBA 9.7.5.1.4).
+    /// Processes a repeated READ request: sends the requested responses again, with newly read memory (IBA 9.7.5.1.4).
     fn read_again<B: Buffer>(
         &mut self,
         place: ExtendedPsn,
@@ -295,7 +295,7 @@ impl Responder {
         self.reply(Syndrome::Nak(code), self.expected, counters);
     }
 
-    /// Queues an ACK or NAK, in place of an unsent ACK or NAK that it supersedes.
+    /// Queues an ACK or NAK. It replaces an ACK at the end of the queue, which it makes superfluous.
     fn reply(&mut self, syndrome: Syndrome, place: ExtendedPsn, counters: &mut Counters) {
         let msn = self.msn & 0xFF_FFFF;
         let reply = Reply::Acknowledge(place, Aeth { syndrome, msn });
@@ -320,7 +320,7 @@ impl Responder {
         self.replies.len() < 2 * usize::from(self.attributes.max_reads) + REPLIES
     }
 
-    /// Whether the next reply carries data (a READ response), so that it is paced and alternates with requests.
+    /// Whether the next reply is a READ response; it carries data, so the rate limit applies, and it alternates with requests.
     pub fn next_is_data(&self) -> bool {
         matches!(self.replies.front(), Some(Reply::Read(_)))
     }

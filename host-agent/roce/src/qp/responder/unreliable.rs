@@ -15,7 +15,7 @@ use crate::memory::Buffer;
 use crate::packet::{Opcode, Packet};
 use crate::qp::inbound::{Refused, Surroundings};
 
-/// UC: a packet that is at most this many positions late is a duplicate. A later packet is the first after a long gap.
+/// UC: a packet at most this many positions late is a duplicate. If it is later, it is the first after a long gap.
 const LATE_COPIES: u64 = 1 << 12;
 
 impl Responder {
