@@ -82,7 +82,7 @@ struct Course {
     least: u32,
 }
 
-/// Whether all doubts about triggers concern triggers that have a state per key (such as a connection).
+/// Whether all triggers of uncertain state are triggers with a state per key (such as a connection).
 #[derive(Debug, Clone, Copy)]
 struct OfKey(bool);
 

@@ -166,7 +166,7 @@ impl<'a> Witness<'a> {
         waiting.chain(open).min().unwrap_or(u64::MAX)
     }
 
-    /// Time before which the witness has decided all frames, except those that several readings explain.
+    /// All frames that arrived before this time are judged, except those for which several choices of epochs remain.
     pub fn decided_ns(&self) -> u64 {
         if self.is_over {
             return u64::MAX;

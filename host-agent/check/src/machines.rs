@@ -81,7 +81,7 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The model has more than [`MAX_FRAMES`] distinct frames.
-    #[error("more than {MAX_FRAMES} different frames")]
+    #[error("the model has more than {MAX_FRAMES} different frames")]
     Frames,
     /// The model has more than [`MAX_NODES`] nodes.
     #[error("more than {MAX_NODES} nodes")]

@@ -250,7 +250,7 @@ pub struct Compare<A, B> {
 /// A difference between two models of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Virtual time of the difference, in nanoseconds.
+    /// Virtual time at which the results differed, in nanoseconds.
     pub now_ns: u64,
     /// Node that sent the frame that revealed the difference.
     pub from: Node,

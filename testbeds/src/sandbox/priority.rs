@@ -17,7 +17,7 @@ use crate::starter::{self, Starter};
 /// The lowest real-time priority of Linux.
 const LOWEST: libc::c_int = 1;
 
-/// The thread that keeps the real-time priority, if there is one.
+/// Thread with real-time priority that starts threads with the same priority; unset without this privilege.
 static KEEPER: OnceLock<Starter> = OnceLock::new();
 
 /// Gives the calling thread real-time priority, if this is permitted and other threads have a processor left.

@@ -34,7 +34,7 @@ pub struct Rounded {
     pub at: Vec<NodeId>,
     /// λ, the rate in bit/s at which all workers would send, if no capacity were exceeded.
     pub rate_bps: f64,
-    /// Greatest ratio, over switches and the server, of load at λ to capacity. Links do not count.
+    /// Greatest ratio, over switches and the server, of the load at `rate_bps` to the capacity. Links do not count.
     pub exceeded: f64,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct SwitchLoads<'b, 'p> {
     taken: Vec<u64>,
     /// Number of placed blocks of faults that need a charge (amounts of resources that blocks may share), by charge and switch.
     needed: Vec<u32>,
-    /// Number of blocks of faults placed at each switch.
+    /// Number of fault blocks (faults that are placed together) at each switch.
     standing: Vec<u32>,
     worst: Vec<Worst>,
     /// Worst utilizations at any switch: of resources with a hard limit, and of others; `None`: not computed since a change.

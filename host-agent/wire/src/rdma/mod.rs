@@ -81,7 +81,7 @@ pub enum Malformed {
     #[error("the immediate belongs to another chunk")]
     Immediate,
     /// The payload is not a registration of this protocol version.
-    #[error("not a registration of this version")]
+    #[error("the payload is not a registration of this protocol version")]
     Registration,
 }
 

@@ -134,7 +134,7 @@ impl<'a> Checker<'a, '_> {
                         format!("the abstract method `{name}` is not implemented"),
                     )
                     .hint(format!(
-                        "`{}(…) x = {{ … {name}(…) {{ … }} }};`",
+                        "implement it where the object is declared: `{}(…) x = {{ {name}(…) {{ … }} }};`",
                         decl.name.name
                     )),
                 );

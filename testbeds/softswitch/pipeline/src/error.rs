@@ -187,7 +187,7 @@ pub enum ProfileError {
     #[error("a selector has either members and groups or one-shot entries")]
     Mixed,
     /// The member or group cannot be deleted: a group or a table entry refers to it.
-    #[error("a group or an entry refers to it")]
+    #[error("it cannot be deleted: a group or a table entry refers to it")]
     InUse,
     /// The profile has its maximum number of members, or its groups their maximum sum of weights, given here.
     #[error("the profile is full ({0})")]

@@ -101,7 +101,7 @@ fn keys_meet(
     };
     if let Some(event) = never.find(|event| apart(&begin, &of_event(event))) {
         let message = format!(
-            "trigger `{}` is never on: it counts per {}, and the packets of this event {what} than those of the first event",
+            "trigger `{}` is never on: it counts per {}, and the packets of the event marked here {what} than those of its first event",
             trigger.name, keys.one
         );
         sink.error(Code::Contradiction, event.span(), message)

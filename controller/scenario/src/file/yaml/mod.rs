@@ -254,7 +254,7 @@ fn assign_types(sink: &mut Sink<'_>, node: &mut Node, value: &serde_yaml::Value)
             sink.error(
                 Code::Syntax,
                 node.span,
-                "this YAML is ambiguous; write it more plainly",
+                "weir cannot read this YAML; put quotes around the value, or write it on lines of its own",
             );
         }
     }
