@@ -5,7 +5,7 @@
 //!
 //! - A fault that always drops leaves no packets to any other fault on the same packets while both are active.
 //! - Two counting selections (`nth`, `every`, `burst` …) conflict if every packet that one selects is also selected by the
-//!    other and one of the two faults drops.
+//!   other and one of the two faults drops.
 //!
 //! Selections that coincide only occasionally (`every: 5` and `every: 3`, or random ones) compose: a drop overrides the rest.
 
