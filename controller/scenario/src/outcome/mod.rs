@@ -6,11 +6,25 @@ use serde::Serialize;
 
 use crate::diagnostic::{Code, Diagnostic, Sink, Span};
 use crate::model::Scenario;
-use crate::model::expect::metric::{FlowMetric, Metric, Metrics};
+use crate::model::expect::metric::{CommandMetric, FlowMetric, Metric, Metrics};
 use crate::model::expect::{Comparison, Expectation, Operator, Term, show};
 
 /// The hint for a series of numbers whose regular expression or JSON pointer finds texts that are no numbers.
 const TEXT_GROUP: &str = "the first group or the pointer of a metric must match numbers; to count lines, let the command print their number (`grep -c`)";
+
+/// The hint for a series that has no numbers.
+fn numbers_hint(metric: &Metric, metrics: &Metrics) -> String {
+    if let Metric::Series { command, .. } = metric {
+        let failures = Metric::command(command.as_str(), CommandMetric::Failures);
+        if metrics
+            .get(&failures)
+            .is_some_and(|failures| *failures > 0.0)
+        {
+            return format!("command `{command}` failed: its output, in the report, says why");
+        }
+    }
+    TEXT_GROUP.to_owned()
+}
 
 /// The result of one expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -67,11 +81,11 @@ impl Expectation {
                 if !passed {
                     let told = format!("expectation not met: {message}");
                     let diagnostic = sink.error(Code::Unmet, self.span, told);
-                    let is_empty = |(metric, _): &(&Metric, Span)| {
-                        metric.is_of_numbers() && metrics.get(metric) == Some(&0.0)
-                    };
-                    if self.metrics().any(|named| is_empty(&named)) {
-                        diagnostic.hint(TEXT_GROUP);
+                    let mut named = self.metrics().map(|(metric, _)| metric);
+                    let empty = named
+                        .find(|metric| metric.is_of_numbers() && metrics.get(metric) == Some(&0.0));
+                    if let Some(metric) = empty {
+                        diagnostic.hint(numbers_hint(metric, metrics));
                     }
                 }
                 let (left, right) = (shown(left, &self.left), shown(right, &self.right));
@@ -115,7 +129,7 @@ impl Term {
                     let message = format!("the run has no value for metric `{metric}`");
                     let diagnostic = sink.error(Code::MissingMetric, *span, message);
                     if metric.is_of_numbers() {
-                        diagnostic.hint(TEXT_GROUP);
+                        diagnostic.hint(numbers_hint(metric, metrics));
                     }
                 }
                 found
