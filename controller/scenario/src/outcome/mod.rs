@@ -4,7 +4,7 @@ pub mod vacuous;
 
 use serde::Serialize;
 
-use crate::diagnostic::{Code, Diagnostic, Sink, Span};
+use crate::diagnostic::{Code, Diagnostic, Sink};
 use crate::model::Scenario;
 use crate::model::expect::metric::{CommandMetric, FlowMetric, Metric, Metrics};
 use crate::model::expect::{Comparison, Expectation, Operator, Term, show};

@@ -234,6 +234,10 @@ expect:
     let told = told.map(|outcome| outcome.diagnostic.unwrap().hint.unwrap_or_default());
     let told: Vec<bool> = told.map(|hint| hint.contains("`grep -c`")).collect();
     assert_eq!(told, [true, true, true, false, false]);
+    // If the command failed, it had no chance to print them.
+    metrics.insert(metric("command.d.failures"), 1.0);
+    let first = evaluate(&scenario, &metrics).remove(0).diagnostic.unwrap();
+    assert!(first.hint.unwrap().starts_with("command `d` failed"));
 }
 
 #[test]
