@@ -60,8 +60,8 @@ pub struct Docket {
     counts: Vec<u64>,
     /// Announcements of changed and equal frames since the caller last took them.
     pub changes: Vec<Change>,
-    /// Empty buffers of decided frames that were kept whole, for the next such frames: to allocate one for each takes a tenth of
-    /// the judge's time.
+    /// Empty buffers of decided frames that were kept whole, for the next such frames: the allocator is slow for blocks of that
+    /// length.
     pub spare: Vec<Vec<u8>>,
 }
 

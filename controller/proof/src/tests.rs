@@ -44,6 +44,8 @@ fn frame(scenario: &Scenario, sent: &Sent) -> Vec<u8> {
     frame.extend(sent.port.to_be_bytes());
     frame.extend([0, 12, 0, 0]);
     frame.extend(sent.marker.to_be_bytes());
+    // Padding: the judge keeps more of a frame that a fault changes than of others.
+    frame.resize(4 * trace::TOLD_BYTES, 0);
     frame
 }
 
@@ -163,6 +165,25 @@ fn a_flow_counts_a_frame_whose_equal_is_changed_later() {
             (2, 2, TRANSIT_NS)
         );
     }
+}
+
+/// The judge keeps the bytes of a frame in the buffer of an earlier one.
+#[test]
+fn different_frames_are_changed_and_spared_in_turn() {
+    let planned = planned(
+        "faults: [{id: x, flows: first, effect: {set: {ip.ttl: 9}}, select: {every: 2}}]\n",
+    );
+    let sent = (0..200_u32).map(|number| Sent {
+        at_ns: 2 * S + 1 + u64::from(number) * 20 * MS,
+        port: FIRST,
+        marker: number,
+    });
+    let (proof, fired) = judged(&planned, &sent.collect::<Vec<_>>());
+    let seen = proof.observations[0];
+    assert_eq!(
+        (fired, seen.observed, seen.missed, seen.collateral),
+        (100, 100, 0, 0)
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub struct Rack {
     answers_itself: bool,
 }
 
-/// What a rack's switch does with a frame.
+/// Action of a rack's switch on a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
     /// The switch sends this frame to the switch above.

@@ -124,7 +124,7 @@ pub enum Action {
 /// A step in a rank's program: an action, and the earlier steps that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What the step does: put, wait, reduce or copy.
+    /// Operation of the step: put, wait, reduce or copy.
     pub action: Action,
     /// Indices of earlier steps of the same rank that must finish first, ascending.
     pub after: Vec<usize>,

@@ -81,7 +81,7 @@ pub enum TranslateError {
         table: String,
         /// Name of the key field; may be empty, as in [`Value`](Self::Value).
         field: String,
-        /// What is wrong with the match.
+        /// Reason why the match is refused.
         reason: String,
     },
     /// A table entry has a priority where the table allows none, or lacks a required one.
@@ -91,7 +91,7 @@ pub enum TranslateError {
         table: String,
         /// Priority in the request.
         priority: i32,
-        /// What is wrong with the priority.
+        /// Reason why the priority is refused.
         reason: &'static str,
     },
     /// The table does not offer the action at all.

@@ -292,7 +292,7 @@ fn the_reference_is_up_to_date() {
     );
 }
 
-/// What a file says, without positions; `None` if the file is refused.
+/// Contents of a file, without positions; `None` if the file is refused.
 fn meaning(file: &Value) -> Option<String> {
     let of = load(&serde_yaml::to_string(file).unwrap()).ok()?;
     let plan = scenario::plan(&of, &scenario::TargetModel::EMBEDDED).ok()?;

@@ -110,7 +110,7 @@ pub struct Deadline {
     pub after_ns: u64,
     /// Minimum number of ranks that must have contributed to a partial sum.
     pub quorum: u16,
-    /// What a rank does with its values that come too late for a sum.
+    /// Treatment, by each rank, of its own values that come too late for a sum.
     pub carry: Carry,
     /// Number of sums per slot that each rank keeps for ranks that are behind; `None` for the default.
     pub keeps: Option<u32>,

@@ -60,7 +60,7 @@ pub enum Machine {
     Rank(Box<Rank>),
 }
 
-/// What a simulated host is doing.
+/// Current activity of a simulated host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     /// The host sleeps until a frame arrives or a timer is due.
@@ -126,7 +126,7 @@ pub struct Host {
     pub busy_ns: u64,
 }
 
-/// What a host needs besides its state machine: node index, role, address, and addresses of the others.
+/// Data of a host besides its state machine: node index, role, address, and addresses of the others.
 pub struct Identity {
     pub host: usize,
     pub role: Role,

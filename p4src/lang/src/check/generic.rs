@@ -48,7 +48,7 @@ pub(crate) struct Instantiation<'a> {
     pub(crate) span: Span,
 }
 
-/// What is known about an instance's type: written type arguments, and the type that the context expects.
+/// Known parts of an instance's type: written type arguments, and the type that the context expects.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted<'t> {
     pub(crate) types: &'t [Ty],

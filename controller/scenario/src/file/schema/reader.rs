@@ -242,11 +242,11 @@ pub(crate) fn number(
     what: &str,
     shape: &Shape,
 ) -> Option<Spanned<u64>> {
-    number_or(sink, node, what, shape, "")
+    number_hinted(sink, node, what, shape, "")
 }
 
 /// Reads a whole number or quantity; `beyond` is the hint for a number outside the range of `shape`, if it is not empty.
-fn number_or(
+fn number_hinted(
     sink: &mut Sink<'_>,
     node: &Node,
     what: &str,

@@ -1,7 +1,7 @@
 //! Reads values as the schema declares their keys: of the declared type, in the declared range, or the declared default.
 
 use super::{
-    Fields, choice, name, names, no_tag, number_or, numeric, probability, text, wrong_type,
+    Fields, choice, name, names, no_tag, number_hinted, numeric, probability, text, wrong_type,
 };
 use crate::diagnostic::{Code, Sink, Spanned};
 use crate::file::schema::shape::{Key, Literal, Shape};
@@ -14,7 +14,9 @@ impl Fields<'_> {
     pub fn number<T: TryFrom<u64>>(&self, sink: &mut Sink<'_>, key: &str) -> Option<Spanned<T>> {
         let (key, node) = self.declared(key)?;
         let number = match (node, key.default) {
-            (Some(node), _) => number_or(sink, node, &quoted(key), key.shape.first(), key.beyond)?,
+            (Some(node), _) => {
+                number_hinted(sink, node, &quoted(key), key.shape.first(), key.beyond)?
+            }
             (None, Some(Literal::Number(number))) => Spanned::new(number, self.span),
             (None, _) => return None,
         };
