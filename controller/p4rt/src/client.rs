@@ -62,27 +62,19 @@ impl Client {
                 address: address.to_owned(),
             })?
             .http2_max_header_list_size(METADATA_LIMIT);
-        let deadline = Instant::now() + timeout;
-        let channel = loop {
-            match timeout_at(deadline, endpoint.connect()).await {
-                Ok(Ok(channel)) => break channel,
-                Ok(Err(_)) if Instant::now() + RETRY < deadline => sleep(RETRY).await,
-                Ok(Err(error)) => {
-                    let reason = root_cause(&error);
-                    return Err(ClientError::Unreachable {
-                        address: address.to_owned(),
-                        waited: timeout,
-                        reason,
-                    });
-                }
-                Err(_) => {
-                    return Err(ClientError::NoAnswer {
-                        address: address.to_owned(),
-                        waited: timeout,
-                    });
-                }
-            }
-        };
+        let channel = retried(timeout, || endpoint.connect())
+            .await
+            .map_err(|last| match last {
+                Some(error) => ClientError::Unreachable {
+                    address: address.to_owned(),
+                    waited: timeout,
+                    reason: root_cause(&error),
+                },
+                None => ClientError::NoAnswer {
+                    address: address.to_owned(),
+                    waited: timeout,
+                },
+            })?;
         Ok(Self {
             grpc: P4RuntimeClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT),
             address: address.to_owned(),
@@ -412,6 +404,31 @@ fn uint128(value: u128) -> v1::Uint128 {
     v1::Uint128 {
         high: (value >> 64) as u64,
         low: value as u64,
+    }
+}
+
+/// Result of the first attempt that succeeds within `timeout`; otherwise the error of the last attempt that ended, `None` if none did.
+///
+/// The last attempt may be cut off by the deadline. It tells less than an attempt before it that failed.
+async fn retried<T, E, F>(
+    timeout: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> std::result::Result<T, Option<E>>
+where
+    F: Future<Output = std::result::Result<T, E>>,
+{
+    let deadline = Instant::now() + timeout;
+    let mut last = None;
+    loop {
+        match timeout_at(deadline, attempt()).await {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(error)) => last = Some(error),
+            Err(_) => return Err(last),
+        }
+        if Instant::now() + RETRY >= deadline {
+            return Err(last);
+        }
+        sleep(RETRY).await;
     }
 }
 

@@ -19,6 +19,24 @@ async fn an_address_where_nobody_listens() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_the_deadline_cuts_off_hides_no_error() {
+    let mut attempts = 0;
+    let connected = retried(SOON, || {
+        attempts += 1;
+        let first = attempts == 1;
+        async move {
+            if first {
+                return Err::<(), _>("refused");
+            }
+            std::future::pending().await
+        }
+    });
+    assert_eq!(connected.await, Err(Some("refused")));
+    let connected = retried(SOON, std::future::pending::<std::result::Result<(), &str>>);
+    assert_eq!(connected.await, Err(None));
+}
+
+#[tokio::test]
 async fn a_switch_that_accepts_and_says_nothing() {
     // The kernel completes the handshake; no server ever reads.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
