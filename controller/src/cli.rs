@@ -291,7 +291,7 @@ pub struct Doctor {
     /// WEIR_INTERFACE, or eth0
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
-    /// Packet I/O of that rank: auto, rings or pnet; without, WEIR_IO, or auto
+    /// Packet I/O of that rank: auto, bundles, rings, calls or pnet; without, WEIR_IO, or auto
     #[arg(long, value_name = "BACKEND")]
     pub io: Option<host_agent::frames::Io>,
     /// Number of values in a frame of the job

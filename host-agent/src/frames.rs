@@ -18,8 +18,7 @@ use pnet::packet::util;
 use pnet::util::MacAddr;
 
 pub use ::frames::{
-    CableFrames, EthernetFrames, FRAME_LIMIT, Frames, InterfaceFrames, Io, Link, LinkFault,
-    RingFrames,
+    Cable, Frames, Io, Link, LinkFault, Opened, Options, PnetFrames, WhenFull, receive_within,
 };
 pub use wire::UDP_PORT;
 
@@ -148,6 +147,14 @@ impl FromStr for Endpoint {
             ip: ip.parse().map_err(|_| wrong())?,
         })
     }
+}
+
+/// Opens an interface of the current network namespace for aggregation frames.
+///
+/// # Errors
+/// The interface is missing, or the system does not open it.
+pub fn open_interface(interface: &str, io: Io) -> io::Result<Opened> {
+    ::frames::open(interface, Options::udp(io, wire::UDP_PORT))
 }
 
 /// Destination of frames for all workers of a job: the job's multicast group (239.87.69.x, "WE"), and the Ethernet group that

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::support::{FAILED, Finished, PASSED, beside, run, weir};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use softswitch::ports::{self, PortIo};
+use softswitch::ports::{self, Frames};
 use test_support::namespace::{in_namespace, ip, veth};
 use testbeds::host::Host;
 use testbeds::net::{Interface, Netlink};
@@ -99,8 +99,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Sends frames by one port and takes as many as are expected from another.
 fn across(
-    from: &mut dyn PortIo,
-    to: &mut dyn PortIo,
+    from: &mut dyn Frames,
+    to: &mut dyn Frames,
     frames: &[Vec<u8>],
     expected: usize,
 ) -> Vec<Vec<u8>> {
@@ -188,7 +188,7 @@ fn a_wire_harms_nothing_but_what_its_scenario_names() {
     );
     assert_ne!(states(), before);
     // Not before: until it is a wire, this machine joins IPv6 groups there.
-    let open = |name| ports::open(name, ports::Options::default()).unwrap().port;
+    let open = |name| ports::open(name, ports::Options::default()).unwrap().frames;
     let (mut left, mut right) = (open("left0"), open("right0"));
     let frames = all_kinds();
     assert_eq!(
@@ -413,7 +413,7 @@ fn an_interface_that_disappears_ends_the_run_and_the_run_is_told() {
     ];
     let child = start(folder.path(), &args);
     {
-        let open = |name| ports::open(name, ports::Options::default()).unwrap().port;
+        let open = |name| ports::open(name, ports::Options::default()).unwrap().frames;
         let (mut left, mut right) = (open("left0"), open("right0"));
         let sent: Vec<_> = (1..=5).map(datagram).collect();
         across(&mut *left, &mut *right, &sent, 4);

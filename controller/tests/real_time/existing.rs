@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::support::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use softswitch::ports::{self, PortIo};
+use softswitch::ports::{self, Frames};
 use test_support::namespace::{in_namespace, ip, veth};
 use testbeds::host::Namespace;
 use testbeds::net::{Netlink, Sending};
@@ -342,7 +342,7 @@ fn what_is_no_host_on_a_bridge_is_refused_and_nothing_is_touched() {
 }
 
 /// What comes to `other`, a host of the same bridge, of what the host and then this side of the bridge send to everybody.
-fn everybody_hears(web: &Web, other: &mut dyn PortIo) -> [bool; 2] {
+fn everybody_hears(web: &Web, other: &mut dyn Frames) -> [bool; 2] {
     let receiver = UdpSocket::bind("0.0.0.0:11").unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     let say = |what: &'static str| {
@@ -379,7 +379,7 @@ fn what_is_set_at_the_port_holds_meanwhile_and_is_put_back() {
     ip("link set other1 master br0");
     let mut other = ports::open("other0", ports::Options::default())
         .unwrap()
-        .port;
+        .frames;
     assert_eq!(everybody_hears(&web, &mut *other), [true, true]);
     let plain = web.port();
     ip("link set other1 type bridge_slave isolated on");

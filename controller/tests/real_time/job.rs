@@ -3,7 +3,7 @@
 use crate::support::*;
 use host_agent::frames::{Endpoint, Mac, build, sum};
 use serde_json::Value;
-use softswitch::ports::{self, PortIo, Sink};
+use softswitch::ports::{self, Frames, Sink};
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -140,13 +140,13 @@ fn update(from: u32, job: u16, rank: u16) -> Vec<u8> {
     frame
 }
 
-fn open(port: u32) -> Box<dyn PortIo> {
+fn open(port: u32) -> Box<dyn Frames> {
     ports::open(&format!("h{port}"), ports::Options::default())
         .unwrap()
-        .port
+        .frames
 }
 
-fn send(port: &mut dyn PortIo, frame: &[u8]) {
+fn send(port: &mut dyn Frames, frame: &[u8]) {
     port.send(frame).unwrap();
     port.flush().unwrap();
 }
@@ -164,7 +164,7 @@ impl Sink for Frames {
 
 /// The values of the first SUM that comes.
 #[track_caller]
-fn sum_at(port: &mut dyn PortIo) -> Vec<i32> {
+fn sum_at(port: &mut dyn Frames) -> Vec<i32> {
     let begun = Instant::now();
     loop {
         let mut frames = Frames::default();

@@ -13,7 +13,7 @@ use controller::target::Kind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use scenario::model::topology::Topology;
-use softswitch::ports::{self, PortIo};
+use softswitch::ports::{self, Frames};
 use test_support::namespace::{in_namespace, ip, veth};
 
 const LEASE: Duration = Duration::from_millis(500);
@@ -48,8 +48,8 @@ fn frame(topology: &Topology, number: u32) -> Vec<u8> {
 /// A sender, a receiver, and what is known of each frame: when it was sent, and whether it came.
 struct Traffic {
     topology: Topology,
-    from: Box<dyn PortIo>,
-    to: Box<dyn PortIo>,
+    from: Box<dyn Frames>,
+    to: Box<dyn Frames>,
     sent: Vec<Instant>,
     came: Vec<bool>,
 }
@@ -110,7 +110,7 @@ impl Network {
         let line = said.next().unwrap().unwrap();
         let address = line.split_once("P4Runtime at ").unwrap().1;
         let address = address.split(',').next().unwrap().to_owned();
-        let open = |name| ports::open(name, ports::Options::default()).unwrap().port;
+        let open = |name| ports::open(name, ports::Options::default()).unwrap().frames;
         Network {
             traffic: Traffic {
                 from: open("a0"),

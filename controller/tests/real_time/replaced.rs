@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::support::*;
 use scenario::model::topology::Topology;
 use serde_json::Value;
-use softswitch::ports::{self, PortIo};
+use softswitch::ports::{self, Frames};
 use test_support::namespace::{in_namespace, ip, veth};
 
 /// Between two frames.
@@ -65,8 +65,8 @@ fn frame(topology: &Topology, port: u16, number: u32) -> Vec<u8> {
 /// What becomes of frames: half of them are of the flow that faults name, the others of none.
 struct Traffic {
     topology: Topology,
-    from: Box<dyn PortIo>,
-    to: Box<dyn PortIo>,
+    from: Box<dyn Frames>,
+    to: Box<dyn Frames>,
     /// To which port each went, and when.
     sent: Vec<(u16, Instant)>,
     /// By number, when it came.
@@ -181,7 +181,7 @@ impl Bench {
         let at = format!("sw={}", address.split(',').next().unwrap());
         let (controller, mut said) = control(folder.path(), "first.yaml", &at);
         assert_eq!(said.next().unwrap().unwrap(), "ready");
-        let open = |name| ports::open(name, ports::Options::default()).unwrap().port;
+        let open = |name| ports::open(name, ports::Options::default()).unwrap().frames;
         Bench {
             traffic: Traffic {
                 from: open("a0"),

@@ -71,7 +71,7 @@ fn a_packet_is_explained_and_warnings_are_seen() {
     let mut frame = vec![2; 12];
     frame.extend([0x88, 0xb5]);
     frame.resize(60, 0x5a);
-    let mut host = ports::open("h1", ports::Options::default()).unwrap().port;
+    let mut host = ports::open("h1", ports::Options::default()).unwrap().frames;
     let (done, is_done) = std::sync::mpsc::channel::<()>();
     let sender = std::thread::spawn(move || {
         // The switch says that it serves before its program runs.

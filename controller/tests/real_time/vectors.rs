@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bmv2::cache::Cache;
 use bmv2::tools::Tools;
 use controller::target::{Kind, P4Runtime, Target, bmv2 as start_bmv2};
-use softswitch::ports::{self, Io, PortIo, RingOptions};
+use softswitch::ports::{self, Frames, Io};
 use tempfile::TempDir;
 use test_support::namespace::{in_namespace, ip};
 use testbeds::host::{Output, Process};
@@ -27,7 +27,7 @@ const FENCE_TYPE: [u8; 2] = [0x88, 0xb5];
 
 /// A switch's process with its program, and the hosts' ends of its links.
 pub struct Veth {
-    hosts: BTreeMap<String, Box<dyn PortIo>>,
+    hosts: BTreeMap<String, Box<dyn Frames>>,
     macs: BTreeMap<String, [u8; 6]>,
     fences: u32,
     interfaces: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Veth {
 }
 
 struct Links {
-    hosts: BTreeMap<String, Box<dyn PortIo>>,
+    hosts: BTreeMap<String, Box<dyn Frames>>,
     ports: Vec<(u32, String)>,
 }
 
@@ -59,9 +59,12 @@ impl Links {
             }
             let options = ports::Options {
                 io: Io::Auto,
-                ring: RingOptions::default(),
+                ..ports::Options::default()
             };
-            hosts.insert(host.clone(), ports::open(&host_end, options).unwrap().port);
+            hosts.insert(
+                host.clone(),
+                ports::open(&host_end, options).unwrap().frames,
+            );
             ports.push((*port, switch_end));
         }
         Links { hosts, ports }

@@ -57,6 +57,12 @@ impl Link {
         Ok(link)
     }
 
+    /// The interface's index.
+    pub fn index(&self) -> u32 {
+        // Indices are positive (netdevice(7)).
+        self.index.unsigned_abs()
+    }
+
     /// The interface's MTU in bytes. (/sys shows the interfaces of the namespace in which it was mounted.)
     pub fn mtu(&self) -> io::Result<u32> {
         let told = self.ask(libc::SIOCGIFMTU)?;

@@ -254,7 +254,7 @@ impl Rank {
                 (
                     Link::Own(Box::new(member)),
                     way.io,
-                    way.refused.map(|error| error.to_string()),
+                    way.notice,
                 )
             }
             // The daemon chooses the I/O backend.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use frames::{InterfaceFrames, Io};
+use frames::{Frames, Io, Opened, Options};
 use roce::packet::{Address, UDP_PORT};
 
 use crate::interface::{Interface, InterfaceError};
@@ -139,7 +139,7 @@ pub fn raw(
     interface: &Interface,
     io: Io,
     seed: u64,
-) -> Result<Software<InterfaceFrames>, OpenError> {
+) -> Result<Software<Box<dyn Frames>>, OpenError> {
     raw_because(interface, io, None, seed)
 }
 
@@ -148,18 +148,18 @@ fn raw_because(
     io: Io,
     no_device: Option<&str>,
     seed: u64,
-) -> Result<Software<InterfaceFrames>, OpenError> {
-    let opened = InterfaceFrames::open(&interface.name, UDP_PORT, io);
-    let (frames, refused) = opened.map_err(|source| OpenError::Raw {
+) -> Result<Software<Box<dyn Frames>>, OpenError> {
+    let opened = frames::open(&interface.name, Options::udp(io, UDP_PORT));
+    let Opened {
+        frames,
+        io: by,
+        notice,
+        ..
+    } = opened.map_err(|source| OpenError::Raw {
         interface: interface.name.clone(),
         source,
     })?;
-    let by = match frames.io() {
-        Io::Pnet => "pnet",
-        _ => "rings",
-    };
-    let refused = refused.map(|why| format!("no rings: {why}"));
-    let because: Vec<&str> = no_device.into_iter().chain(refused.as_deref()).collect();
+    let because: Vec<&str> = no_device.into_iter().chain(notice.as_deref()).collect();
     let because = match because.is_empty() {
         true => String::new(),
         false => format!(" ({})", because.join("; ")),

@@ -47,6 +47,8 @@ pub struct Software<F> {
     buffer: Vec<u8>,
     /// Whether the last batch of frames was full, so that more received frames may be waiting.
     may_have_more: bool,
+    /// Number of frames that were discarded instead of sent.
+    unsent: u64,
     ip: Ipv4Addr,
     announce: Option<Announce>,
 }
@@ -87,6 +89,7 @@ impl<F: Frames> Software<F> {
             origin: Instant::now(),
             buffer: vec![0; packet::frame_len(options.max_mtu)],
             may_have_more: false,
+            unsent: 0,
             ip: options.address.ip,
             announce: None,
         }
@@ -105,11 +108,11 @@ impl<F: Frames> Software<F> {
     fn receive(&mut self) -> io::Result<bool> {
         let now_ns = self.now_ns();
         let (endpoint, memory) = (&mut self.endpoint, &mut self.memory);
-        let taken = self.frames.receive_batch(BATCH, &mut |frame| {
+        let received = self.frames.receive(BATCH, &mut |frame: &[u8]| {
             // The endpoint counts frames that belong to no queue pair.
             let _ = endpoint.handle_frame(now_ns, memory, frame);
         })?;
-        Ok(taken > 0)
+        Ok(received.frames > 0)
     }
 
     /// Sends up to a batch of frames, as far as the link's queue has space; returns whether the batch was full, so that more
@@ -139,7 +142,7 @@ impl<F: Frames> Software<F> {
             }
             sent += 1;
         };
-        self.frames.flush()?;
+        self.unsent += self.frames.flush()? as u64;
         self.backlog.looked(Look {
             now_ns,
             was_nearly_empty,
@@ -157,7 +160,10 @@ impl<F: Frames> Software<F> {
         let len = match self.frames.room(longest)? {
             Some(room) => {
                 let len = endpoint.poll_transmit(now_ns, memory, room);
-                len.inspect(|len| self.frames.written(*len))
+                if let Some(len) = len {
+                    self.frames.written(len)?;
+                }
+                len
             }
             None => {
                 let len = endpoint.poll_transmit(now_ns, memory, &mut self.buffer);
@@ -334,11 +340,9 @@ impl<F: Frames> Provider for Software<F> {
     fn wait(&mut self, timeout: Duration) -> Result<(), ProviderError> {
         self.send()?;
         let due = self.due().unwrap_or(LONGEST_WAIT);
-        let came = self.frames.receive(timeout.min(due).min(LONGEST_WAIT))?;
-        if let Some(frame) = came {
-            let now_ns = self.origin.elapsed().as_nanos() as u64;
-            // As in `receive`.
-            let _ = self.endpoint.handle_frame(now_ns, &mut self.memory, frame);
+        if !self.receive()? {
+            let timeout = timeout.min(due).min(LONGEST_WAIT);
+            frames::wait_readable(self.frames.readable(), timeout)?;
             self.receive()?;
         }
         self.send()?;
@@ -369,7 +373,7 @@ impl<F: Frames> Provider for Software<F> {
     }
 
     fn unsent(&self) -> u64 {
-        self.frames.unsent()
+        self.unsent
     }
 
     fn descriptors(&self) -> Vec<RawFd> {

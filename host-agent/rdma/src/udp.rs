@@ -8,9 +8,8 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::Duration;
 
-use frames::{FRAME_LIMIT, Frames};
+use frames::{Frames, MAX_FRAME, Received, Sink};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -30,7 +29,7 @@ pub struct UdpFrames {
     own: Ipv4Addr,
     buffer: Vec<u8>,
     control: Vec<u8>,
-    unsent: u64,
+    lost: usize,
 }
 
 /// The Ethernet address that this transport derives from an IP address.
@@ -63,9 +62,9 @@ impl UdpFrames {
         Ok(Self {
             socket,
             own,
-            buffer: vec![0; FRAME_LIMIT],
+            buffer: vec![0; MAX_FRAME],
             control: cmsg_space!(u8, u32),
-            unsent: 0,
+            lost: 0,
         })
     }
 
@@ -115,12 +114,6 @@ impl UdpFrames {
     }
 }
 
-impl AsFd for UdpFrames {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl Frames for UdpFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         let packet = Packet::parse_unchecked(frame).map_err(io::Error::other)?;
@@ -145,35 +138,38 @@ impl Frames for UdpFrames {
                 | Errno::EHOSTUNREACH
                 | Errno::ENETUNREACH,
             ) => {
-                self.unsent += 1;
+                self.lost += 1;
                 Ok(())
             }
             Err(errno) => Err(errno.into()),
         }
     }
 
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
+        let mut received = Received::default();
+        while received.frames < budget
+            && let Some(len) = self.take()?
+        {
+            received.frames += 1;
+            sink.arrived();
+            sink.frame(&self.buffer[..len], 0);
+        }
+        Ok(received)
+    }
+
+    fn flush(&mut self) -> io::Result<usize> {
+        Ok(std::mem::take(&mut self.lost))
+    }
+
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.as_fd())
-    }
-
-    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
-        if let Some(len) = self.take()? {
-            return Ok(Some(&self.buffer[..len]));
-        }
-        if timeout.is_zero() {
-            return Ok(None);
-        }
-        if !frames::wait_readable([self.socket.as_fd()], timeout)? {
-            return Ok(None);
-        }
-        Ok(self.take()?.map(|len| &self.buffer[..len]))
-    }
-
-    fn unsent(&self) -> u64 {
-        self.unsent
+        Some(self.socket.as_fd())
     }
 
     fn descriptors(&self) -> Vec<RawFd> {
         vec![self.socket.as_raw_fd()]
+    }
+
+    fn name(&self) -> &str {
+        "UDP"
     }
 }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::frames::{CableFrames, Endpoint, EthernetFrames, Frames, Mac};
+use crate::frames::{Cable, Endpoint, Frames, Io, Mac, WhenFull, open_interface};
 use crate::metrics::Address;
 use crate::train::{PARAMETERS, Recipe};
 
@@ -118,12 +118,11 @@ impl LinkArgs {
 
     pub(super) fn open(&self) -> anyhow::Result<Box<dyn Frames>> {
         match (&self.iface, self.link_fd) {
-            (Some(name), _) => Ok(Box::new(
-                EthernetFrames::open(name, crate::frames::UDP_PORT)
-                    .with_context(|| format!("cannot open the interface {name}"))?,
-            )),
+            (Some(name), _) => Ok(open_interface(name, Io::Pnet)
+                .with_context(|| format!("cannot open the interface {name}"))?
+                .frames),
             (None, Some(number)) => Ok(Box::new(
-                CableFrames::inherited(number)
+                Cable::inherited(number, WhenFull::Wait)
                     .with_context(|| format!("descriptor {number} is not a cable"))?,
             )),
             (None, None) => anyhow::bail!("neither an interface nor a descriptor is given"),

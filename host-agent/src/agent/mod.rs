@@ -27,7 +27,7 @@ pub use report::{Line, ReferenceReport, RoundReport, ServerReport, WorkerReport}
 
 use crate::all_reduce::AllReduceArgs;
 use crate::collectives_perf::{CollectivesPerfArgs, Wrong};
-use crate::frames::Frames;
+use crate::frames::{Frames, receive_within};
 use crate::rdma_perf::RdmaPerfArgs;
 use crate::serve::{ServeArgs, serve};
 use crate::train::reference_run;
@@ -171,19 +171,14 @@ fn is_unplugged(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// Waits at most `timeout` for a frame, then passes it and all others that have arrived to `handle`.
+/// Sends the queued frames, waits at most `timeout` for a frame, then passes it and all others that have arrived to `handle`.
 fn receive(
     frames: &mut dyn Frames,
     timeout: Duration,
     mut handle: impl FnMut(&[u8]),
 ) -> io::Result<()> {
-    let mut timeout = timeout;
-    for _ in 0..BURST {
-        match frames.receive(timeout)? {
-            Some(frame) => handle(frame),
-            None => break,
-        }
-        timeout = Duration::ZERO;
-    }
+    // Frames that the link does not take are lost, as on any wire.
+    frames.flush()?;
+    receive_within(frames, timeout, BURST, &mut handle)?;
     Ok(())
 }

@@ -38,7 +38,7 @@ pub struct AllReduceArgs {
     /// Transport between this rank and its switch: udp, or rdma (WRITEs over RoCEv2); without, WEIR_TRANSPORT, or udp.
     #[arg(long, value_name = "TRANSPORT")]
     transport: Option<Transport>,
-    /// Packet I/O: auto, rings or pnet.
+    /// Packet I/O: auto, bundles, rings, calls or pnet.
     #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
     pub(super) way: Io,
     /// Addresses of a rank; repeat in the order of the ranks. Ranks that know each other report a dead rank, and continue

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Carrier, CollectiveError, Config, Datagrams, Rdma};
 use crate::connections::announce;
-use crate::frames::{Endpoint, Frames, InterfaceFrames, Io, LinkFault, UDP_PORT};
+use crate::frames::{Endpoint, Frames, Io, LinkFault, Opened, open_interface};
 use crate::seed::from_system;
 
 /// Transport of frames between a rank and its switch.
@@ -89,8 +89,8 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct Way {
     /// The backend that exchanges frames.
     pub io: Io,
-    /// Error of opening the rings shared with the kernel, if another backend was chosen because of it; otherwise `None`.
-    pub refused: Option<io::Error>,
+    /// Why a slower backend is in use than wanted; otherwise `None`.
+    pub notice: Option<String>,
     /// Description of the backend and the reason, for the user, in one line.
     pub told: String,
 }
@@ -135,29 +135,34 @@ pub fn attach_alone(
     })
 }
 
-fn opened(interface: &str, io: Io) -> Result<(InterfaceFrames, Way), AttachError> {
-    let opened = InterfaceFrames::open(interface, UDP_PORT, io);
-    let (frames, refused) = opened.map_err(|source| AttachError::Interface {
+fn opened(interface: &str, io: Io) -> Result<(Box<dyn Frames>, Way), AttachError> {
+    let opened = open_interface(interface, io).map_err(|source| AttachError::Interface {
         interface: interface.to_owned(),
         source,
     })?;
+    let Opened {
+        frames,
+        io,
+        bundles,
+        notice,
+    } = opened;
     if let Some(fault) = frames.fault() {
         return Err(fault.into());
     }
-    let because = match &refused {
-        Some(why) => format!(" (no rings: {why})"),
+    let because = match &notice {
+        Some(why) => format!(" ({why})"),
         None => String::new(),
     };
     let way = Way {
-        io: frames.io(),
-        told: format!("UDP over {} of {interface}{because}", frames.io()),
-        refused,
+        io,
+        told: format!("UDP over {io} of {interface}, bundles {bundles}{because}"),
+        notice,
     };
     Ok((frames, way))
 }
 
 /// Opens a RoCEv2 provider with its own socket. The kernel delivers RoCEv2 frames there, and others to the rank's socket.
-fn provider(interface: &str, io: Io) -> Result<Software<InterfaceFrames>, AttachError> {
+fn provider(interface: &str, io: Io) -> Result<Software<Box<dyn Frames>>, AttachError> {
     let found = Interface::find(Some(interface))?;
     let seed = from_system().map_err(AttachError::Seed)?;
     let opened = raw(&found, io, seed).map_err(|error| match error {

@@ -8,7 +8,7 @@ use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
 
 use super::sockets::{Holder, holders};
-use crate::frames::{InterfaceFrames, Io, Link, Mac};
+use crate::frames::{Io, Link, Mac, open_interface};
 
 /// Bit numbers of the capabilities `CAP_NET_ADMIN` and `CAP_NET_RAW` (linux/capability.h).
 const NET_ADMIN: u32 = 12;
@@ -29,6 +29,8 @@ pub struct Facts {
     pub interface: Option<Interface>,
     /// Result of opening the interface by rings; `None` if the interface does not exist.
     pub rings: Option<OpenResult>,
+    /// Result of opening the interface by system calls; `None` if the interface does not exist.
+    pub calls: Option<OpenResult>,
     /// Result of opening the interface by pnet; `None` if the interface does not exist.
     pub pnet: Option<OpenResult>,
     /// The routes of the host's main routing table.
@@ -91,7 +93,7 @@ pub fn facts(interface: &str) -> Facts {
     let capabilities = capabilities(&status);
     let all = datalink::interfaces();
     let found = all.iter().find(|found| found.name == interface);
-    let open = |io| match InterfaceFrames::open(interface, crate::frames::UDP_PORT, io) {
+    let open = |io| match open_interface(interface, io) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),
     };
@@ -124,6 +126,7 @@ pub fn facts(interface: &str) -> Facts {
             mtu: mtu(interface).ok(),
         }),
         rings: found.map(|_| open(Io::Rings)),
+        calls: found.map(|_| open(Io::Calls)),
         pnet: found.map(|_| open(Io::Pnet)),
         routes: routes(&fs::read_to_string("/proc/self/net/route").unwrap_or_default()),
         neighbours: neighbours(&fs::read_to_string("/proc/self/net/arp").unwrap_or_default()),

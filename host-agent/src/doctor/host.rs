@@ -167,19 +167,23 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
 }
 
 fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
-    let by = |way: &str| format!("frames can be sent and received with {way}");
+    let by = |way: Io| format!("frames can be sent and received with {way}");
     let not =
-        |way: &str, why: &str| format!("frames cannot be sent and received with {way}: {why}");
-    match (wanted.io, &facts.rings, &facts.pnet) {
-        (Io::Auto | Io::Rings, Some(Ok(())), _) => vec![Finding::fine(about, by("rings"))],
-        (Io::Rings, Some(Err(why)), _) => vec![Finding::wrong(about, not("rings", why))],
-        (Io::Auto, Some(Err(why)), Some(Ok(()))) => {
-            let text = format!("{}; pnet copies them one by one", not("rings", why));
+        |way: Io, why: &str| format!("frames cannot be sent and received with {way}: {why}");
+    let (way, tried) = match wanted.io {
+        Io::Auto | Io::Bundles | Io::Rings => (Io::Rings, &facts.rings),
+        Io::Calls => (Io::Calls, &facts.calls),
+        Io::Pnet => (Io::Pnet, &facts.pnet),
+    };
+    let falls_back = matches!(wanted.io, Io::Auto | Io::Bundles);
+    match (tried, &facts.calls) {
+        (Some(Ok(())), _) => vec![Finding::fine(about, by(way))],
+        (Some(Err(why)), Some(Ok(()))) if falls_back => {
+            let text = format!("{}; system calls copy them", not(way, why));
             vec![Finding::note(about, text)]
         }
-        (Io::Pnet, _, Some(Ok(()))) => vec![Finding::fine(about, by("pnet"))],
-        (_, _, Some(Err(why))) => vec![Finding::wrong(about, not("rings or pnet", why))],
-        (_, _, None) | (_, None, _) => Vec::new(),
+        (Some(Err(why)), _) => vec![Finding::wrong(about, not(way, why))],
+        (None, _) => Vec::new(),
     }
 }
 
@@ -301,6 +305,7 @@ mod tests {
                 mtu: Some(1500),
             }),
             rings: Some(Ok(())),
+            calls: Some(Ok(())),
             pnet: Some(Ok(())),
             ..Facts::default()
         }
@@ -326,13 +331,13 @@ mod tests {
         facts.rings = Some(Err("not here".to_owned()));
         let (level, told) = said(&facts, &wanted());
         assert_eq!(level, Level::Note);
-        assert!(told.contains("with rings: not here; pnet copies"), "{told}");
+        assert!(told.contains("with rings: not here; system calls copy"), "{told}");
         let rings = Wanted {
             io: Io::Rings,
             ..wanted()
         };
         assert_eq!(said(&facts, &rings).0, Level::Wrong);
-        facts.pnet = Some(Err("nor there".to_owned()));
+        facts.calls = Some(Err("nor there".to_owned()));
         let (level, told) = said(&facts, &wanted());
         assert_eq!(level, Level::Wrong);
         assert!(told.contains("nor there"), "{told}");
@@ -350,8 +355,8 @@ mod tests {
     fn a_daemon_sends_instead() {
         let mut facts = healthy();
         facts.net_raw = false;
-        facts.pnet = Some(Err("not permitted".to_owned()));
-        facts.rings = facts.pnet.clone();
+        facts.calls = Some(Err("not permitted".to_owned()));
+        facts.rings = facts.calls.clone();
         assert_eq!(said(&facts, &wanted()).0, Level::Wrong);
         let by = |told: Result<Endpoint, String>| Wanted {
             agent: Some(("/run/weir.sock".to_owned(), told)),

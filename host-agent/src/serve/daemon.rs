@@ -26,7 +26,7 @@ use super::message::Answer;
 use super::session::{self, Environment, OPERATIONS};
 use super::socket::{Socket, send};
 use crate::collective::Failure;
-use crate::frames::{InterfaceFrames, Io};
+use crate::frames::{Io, open_interface};
 
 /// `weir-agent serve`
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -37,7 +37,7 @@ pub struct ServeArgs {
     /// An interface for ranks; may be repeated. A client that names no interface gets the first.
     #[arg(long = "iface", required = true, value_name = "NAME")]
     pub interfaces: Vec<String>,
-    /// Packet I/O: auto, rings or pnet.
+    /// Packet I/O: auto, bundles, rings, calls or pnet.
     #[arg(long, default_value_t = Io::Auto, value_name = "WAY")]
     pub io: Io,
     /// Permissions of the socket, which decide who may connect.
@@ -118,11 +118,9 @@ pub fn serve(args: &ServeArgs, ready: impl FnOnce() -> io::Result<()>) -> Result
     let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
     for interface in &args.interfaces {
         // Report a missing interface now, and not to the first client that joins.
-        InterfaceFrames::open(interface, crate::frames::UDP_PORT, args.io).map_err(|source| {
-            DaemonError::Interface {
-                interface: interface.clone(),
-                source,
-            }
+        open_interface(interface, args.io).map_err(|source| DaemonError::Interface {
+            interface: interface.clone(),
+            source,
         })?;
     }
     let owner = args.owner.as_deref().map(owner).transpose()?;

@@ -213,7 +213,7 @@ fn join(
     };
     let answer = Answer::Joined {
         io,
-        refused: way.refused.map(|error| error.to_string()),
+        refused: way.notice,
         operations: env.operations,
     };
     Ok((answer, joined))

@@ -6,7 +6,7 @@ use crate::instance::{self, Config};
 use crate::p4::P4Loader;
 use crate::ports::delayed::{Delayed, Latency};
 use crate::ports::dump::Dump;
-use crate::ports::{self, PortIo, RingOptions};
+use crate::ports::{self, Frames, Io};
 use crate::trace::Form;
 use clap::builder::RangedU64ValueParser;
 use pipeline::{EgressQueues, Ports, RecirculationLink, Scheduler};
@@ -38,8 +38,9 @@ pub struct Args {
     /// Device id in the requests of P4Runtime clients.
     #[arg(long, default_value_t = 0, value_name = "ID")]
     pub device_id: u64,
-    /// Attach an interface to a port; repeat for each port.
-    #[arg(short, long = "interface", value_name = "PORT@INTERFACE")]
+    /// Attach an interface to a port; repeat for each port. With `,bundles`, the port sends bundles of frames from the start: the
+    /// other end is known to take them.
+    #[arg(short, long = "interface", value_name = "PORT@INTERFACE[,bundles]")]
     pub interfaces: Vec<Interface>,
     /// Address at which to serve P4Runtime. There is no authentication.
     #[arg(long, default_value = "127.0.0.1:9559", value_name = "IP:PORT")]
@@ -48,10 +49,10 @@ pub struct Args {
     #[arg(long, default_value_t = pipeline::CPU_PORT, value_name = "PORT")]
     pub cpu_port: u32,
     /// Backend for the exchange of frames with the interfaces.
-    #[arg(long, value_enum, default_value_t = ports::Io::Auto)]
-    pub io: ports::Io,
+    #[arg(long, default_value_t = Io::Auto, value_name = "auto|bundles|rings|calls|pnet")]
+    pub io: Io,
     /// Maximum number of received frames in a port's ring; each takes 1.6 kB.
-    #[arg(long, default_value_t = RingOptions::default().slots, value_name = "FRAMES",
+    #[arg(long, default_value_t = ports::Options::default().slots, value_name = "FRAMES",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_RECEIVE_QUEUE))]
     pub receive_queue: usize,
     /// Bypass the interfaces' queueing disciplines: slightly cheaper, but `tc` has no effect, and tcpdump on these interfaces
@@ -163,7 +164,7 @@ pub fn run(args: Args) -> ExitCode {
 /// Checks that the flags do not contradict each other.
 fn check(args: &Args) -> Result<(), String> {
     let (mut ports, mut names) = (BTreeSet::new(), BTreeSet::new());
-    for Interface { port, name } in &args.interfaces {
+    for Interface { port, name, .. } in &args.interfaces {
         if !ports.insert(*port) {
             return Err(format!("error: --interface: port {port} is given twice"));
         }
@@ -229,14 +230,12 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         .map_err(|error| error.0)?;
     let options = ports::Options {
         io: args.io,
-        ring: RingOptions {
-            slots: args.receive_queue,
-            qdisc_bypass: args.qdisc_bypass,
-            ..RingOptions::default()
-        },
+        slots: args.receive_queue,
+        qdisc_bypass: args.qdisc_bypass,
+        ..ports::Options::default()
     };
-    let mut attached: Vec<(u32, Box<dyn PortIo>)> = Vec::new();
-    for (Interface { port, name }, opened) in
+    let mut attached: Vec<(u32, Box<dyn Frames>)> = Vec::new();
+    for (Interface { port, name, .. }, opened) in
         args.interfaces
             .iter()
             .zip(open_all(&args.interfaces, &args.ecn, options))
@@ -246,7 +245,7 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         if let Some(notice) = opened.notice {
             cli_io::stderr::tell(format_args!("port {port}: interface {name}: {notice}\n"));
         }
-        let mut io = opened.port;
+        let mut io = opened.frames;
         if let Some(folder) = &args.pcap {
             let failed = |error| format!("error: captures in {}: {error}", folder.display());
             io = Box::new(Dump::new(io, folder).map_err(failed)?);
@@ -319,7 +318,10 @@ fn open_all(
 ) -> Vec<std::io::Result<ports::Opened>> {
     ports::side_by_side(interfaces.iter().collect(), |interface: &Interface| {
         let mut options = options;
-        options.ring.mark_at = mark_at(marks, interface.port);
+        options.mark_at = mark_at(marks, interface.port);
+        if interface.bundles && options.io == Io::Auto {
+            options.io = Io::Bundles;
+        }
         ports::open(&interface.name, options)
     })
 }
@@ -413,9 +415,9 @@ mod tests {
 
     #[test]
     fn a_backend_without_a_queue_refuses_marking() {
-        let message = failure("--no-p4 -i 1@lo --io mmsg --ecn 20");
+        let message = failure("--no-p4 -i 1@lo --io pnet --ecn 20");
         assert!(
-            message.contains("--io mmsg does not report the length of its queue"),
+            message.contains("pnet does not report the length of its queue"),
             "{message}"
         );
     }

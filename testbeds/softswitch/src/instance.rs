@@ -3,7 +3,7 @@
 use crate::carrier::Carrier;
 use crate::dataplane::{Loader, Program};
 use crate::driver;
-use crate::ports::PortIo;
+use crate::ports::Frames;
 use crate::server;
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub struct Config {
     /// Number of the port by which the control plane exchanges packets with the program.
     pub cpu_port: u32,
     /// Number and back end of each port.
-    pub ports: Vec<(u32, Box<dyn PortIo>)>,
+    pub ports: Vec<(u32, Box<dyn Frames>)>,
     /// Compiles the programs that P4Runtime clients send.
     pub loader: Arc<dyn Loader>,
     /// A program that runs from the start, with its device config; `None`: a client sends the first program.

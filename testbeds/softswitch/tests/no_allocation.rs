@@ -6,7 +6,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use p4lang::Options;
 use softswitch::driver;
 use softswitch::p4::P4Loader;
-use softswitch::ports::{PortIo, Received, Sink};
+use softswitch::ports::{Frames, Received, Sink};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ struct Counter {
     more: Arc<EventFd>,
 }
 
-impl PortIo for Counter {
+impl Frames for Counter {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let _ = self.more.read();
         let left = self.wanted.load(Ordering::Acquire) - self.given;
@@ -74,7 +74,7 @@ impl PortIo for Counter {
         Ok(0)
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
         Some(self.more.as_fd())
     }
 
@@ -94,7 +94,7 @@ fn a_frame_costs_no_allocation() {
 
     let (wanted, sent) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let event = || Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK).unwrap());
-    let port = |more: &Arc<EventFd>| -> Box<dyn PortIo> {
+    let port = |more: &Arc<EventFd>| -> Box<dyn Frames> {
         Box::new(Counter {
             wanted: Arc::clone(&wanted),
             given: 0,

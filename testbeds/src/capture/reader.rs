@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use frames::side_by_side;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use proof::{Digest, Identity, Loser, Way};
-use rings::side_by_side;
 
 use super::ring::{CapturedFrame, RETIRE_MS, Ring};
 use super::{Batch, Handed, Lost};

@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::thread::{self, JoinHandle};
 
+use frames::side_by_side;
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use proof::Digest;
-use rings::side_by_side;
 
 use super::reader::{Identifier, Reader, WatchedRing};
 use super::ring::{PacketSocket, page_bytes};

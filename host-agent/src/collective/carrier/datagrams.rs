@@ -22,6 +22,7 @@ pub struct Datagrams<F> {
     senders: Vec<Ipv4Addr>,
     frame: Vec<u8>,
     foreign: u64,
+    unsent: u64,
 }
 
 impl<F: Frames> Datagrams<F> {
@@ -38,6 +39,7 @@ impl<F: Frames> Datagrams<F> {
             senders,
             frame: Vec::new(),
             foreign: 0,
+            unsent: 0,
         }
     }
 
@@ -71,7 +73,8 @@ impl<F: Frames> Carrier for Datagrams<F> {
     }
 
     fn flush(&mut self) -> Result<(), CollectiveError> {
-        self.frames.flush().map_err(io_error)
+        self.unsent += self.frames.flush().map_err(io_error)? as u64;
+        Ok(())
     }
 
     fn receive(
@@ -87,7 +90,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
         };
         let received = self
             .frames
-            .receive_batch(most, &mut |frame| match open(frame, me) {
+            .receive(most, &mut |frame: &[u8]| match open(frame, me) {
                 Some(_) if !is_known(frame) => *foreign += 1,
                 Some(payload) => taker.take(mark(frame), payload),
                 None => match refused(frame, me) {
@@ -98,7 +101,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
                     None => *foreign += 1,
                 },
             });
-        received.map_err(io_error)
+        Ok(received.map_err(io_error)?.frames)
     }
 
     fn readable(&self) -> Vec<BorrowedFd<'_>> {
@@ -114,7 +117,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
     }
 
     fn unsent(&self) -> u64 {
-        self.frames.unsent()
+        self.unsent
     }
 
     fn fault(&self) -> Option<LinkFault> {

@@ -21,7 +21,7 @@ pub use port::PortCounters;
 pub use priority::{Priority, lower as lower_priority};
 
 use crate::dataplane::Event;
-use crate::ports::PortIo;
+use crate::ports::Frames;
 use engine::Engine;
 use handle::Command;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -53,7 +53,7 @@ pub struct Driver {
 }
 
 /// Starts the packet loop without a program. `ports`: number and back end of each port.
-pub fn start(mut ports: Vec<(u32, Box<dyn PortIo>)>, cpu_port: u32) -> io::Result<Driver> {
+pub fn start(mut ports: Vec<(u32, Box<dyn Frames>)>, cpu_port: u32) -> io::Result<Driver> {
     let (command_sender, commands) = mpsc::channel(COMMAND_BACKLOG);
     let (packet_in_sender, packet_in) = mpsc::channel(PACKET_IN_BACKLOG);
     ports.sort_by_key(|(number, _)| *number);

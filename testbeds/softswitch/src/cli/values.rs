@@ -6,13 +6,15 @@ use pipeline::{CLASSES, Scheduler};
 
 use crate::ports::MOST_MARK_AT;
 
-/// A port and the interface behind it, written `1@veth0`.
+/// A port and the interface behind it, written `1@veth0`, or `1@veth0,bundles` if the other end is known to take bundles of frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Number of the switch's port.
     pub port: u32,
     /// Name of the interface.
     pub name: String,
+    /// Whether the port sends bundles from the start, instead of after one has come.
+    pub bundles: bool,
 }
 
 impl FromStr for Interface {
@@ -25,11 +27,16 @@ impl FromStr for Interface {
         let port = port
             .parse()
             .map_err(|_| format!("`{port}` is not a port number"))?;
+        let (name, bundles) = match name.strip_suffix(",bundles") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
         match name {
             "" => Err("the interface's name is missing".to_owned()),
             name => Ok(Self {
                 port,
                 name: name.to_owned(),
+                bundles,
             }),
         }
     }

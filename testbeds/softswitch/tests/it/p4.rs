@@ -7,7 +7,7 @@ use p4rt::translate::{CounterValue, Item};
 use softswitch::dataplane::Loader;
 use softswitch::instance::{Config, start};
 use softswitch::p4::P4Loader;
-use softswitch::ports::PortIo;
+use softswitch::ports::Frames;
 use softswitch::ports::memory::link;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +110,7 @@ fn entry(dst: u128, action: &str, params: &[(&str, u128)]) -> Item {
 async fn a_program_is_sent_and_forwards() {
     let (port1, one) = link("one").unwrap();
     let (port2, two) = link("two").unwrap();
-    let ports: Vec<(u32, Box<dyn PortIo>)> = vec![(1, Box::new(port1)), (2, Box::new(port2))];
+    let ports: Vec<(u32, Box<dyn Frames>)> = vec![(1, Box::new(port1)), (2, Box::new(port2))];
     let loader = P4Loader::default();
     let p4info = to_proto(
         &loader

@@ -5,7 +5,7 @@ use crate::support::*;
 use p4lang::runtime::ActionCall;
 use pipeline::{GroupMember, Indirect};
 use softswitch::instance::{Config, start};
-use softswitch::ports::{Io, PortIo};
+use softswitch::ports::{Frames, Io};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,8 +20,8 @@ fn flow(number: u8, round: u8) -> Vec<u8> {
 
 /// Sends a frame of each flow, in rounds, until those of one round arrive as `wanted`.
 fn spread(
-    from: &mut Box<dyn PortIo>,
-    to: &mut [Box<dyn PortIo>],
+    from: &mut Box<dyn Frames>,
+    to: &mut [Box<dyn Frames>],
     wanted: impl Fn(&[usize]) -> bool,
 ) {
     let start = Instant::now();

@@ -5,7 +5,7 @@ use crate::support::veth::*;
 use softswitch::driver;
 use softswitch::ports::delayed::{Delayed, Latency};
 use softswitch::ports::dump::Dump;
-use softswitch::ports::{self, Io, PortIo, RingOptions};
+use softswitch::ports::{self, Frames, Io};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ fn ones_sum(header: &[u8]) -> u16 {
 }
 
 /// Frames in order of arrival: number and ECN bits.
-fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<(u16, u8)> {
+fn receive(port: &mut Box<dyn Frames>, count: usize) -> Vec<(u16, u8)> {
     let (mut frames, start) = (Vec::new(), Instant::now());
     let mut take = |frame: &[u8]| {
         assert_eq!(ones_sum(&frame[14..34]), 0xffff, "{frame:02x?}");
@@ -66,14 +66,13 @@ fn receive(port: &mut Box<dyn PortIo>, count: usize) -> Vec<(u16, u8)> {
     frames
 }
 
-fn marking(name: &str) -> Box<dyn PortIo> {
-    let ring = RingOptions {
+fn marking(name: &str) -> Box<dyn Frames> {
+    let options = ports::Options {
         mark_at: Some(MARK_AT),
-        ..RingOptions::default()
+        io: Io::Rings,
+        ..ports::Options::default()
     };
-    ports::open(name, ports::Options { io: Io::Ring, ring })
-        .unwrap()
-        .port
+    ports::open(name, options).unwrap().frames
 }
 
 #[test]
@@ -83,7 +82,7 @@ fn frames_that_find_a_long_queue_are_marked() {
     }
     veth("s1", "h1");
     shape("s1");
-    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
+    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Rings));
     // More frames than a ring has slots: the rest is sent past it.
     const FRAMES: u16 = 300;
     for number in 0..FRAMES {
@@ -108,7 +107,7 @@ fn frames_that_find_none_are_not() {
         return;
     }
     veth("s1", "h1");
-    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
+    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Rings));
     // A link as fast as its switch: frames that are handed over at once form no queue.
     for number in 0..1000 {
         switch.send(&frame(number, 2)).unwrap();
@@ -131,7 +130,7 @@ fn frames_without_ecn_support_pass_unchanged() {
     }
     veth("s1", "h1");
     shape("s1");
-    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Ring));
+    let (mut switch, mut host) = (marking("s1"), open("h1", Io::Rings));
     for number in 0..100 {
         // The other frames before have been marked.
         switch.send(&frame(number, 3 * (number & 1) as u8)).unwrap();
@@ -158,9 +157,9 @@ fn a_switch_counts_the_marks_of_its_ports() {
         in_ns: 1,
         out_ns: 1,
     };
-    let behind: Box<dyn PortIo> = Box::new(Delayed::new(Box::new(captured), latency));
+    let behind: Box<dyn Frames> = Box::new(Delayed::new(Box::new(captured), latency));
     let driver::Driver { handle, thread, .. } = forwarding(vec![(1, marking("s1")), (2, behind)]);
-    let (mut h1, mut h2) = (open("h1", Io::Ring), open("h2", Io::Ring));
+    let (mut h1, mut h2) = (open("h1", Io::Rings), open("h2", Io::Rings));
     for number in 0..120 {
         h1.send(&frame(number, 2)).unwrap();
     }

@@ -12,7 +12,7 @@ use p4rt::p4info::to_proto;
 use softswitch::dataplane::{Loader, Program};
 use softswitch::instance::{Config, Instance, start};
 use softswitch::p4::P4Loader;
-use softswitch::ports::PortIo;
+use softswitch::ports::Frames;
 use softswitch::ports::memory::{MemoryLink, link};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn with_config(program: Option<(Program, Vec<u8>)>) -> (Instance, MemoryLink, Me
 
 /// A switch with these ports, and optionally a program with its device config.
 pub fn attached(
-    ports: Vec<(u32, Box<dyn PortIo>)>,
+    ports: Vec<(u32, Box<dyn Frames>)>,
     program: Option<(Program, Vec<u8>)>,
 ) -> Instance {
     let config = Config {

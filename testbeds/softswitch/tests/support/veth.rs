@@ -2,26 +2,26 @@
 
 use super::{CPU_PORT, program};
 use softswitch::driver::{self, Driver};
-use softswitch::ports::{self, Io, PortIo, RingOptions};
+use softswitch::ports::{self, Frames, Io};
 pub use test_support::namespace::{in_namespace, ip, veth};
 
 /// Opens an interface as a port.
-pub fn open(interface: &str, io: Io) -> Box<dyn PortIo> {
+pub fn open(interface: &str, io: Io) -> Box<dyn Frames> {
     let options = ports::Options {
         io,
-        ring: RingOptions::default(),
+        ..ports::Options::default()
     };
-    ports::open(interface, options).unwrap().port
+    ports::open(interface, options).unwrap().frames
 }
 
 /// Sends a frame; returns the number of lost frames.
-pub fn send(port: &mut Box<dyn PortIo>, frame: &[u8]) -> usize {
+pub fn send(port: &mut Box<dyn Frames>, frame: &[u8]) -> usize {
     port.send(frame).unwrap();
     port.flush().unwrap()
 }
 
 /// A switch that sends frames for address 2 by port 2.
-pub fn forwarding(ports: Vec<(u32, Box<dyn PortIo>)>) -> Driver {
+pub fn forwarding(ports: Vec<(u32, Box<dyn Frames>)>) -> Driver {
     let driver = driver::start(ports, CPU_PORT).unwrap();
     let mut program = program().dataplane;
     let key = vec![p4lang::runtime::FieldMatch {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use host_agent::agent::{AgentCommand, Line, Report};
-use host_agent::frames::{Endpoint, EthernetFrames, Frames, Mac};
+use host_agent::frames::{Endpoint, Frames, Io, Mac, open_interface, receive_within};
 use host_agent::train::{Recipe, reference_run};
 use testbeds::capture::{Capture, Direction, Filter, Limits, aggregation_key, match_frames};
 use testbeds::host::{Host, Output, Process, inherit};
@@ -153,7 +153,7 @@ fn switched_hosts(count: u8) -> Result<Vec<Host>, Box<dyn Error>> {
         ))?;
         hosts.push(host);
     }
-    let open = |port: &String| EthernetFrames::open(port, host_agent::frames::UDP_PORT);
+    let open = |port: &String| open_interface(port, Io::Pnet).map(|opened| opened.frames);
     let out = ports
         .iter()
         .map(|port| open(port).map(Mutex::new))
@@ -164,17 +164,15 @@ fn switched_hosts(count: u8) -> Result<Vec<Host>, Box<dyn Error>> {
         let out = Arc::clone(&out);
         // Ends with the process.
         std::thread::spawn(move || {
-            loop {
-                if let Ok(Some(frame)) = frames.receive(Duration::from_secs(1))
-                    && let Some(to) = frame
-                        .get(5)
-                        .and_then(|&last| out.get(usize::from(last).wrapping_sub(1)))
-                {
-                    let _ = to
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .send(frame);
+            let mut forward = |frame: &[u8]| {
+                let last = frame.get(5).map(|&last| usize::from(last));
+                if let Some(to) = last.and_then(|last| out.get(last.wrapping_sub(1))) {
+                    let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+                    let _ = to.send(frame);
                 }
+            };
+            loop {
+                let _ = receive_within(&mut frames, Duration::from_secs(1), 64, &mut forward);
             }
         });
     }

@@ -4,8 +4,8 @@ use super::engine::{Engine, elapsed_ns};
 use super::port::PortCounters;
 use super::priority::Priority;
 use crate::dataplane::Dataplane;
+use frames::side_by_side;
 use pipeline::ReconcileError;
-use rings::side_by_side;
 use std::collections::BTreeMap;
 use std::time::Instant;
 

@@ -165,7 +165,7 @@ impl Engine {
     /// poll, while a program runs.
     fn always_ready(&self, position: usize) -> bool {
         let port = &self.ports[position];
-        !port.failed && port.io.fd().is_none() && self.program.is_some()
+        !port.failed && port.io.readable().is_none() && self.program.is_some()
     }
 
     /// Marks the ports whose back ends show, without a system call, that frames wait; returns whether there are any.
@@ -255,7 +255,7 @@ pub(super) fn elapsed_ns(origin: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{PortIo, Received};
+    use crate::ports::{Frames, Received};
     use std::io;
     use std::os::fd::BorrowedFd;
     use std::sync::{Arc, Mutex};
@@ -267,7 +267,7 @@ mod tests {
         flushed: Arc<Mutex<Vec<u32>>>,
     }
 
-    impl PortIo for Noting {
+    impl Frames for Noting {
         fn receive(&mut self, _: usize, sink: &mut dyn Sink) -> io::Result<Received> {
             self.asked.lock().unwrap().push(self.number);
             sink.arrived();
@@ -287,7 +287,7 @@ mod tests {
             Ok(0)
         }
 
-        fn fd(&self) -> Option<BorrowedFd<'_>> {
+        fn readable(&self) -> Option<BorrowedFd<'_>> {
             None
         }
 

@@ -1,6 +1,6 @@
 //! A port of the packet loop: its back end, its counters, and whether it is up.
 
-use crate::ports::PortIo;
+use crate::ports::Frames;
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ pub struct PortCounters {
 
 /// A port of the packet loop: its back end, counters and state.
 pub(super) struct Port {
-    pub(super) io: Box<dyn PortIo>,
+    pub(super) io: Box<dyn Frames>,
     pub(super) counters: PortCounters,
     /// Whether the port is known to have frames.
     pub(super) ready: Cell<bool>,
@@ -42,7 +42,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn new(number: u32, io: Box<dyn PortIo>) -> Self {
+    pub(super) fn new(number: u32, io: Box<dyn Frames>) -> Self {
         Self {
             counters: PortCounters {
                 port: number,
@@ -97,7 +97,7 @@ impl Port {
 
     /// The port's counters, updated with those of the kernel and the back end.
     pub(super) fn read_counters(&mut self) -> &PortCounters {
-        let lost = self.io.overflow();
+        let lost = self.io.overflow().unwrap_or(0);
         self.counters.rx_lost_frames += lost;
         self.counters.rx_errors += lost;
         self.counters.tx_marked += self.io.marked();

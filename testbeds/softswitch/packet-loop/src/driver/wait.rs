@@ -59,7 +59,8 @@ pub(super) struct Waiter {
 impl Waiter {
     /// Creates a waiter for these ports; `wake` is the event that ends every sleep.
     pub(super) fn new(wake: Arc<EventFd>, ports: &[Port]) -> Self {
-        let polls_kernel = |port: &Port| port.io.fd().is_some() && port.io.has_arrived().is_none();
+        let polls_kernel =
+            |port: &Port| port.io.readable().is_some() && port.io.has_arrived().is_none();
         Self {
             wake,
             polls_kernel: ports.iter().any(polls_kernel),
@@ -150,7 +151,7 @@ impl Waiter {
 fn poll(wake: &EventFd, ports: &[Port], timeout: Option<Duration>) {
     let polled = || {
         let working = ports.iter().filter(|port| !port.failed);
-        working.filter_map(|port| Some((port, port.io.fd()?)))
+        working.filter_map(|port| Some((port, port.io.readable()?)))
     };
     let mut sources = polled().map(|(_, fd)| fd);
     let count = sources.clone().count();

@@ -2,7 +2,7 @@
 //! captures at the interface record an incoming frame before the delay, and an outgoing frame after it.
 
 use super::delay_line::DelayLine;
-use super::{PortIo, Received, Sink};
+use super::{Frames, Received, Sink};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Latency {
 
 /// A port whose frames pass a link with latency.
 pub struct Delayed {
-    port: Box<dyn PortIo>,
+    port: Box<dyn Frames>,
     origin: Instant,
     incoming: DelayLine,
     outgoing: DelayLine,
@@ -30,7 +30,7 @@ pub struct Delayed {
 impl Delayed {
     /// Puts a link with this latency between a port and the program.
     #[must_use]
-    pub fn new(port: Box<dyn PortIo>, latency: Latency) -> Self {
+    pub fn new(port: Box<dyn Frames>, latency: Latency) -> Self {
         Self {
             port,
             origin: Instant::now(),
@@ -59,7 +59,7 @@ impl Sink for Entrance<'_> {
     }
 }
 
-impl PortIo for Delayed {
+impl Frames for Delayed {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut entrance = Entrance {
             line: &mut self.incoming,
@@ -110,17 +110,18 @@ impl PortIo for Delayed {
         self.port.has_arrived()
     }
 
-    fn overflow(&mut self) -> u64 {
+    fn overflow(&mut self) -> Option<u64> {
         let lost = self.incoming.lost();
-        self.port.overflow() + lost - std::mem::replace(&mut self.told_in, lost)
+        let here = lost - std::mem::replace(&mut self.told_in, lost);
+        Some(self.port.overflow().unwrap_or(0) + here)
     }
 
     fn marked(&mut self) -> u64 {
         self.port.marked()
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.port.fd()
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.port.readable()
     }
 
     fn interface(&self) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! Writes the frames of a port to pcap files, as BMv2's `--pcap` does.
 
 use super::pcap::Writer;
-use super::{PortIo, Received, Sink};
+use super::{Frames, Received, Sink};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::BorrowedFd;
@@ -10,14 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A port that is captured in both directions. If a pcap file cannot be written, its capture ends, and the port continues.
 pub struct Dump {
-    port: Box<dyn PortIo>,
+    port: Box<dyn Frames>,
     incoming: Capture,
     outgoing: Capture,
 }
 
 impl Dump {
     /// Captures `port` to `<name>_in.pcap` and `<name>_out.pcap` in `folder`, which is created if missing.
-    pub fn new(port: Box<dyn PortIo>, folder: &Path) -> io::Result<Self> {
+    pub fn new(port: Box<dyn Frames>, folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         // A port's name may be a path.
         let name = port.name().replace('/', "_");
@@ -83,7 +83,7 @@ impl Sink for Tap<'_> {
     }
 }
 
-impl PortIo for Dump {
+impl Frames for Dump {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let incoming = &mut self.incoming;
         let received = self.port.receive(budget, &mut Tap { incoming, sink })?;
@@ -111,7 +111,7 @@ impl PortIo for Dump {
         self.port.has_arrived()
     }
 
-    fn overflow(&mut self) -> u64 {
+    fn overflow(&mut self) -> Option<u64> {
         self.port.overflow()
     }
 
@@ -119,8 +119,8 @@ impl PortIo for Dump {
         self.port.marked()
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.port.fd()
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.port.readable()
     }
 
     fn interface(&self) -> Option<u32> {

@@ -1,6 +1,6 @@
 //! A link in memory between the switch and a host in the same process.
 
-use super::{MAX_FRAME, PortIo, Received, Sink};
+use super::{Frames, MAX_FRAME, Received, Sink};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -53,7 +53,7 @@ pub fn link(name: &str) -> io::Result<(MemoryPort, MemoryLink)> {
     ))
 }
 
-impl PortIo for MemoryPort {
+impl Frames for MemoryPort {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         // Cleared before polling: a frame that arrives afterwards sets it again. EAGAIN means that it was not set.
         let _ = self.arrived.read();
@@ -86,7 +86,7 @@ impl PortIo for MemoryPort {
         Ok(std::mem::take(&mut self.lost))
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
         Some(self.arrived.as_fd())
     }
 

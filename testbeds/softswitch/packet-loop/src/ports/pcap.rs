@@ -1,6 +1,6 @@
 //! Reads and writes classic pcap files, and offers two of them as a port.
 
-use super::{MAX_FRAME, PortIo, Received, Sink};
+use super::{Frames, MAX_FRAME, Received, Sink};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::fd::BorrowedFd;
@@ -198,7 +198,7 @@ impl PcapPort {
     }
 }
 
-impl PortIo for PcapPort {
+impl Frames for PcapPort {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
         while let Some(input) = &mut self.input
@@ -234,7 +234,7 @@ impl PortIo for PcapPort {
         Ok(0)
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

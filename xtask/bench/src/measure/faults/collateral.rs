@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use scenario::model::topology::Topology;
-use softswitch::ports::{self, PortIo};
+use softswitch::ports::{self, Frames};
 use testbeds::net::Netlink;
 
 use crate::measure::files;
@@ -112,8 +112,8 @@ impl Traffic {
     /// Sends and receives frames until `ends` is set, and receives a little longer.
     fn flow(
         topology: &Topology,
-        mut from: Box<dyn PortIo>,
-        mut to: Box<dyn PortIo>,
+        mut from: Box<dyn Frames>,
+        mut to: Box<dyn Frames>,
         stop: &AtomicBool,
     ) -> Result<Traffic> {
         let mut traffic = Traffic::default();
@@ -250,7 +250,7 @@ pub fn measure() -> Result<String> {
     let address = line.split_once("P4Runtime at ").context("an address")?.1;
     let at = format!("sw={}", address.split(',').next().unwrap_or_default());
     let first = Controller::load(folder.path(), "first.yaml", &at)?;
-    let open = |name| anyhow::Ok(ports::open(name, ports::Options::default())?.port);
+    let open = |name| anyhow::Ok(ports::open(name, ports::Options::default())?.frames);
     let (from, to) = (open("a0")?, open("s0")?);
     let stop = AtomicBool::new(false);
     let (traffic, quiet) = std::thread::scope(|scope| {

@@ -7,7 +7,7 @@ use aggregation::job::{ChunkId, Job, JobConfig, JobId, TreePosition, WorkerId};
 use aggregation::rank::{Setup, Values};
 use anyhow::{Context, Result, ensure};
 use host_agent::collective::{Config, Member};
-use host_agent::frames::{Endpoint, InterfaceFrames, Io};
+use host_agent::frames::{Endpoint, Io, open_interface};
 use nix::time::{ClockId, clock_gettime};
 
 /// Environment variable with the number of values and of sums; it makes this program a rank.
@@ -25,11 +25,10 @@ pub fn asked() -> Option<(usize, u64)> {
 /// Sums `values` values `operations` times, and prints start and end by the machine's clock.
 pub fn run(values: usize, operations: u64) -> Result<()> {
     let setup = setup(values)?;
-    let (frames, _) = InterfaceFrames::open(INTERFACE, host_agent::frames::UDP_PORT, Io::Rings)
-        .context("cannot open the interface's rings")?;
+    let opened = open_interface(INTERFACE, Io::Rings).context("cannot open the interface")?;
     let me = Endpoint::from_interface(INTERFACE)?;
     let peers = Vec::new();
-    let member = Member::start(Config { setup, me, peers }, frames)?;
+    let member = Member::start(Config { setup, me, peers }, opened.frames)?;
     let own = f32::from(setup.rank.0 + 1);
     let given: Vec<f32> = (0..values)
         .map(|index| ((index % 251) as f32 - 125.0) * own)

@@ -1,4 +1,5 @@
-//! Frames over an Ethernet interface: pnet's datalink channel on an AF_PACKET socket that we configure.
+//! An interface through pnet's datalink channel, on an AF_PACKET socket that we configure. The portable way: frames pass one by
+//! one, and bundles are lost.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,13 +13,14 @@ use nix::sys::socket::{
 };
 use pnet::datalink::{self, Channel, DataLinkReceiver, DataLinkSender};
 
-use crate::{FRAME_LIMIT, Frames, Link, LinkFault, wait_readable};
+use crate::{Frames, Hears, Link, LinkFault, MAX_FRAME, Received, Sink, filter_udp};
 
 /// Requested size of the receive buffer in bytes; without privilege, net.core.rmem_max limits it.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// An Ethernet interface, whose frames pass through pnet.
-pub struct EthernetFrames {
+pub struct PnetFrames {
+    name: String,
     sender: Box<dyn DataLinkSender>,
     receiver: Box<dyn DataLinkReceiver>,
     /// A duplicate of pnet's socket, to wait for frames: pnet's own timeout is fixed when the channel is opened.
@@ -26,13 +28,13 @@ pub struct EthernetFrames {
     /// File descriptor number of pnet's own socket.
     owned: RawFd,
     link: Link,
-    unsent: u64,
-    quiet: Quiet,
+    lost: usize,
+    quiet: Option<Quiet>,
 }
 
-impl EthernetFrames {
-    /// Opens an interface of the current network namespace, for UDP frames with this destination port.
-    pub fn open(interface: &str, udp_port: u16) -> io::Result<EthernetFrames> {
+impl PnetFrames {
+    /// Opens an interface of the current network namespace, for the frames that `hears` selects.
+    pub fn open(interface: &str, hears: Hears) -> io::Result<PnetFrames> {
         let interface = datalink::interfaces()
             .into_iter()
             .find(|found| found.name == interface)
@@ -44,14 +46,16 @@ impl EthernetFrames {
             })?;
         let link = Link::from_name(&interface.name)?;
         let socket = packet_socket()?;
-        rings::filter_udp(&socket, udp_port)?;
+        if let Hears::Udp(port) = hears {
+            filter_udp(&socket, port)?;
+        }
         let waiting = socket.try_clone()?;
         let owned = socket.into_raw_fd();
         let config = datalink::Config {
-            read_buffer_size: FRAME_LIMIT,
+            read_buffer_size: MAX_FRAME + 1,
             // pnet only polls for a frame; `receive` does the waiting.
             read_timeout: Some(Duration::ZERO),
-            promiscuous: false,
+            promiscuous: hears == Hears::Everything,
             // pnet closes the descriptor, also on failure.
             socket_fd: Some(owned),
             ..datalink::Config::default()
@@ -59,14 +63,15 @@ impl EthernetFrames {
         let Channel::Ethernet(sender, receiver) = datalink::channel(&interface, config)? else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        Ok(EthernetFrames {
+        Ok(PnetFrames {
+            name: interface.name,
             sender,
             receiver,
             socket: waiting,
             owned,
             link,
-            unsent: 0,
-            quiet: quiet(udp_port),
+            lost: 0,
+            quiet: Quiet::of(hears),
         })
     }
 
@@ -84,17 +89,27 @@ impl EthernetFrames {
     }
 }
 
-impl AsFd for EthernetFrames {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+impl Frames for PnetFrames {
+    fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
+        let mut received = Received::default();
+        while received.frames + received.errors < budget {
+            match self.take()? {
+                Some(frame) if frame.len() > MAX_FRAME => received.errors += 1,
+                Some(frame) => {
+                    received.frames += 1;
+                    sink.arrived();
+                    sink.frame(frame, 0);
+                }
+                None => break,
+            }
+        }
+        Ok(received)
     }
-}
 
-impl Frames for EthernetFrames {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         match self.sender.send_to(frame, None) {
             Some(Err(error)) if is_passing(&error) => {
-                self.unsent += 1;
+                self.lost += 1;
                 Ok(())
             }
             Some(Err(error)) => Err(error),
@@ -102,24 +117,20 @@ impl Frames for EthernetFrames {
         }
     }
 
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.as_fd())
-    }
-
-    fn receive(&mut self, timeout: Duration) -> io::Result<Option<&[u8]>> {
-        // pnet polls before it reads, as a caller that never waits needs. A caller that waits needs only the one poll here.
-        if !timeout.is_zero() && !wait_readable([self.socket.as_fd()], timeout)? {
-            return Ok(None);
-        }
-        self.take()
+    fn flush(&mut self) -> io::Result<usize> {
+        Ok(std::mem::take(&mut self.lost))
     }
 
     fn overflow(&mut self) -> Option<u64> {
         dropped(&self.socket)
     }
 
-    fn unsent(&self) -> u64 {
-        self.unsent
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn interface(&self) -> Option<u32> {
+        Some(self.link.index())
     }
 
     fn fault(&self) -> Option<LinkFault> {
@@ -128,7 +139,12 @@ impl Frames for EthernetFrames {
 
     fn descriptors(&self) -> Vec<RawFd> {
         let sockets = [self.socket.as_raw_fd(), self.owned];
-        sockets.into_iter().chain(self.quiet.descriptor()).collect()
+        let quiet = self.quiet.iter().map(Quiet::descriptor);
+        sockets.into_iter().chain(quiet).collect()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -155,22 +171,22 @@ fn dropped(socket: &OwnedFd) -> Option<u64> {
 }
 
 /// Keeps the kernel from answering received frames with "port unreachable", by a bound UDP socket that nobody reads.
-pub(crate) struct Quiet {
-    port: Option<OwnedFd>,
-}
+pub(crate) struct Quiet(OwnedFd);
 
 impl Quiet {
-    /// Descriptor of the bound UDP socket; `None` if the bind failed.
-    pub(crate) fn descriptor(&self) -> Option<RawFd> {
-        self.port.as_ref().map(AsRawFd::as_raw_fd)
+    /// Keeps the kernel from answering the UDP frames that are heard, in the current network namespace; `None` if none are, or if
+    /// another process holds the port exclusively: then the kernel does not answer either.
+    pub(crate) fn of(hears: Hears) -> Option<Quiet> {
+        match hears {
+            Hears::Everything => None,
+            Hears::Udp(port) => shared_port(port).ok().map(Quiet),
+        }
     }
-}
 
-/// Keeps the kernel from answering frames to this UDP port in the current network namespace.
-pub(crate) fn quiet(udp_port: u16) -> Quiet {
-    // The bind fails if another process holds the port exclusively; then the kernel does not answer either.
-    let port = shared_port(udp_port).ok();
-    Quiet { port }
+    /// Descriptor of the bound UDP socket.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
 }
 
 /// Binds a UDP port with address reuse, so that it stays bound until the last process of this host closes it.

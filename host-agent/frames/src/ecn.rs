@@ -1,6 +1,6 @@
 //! Explicit congestion notification (RFC 3168): marks frames that join a long queue.
 
-use crate::offload::network;
+use crate::bundle::network;
 
 const NOT_CAPABLE: u8 = 0b00;
 const CONGESTED: u8 = 0b11;
@@ -67,7 +67,7 @@ fn mended(checksum: [u8; 2], before: [u8; 2], after: [u8; 2]) -> [u8; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offload::folded;
+    use crate::bundle::{fold, sum};
     use proptest::prelude::*;
 
     const PAYLOAD: [u8; 4] = [1, 2, 3, 4];
@@ -84,7 +84,7 @@ mod tests {
     /// An IPv4 header with the correct checksum.
     fn ipv4(mut header: Vec<u8>) -> Vec<u8> {
         header[IPV4_CHECKSUM..IPV4_CHECKSUM + 2].fill(0);
-        let sum = !folded(&header);
+        let sum = !fold(sum(&header));
         header[IPV4_CHECKSUM..IPV4_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
         header
     }
@@ -174,6 +174,6 @@ mod tests {
         header[IPV4_CHECKSUM] ^= 0x40;
         let mut frame = framed(&[], 0x0800, &header);
         assert!(mark(&mut frame));
-        assert_ne!(folded(&frame[14..34]), 0xffff);
+        assert_ne!(fold(sum(&frame[14..34])), 0xffff);
     }
 }

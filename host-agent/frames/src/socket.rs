@@ -1,7 +1,9 @@
-//! Operations on packet sockets that [`crate::Ring`] and [`crate::Mmsg`] share.
+//! A packet socket (packet(7)) of one interface. Each packet that it receives or sends has a virtio header before it.
 #![allow(unsafe_code)]
 
+use crate::bundle::Offload;
 use crate::udp_filter::filter_udp;
+use nix::sys::socket::{MsgFlags, sendmsg};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -50,6 +52,7 @@ impl PacketSocket {
         let socket = Self { fd, index };
         // Frames sent by this host are not received (Linux 4.20).
         socket.set(libc::PACKET_IGNORE_OUTGOING, &1)?;
+        socket.set(libc::PACKET_VNET_HDR, &1)?;
         for (forced, plain) in [
             (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
             (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
@@ -63,12 +66,6 @@ impl PacketSocket {
             }
         }
         Ok(socket)
-    }
-
-    /// Index of the socket's interface.
-    pub(crate) fn interface(&self) -> u32 {
-        // Indices are positive (netdevice(7)).
-        self.index.unsigned_abs()
     }
 
     /// Length of the longest frame that the interface currently sends, in bytes without VLAN tags.
@@ -102,19 +99,10 @@ impl PacketSocket {
         };
         membership.mr_type = kind as libc::c_ushort;
         self.set_at(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
-        self.bind_protocol(libc::ETH_P_ALL)
-    }
-
-    /// Binds the socket to its interface for sending only: it receives nothing.
-    pub(crate) fn bind_to_send(&self) -> io::Result<()> {
-        self.bind_protocol(0)
-    }
-
-    fn bind_protocol(&self, protocol: libc::c_int) -> io::Result<()> {
         // SAFETY: plain data, for which all zeros is a value.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
-        address.sll_protocol = (protocol as u16).to_be();
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = self.index;
         // SAFETY: the address outlives the call and has the length that is passed.
         let bound = unsafe {
@@ -186,8 +174,11 @@ impl PacketSocket {
         }
     }
 
-    /// Reads a frame that waits, cut to the buffer, and returns its whole length; `None` if no frame waits.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    /// Reads a packet that waits beside the ring to the buffer, with its virtio header; `None`: it does not fit, or none waits.
+    pub(crate) fn receive<'a>(
+        &self,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<(Offload, &'a mut [u8])>> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         loop {
             // SAFETY: the buffer outlives the call and has the length that is passed.
@@ -199,39 +190,39 @@ impl PacketSocket {
                     flags,
                 )
             };
-            if received >= 0 {
-                return Ok(Some(received as usize));
+            if let Ok(received) = usize::try_from(received) {
+                let whole = buffer.get_mut(..received);
+                let parts = whole.and_then(|whole| whole.split_first_chunk_mut());
+                return Ok(parts.map(|(header, packet)| (Offload::from_bytes(*header), packet)));
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EAGAIN) => return Ok(None),
-                // Reading the error has cleared it; the frame is still queued.
+                // Reading the error has cleared it; the packet is still queued.
                 Some(libc::EINTR | libc::ENETDOWN) => {}
                 _ => return Err(error),
             }
         }
     }
 
-    /// Sends a frame, or the content of the transmit ring if `frame` is empty.
+    /// Sends a frame.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
-        let start = if frame.is_empty() {
-            std::ptr::null()
-        } else {
-            frame.as_ptr()
-        };
-        // SAFETY: the kernel only reads the frame, which outlives the call; null with length 0 is what packet(7) asks for.
-        let sent = unsafe {
-            libc::send(
-                self.fd.as_raw_fd(),
-                start.cast(),
-                frame.len(),
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let header = [0u8; Offload::LEN];
+        let parts = [io::IoSlice::new(&header), io::IoSlice::new(frame)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        sendmsg::<()>(self.fd.as_raw_fd(), &parts, &[], flags, None)?;
         Ok(())
+    }
+
+    /// Number of bytes of kernel memory that hold sent packets which have not left the interface (`SIOCOUTQ`).
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: this request writes an int, which outlives the call.
+        let asked = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+        match asked {
+            0 => usize::try_from(bytes).unwrap_or(0),
+            _ => 0,
+        }
     }
 }
 
