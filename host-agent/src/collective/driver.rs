@@ -12,6 +12,7 @@ use aggregation::rank::{Rank, RankError, RankEvent, Sums};
 use aggregation::{Mark, UnderWay};
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
+use wire::Repr;
 
 use super::{
     Carrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
@@ -42,7 +43,6 @@ pub struct Driver<C> {
     origin: Instant,
     /// Receivers of the results, by operation number.
     waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
-    frame: Vec<u8>,
     /// Time at which the last handle that could submit operations was dropped; `None` before.
     left_ns: Option<u64>,
     received: u64,
@@ -75,7 +75,6 @@ impl<C: Carrier> Driver<C> {
             shared,
             origin: Instant::now(),
             waiting: HashMap::new(),
-            frame: Vec::new(),
             left_ns: None,
             received: 0,
             lost: None,
@@ -232,9 +231,11 @@ impl<C: Carrier> Driver<C> {
         let now_ns = self.now_ns();
         // Frames sent earlier would count as late before the switch can answer them.
         while self.carrier.is_ready()
-            && let Some(to) = self.rank.poll_transmit(now_ns, &mut self.frame)
+            && let Some(transmit) = self.rank.poll_transmit(now_ns)
         {
-            self.carrier.send(now_ns, to, &self.frame)?;
+            let write = |room: &mut [u8]| self.rank.write_payload(&transmit, room);
+            self.carrier
+                .send(now_ns, transmit.to, &transmit.repr, &write)?;
         }
         self.carrier.flush()
     }
@@ -342,8 +343,12 @@ struct Taker<'a> {
 }
 
 impl Takes for Taker<'_> {
-    fn take(&mut self, mark: Mark, frame: &[u8]) {
-        self.rank.handle_packet(self.now_ns, mark, frame);
+    fn take(&mut self, mark: Mark, header: &Repr, payload: &[u8]) {
+        self.rank.handle_frame(self.now_ns, mark, header, payload);
+    }
+
+    fn malformed(&mut self) {
+        self.rank.note_malformed();
     }
 
     fn unreachable(&mut self, host: Ipv4Addr) {

@@ -21,13 +21,14 @@
 //!     count: 2,
 //! };
 //! let mut bytes = vec![0; repr.buffer_len()];
-//! let mut packet = Packet::new_unchecked(&mut bytes[..]);
-//! repr.emit(&mut packet);
-//! packet.write_i32([-1, 5]);
+//! repr.emit_frame(&mut bytes, |payload| {
+//!     wire::write_i32(payload, [-1, 5]);
+//! });
 //!
-//! let packet = Packet::new_checked(&bytes[..])?;
-//! assert_eq!(Repr::parse(&packet), repr);
-//! assert!(packet.values_i32().eq([-1, 5]));
+//! let (header, payload) = Repr::parse_frame(&bytes)?;
+//! assert_eq!(header, repr);
+//! assert!(wire::values_i32(payload).eq([-1, 5]));
+//! assert_eq!(Packet::new_checked(&bytes[..])?.chunk(), 7);
 //! # Ok::<(), wire::Error>(())
 //! ```
 
@@ -37,7 +38,7 @@ pub mod rdma;
 mod repr;
 
 pub use flags::Flags;
-pub use packet::Packet;
+pub use packet::{Packet, values_i32, write_i32};
 pub use repr::Repr;
 
 /// UDP destination port of every aggregation frame: the bytes "WE" as a number.

@@ -76,6 +76,7 @@ pub use operation::{EXACT_VALUES, Reduction, Share};
 pub use outcome::{
     DROPS, NonFinite, Partial, RankCounters, RankError, RankEvent, RankFrame, SubmitError, Sums,
 };
+pub use sending::Transmit;
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 

@@ -20,6 +20,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use aggregation::{Destination, Mark};
+use wire::Repr;
 
 use super::CollectiveError;
 use crate::frames::LinkFault;
@@ -29,8 +30,11 @@ pub use rdma::Rdma;
 
 /// Receiver of the frames that arrive at a carrier.
 pub trait Takes {
-    /// Processes a received frame, from the aggregation header on, with the congestion mark of its IP header.
-    fn take(&mut self, mark: Mark, frame: &[u8]);
+    /// Processes a received frame, with the congestion mark of its IP header.
+    fn take(&mut self, mark: Mark, header: &Repr, payload: &[u8]);
+
+    /// Processes the arrival of bytes that are not an aggregation frame.
+    fn malformed(&mut self);
 
     /// Processes the report that no process of this host receives aggregation frames.
     fn unreachable(&mut self, host: Ipv4Addr);
@@ -46,9 +50,15 @@ pub trait Carrier {
         true
     }
 
-    /// Queues a frame, from the aggregation header on, for transmission at the latest by [`flush`](Self::flush). A frame that
-    /// a full queue refuses is lost, as on any wire.
-    fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError>;
+    /// Queues a frame for transmission at the latest by [`flush`](Self::flush). `write` writes the payload, replacing all
+    /// bytes of a buffer of [`Repr::payload_len`]. A frame that a full queue refuses is lost, as on any wire.
+    fn send(
+        &mut self,
+        now_ns: u64,
+        to: Destination,
+        header: &Repr,
+        write: &dyn Fn(&mut [u8]),
+    ) -> Result<(), CollectiveError>;
 
     /// Transmits the queued frames.
     fn flush(&mut self) -> Result<(), CollectiveError>;
@@ -95,8 +105,14 @@ impl<C: Carrier + ?Sized> Carrier for Box<C> {
         (**self).is_ready()
     }
 
-    fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError> {
-        (**self).send(now_ns, to, frame)
+    fn send(
+        &mut self,
+        now_ns: u64,
+        to: Destination,
+        header: &Repr,
+        write: &dyn Fn(&mut [u8]),
+    ) -> Result<(), CollectiveError> {
+        (**self).send(now_ns, to, header, write)
     }
 
     fn flush(&mut self) -> Result<(), CollectiveError> {
