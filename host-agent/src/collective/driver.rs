@@ -15,7 +15,7 @@ use nix::sys::eventfd::EventFd;
 use wire::Repr;
 
 use super::{
-    Carrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
+    AnyCarrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
     Takes,
 };
 use crate::frames::Endpoint;
@@ -33,10 +33,10 @@ const LINK_NS: u64 = 200_000_000;
 /// Time in nanoseconds after which a dead link is an error, in jobs that do not declare silent ranks dead.
 const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
-pub struct Driver<C> {
+pub struct Driver {
     config: Config,
     rank: Rank,
-    carrier: C,
+    carrier: AnyCarrier,
     commands: Receiver<Command>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
@@ -57,15 +57,15 @@ pub struct Driver<C> {
     reach: Option<Reach>,
 }
 
-impl<C: Carrier> Driver<C> {
+impl Driver {
     pub fn new(
         config: Config,
-        carrier: C,
+        carrier: AnyCarrier,
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
         (place, reach): (Option<JobLock>, Option<Reach>),
-    ) -> Driver<C> {
+    ) -> Driver {
         Driver {
             rank: Rank::new(config.setup),
             config,
@@ -231,11 +231,9 @@ impl<C: Carrier> Driver<C> {
         let now_ns = self.now_ns();
         // Frames sent earlier would count as late before the switch can answer them.
         while self.carrier.is_ready()
-            && let Some(transmit) = self.rank.poll_transmit(now_ns)
+            && let Some(frame) = self.rank.poll_transmit(now_ns)
         {
-            let write = |room: &mut [u8]| self.rank.write_payload(&transmit, room);
-            self.carrier
-                .send(now_ns, transmit.to, &transmit.repr, &write)?;
+            self.carrier.send(now_ns, &frame)?;
         }
         self.carrier.flush()
     }

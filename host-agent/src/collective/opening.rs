@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aggregation::job::ChunkId;
-use aggregation::rank::{Opening, Setup};
+use aggregation::rank::{Opening, Setup, Transmit};
 use aggregation::{Destination, Mark};
 use wire::Repr;
 
@@ -27,7 +27,7 @@ pub fn open_job(
 }
 
 /// Like [`open_job`], over any carrier of frames.
-pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId, CollectiveError> {
+pub fn open_job_by(setup: &Setup, carrier: &mut dyn Carrier) -> Result<ChunkId, CollectiveError> {
     let Setup {
         job,
         place,
@@ -48,7 +48,7 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
         while carrier.is_ready()
             && let Some(probe) = opening.poll_transmit(now)
         {
-            carrier.send(now, me, &probe, &|_| {})?;
+            carrier.send(now, &Transmit::without_values(me, probe))?;
         }
         carrier.flush()?;
         // An answer may have made the opening fail.
@@ -70,7 +70,7 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
 }
 
 /// Waits at most `timeout` for a frame.
-fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError> {
+fn wait(carrier: &dyn Carrier, timeout: Duration) -> Result<(), CollectiveError> {
     match frames::wait_readable(carrier.readable(), timeout) {
         Ok(_) => Ok(()),
         Err(error) => Err(CollectiveError::Io(Arc::new(error))),

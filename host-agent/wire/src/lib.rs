@@ -21,14 +21,13 @@
 //!     count: 2,
 //! };
 //! let mut bytes = vec![0; repr.buffer_len()];
-//! repr.emit_frame(&mut bytes, |payload| {
-//!     wire::write_i32(payload, [-1, 5]);
-//! });
+//! let mut packet = Packet::new_unchecked(&mut bytes[..]);
+//! repr.emit(&mut packet);
+//! packet.write_i32([-1, 5]);
 //!
 //! let (header, payload) = Repr::parse_frame(&bytes)?;
 //! assert_eq!(header, repr);
 //! assert!(wire::values_i32(payload).eq([-1, 5]));
-//! assert_eq!(Packet::new_checked(&bytes[..])?.chunk(), 7);
 //! # Ok::<(), wire::Error>(())
 //! ```
 

@@ -64,13 +64,6 @@ impl Repr {
         HEADER_LEN + self.payload_len()
     }
 
-    /// Writes a frame of [`buffer_len`](Self::buffer_len) bytes: the header, then the payload by calling `write`.
-    pub fn emit_frame(&self, frame: &mut [u8], write: impl FnOnce(&mut [u8])) {
-        let mut packet = Packet::new_unchecked(frame);
-        self.emit(&mut packet);
-        write(packet.payload_mut());
-    }
-
     /// Writes this header to the packet; the caller writes the values.
     pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, packet: &mut Packet<T>) {
         packet.set_kind(self.kind);

@@ -14,7 +14,7 @@ use cluster::ranks::{
 use cluster::{Faults, Rate};
 use proptest::prelude::*;
 use test_support::{cases, runs_all, seeds};
-use wire::Repr;
+use wire::{Packet, Repr};
 
 fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> AllReduceConfig {
     let job = JobConfig {
@@ -686,7 +686,7 @@ fn opened(job: Job, switch: &mut RankSlotSwitch, rank: WorkerId, loses: u64) -> 
                 continue;
             }
             let (mut frame, mut out) = (vec![0; probe.buffer_len()], Vec::new());
-            probe.emit_frame(&mut frame, |_| {});
+            probe.emit(&mut Packet::new_unchecked(&mut frame[..]));
             switch.handle(now_ns, rank, Destination::Worker(rank), &frame, &mut out);
             for (_, frame) in out {
                 opening.handle_frame(&Repr::parse_frame(&frame).unwrap().0);

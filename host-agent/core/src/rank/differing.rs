@@ -8,13 +8,12 @@
 //! After the first operation that differs, chunks of different operations are summed with each other, so a rank may notice a
 //! later difference first. So ranks exchange the terms of all operations without sums, and compare them one by one.
 
-use wire::{Flags, Kind, Repr, write_i32};
+use wire::{Flags, Kind, Repr};
 
 use super::peers::Word;
-use super::sending::{Payload, Transmit};
+use super::sending::Payload;
 use super::terms::Terms;
 use super::{Rank, RankError, RankFrame};
-use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
 /// How long a rank waits for another rank's terms (description of its operations), in nanoseconds.
@@ -32,6 +31,8 @@ pub struct Differing {
     /// Number of the oldest operation without sums (`first`), and this rank's terms for it and for later ones (`given`).
     first: u64,
     given: Vec<Terms>,
+    /// The words of a DIFFER frame: `given`.
+    pub words: Vec<i32>,
     /// The rank to which DIFFER is sent next.
     pub next: u16,
     /// Whether DIFFER was sent to all ranks once: further DIFFER frames request a reply.
@@ -47,11 +48,13 @@ impl Rank {
             return;
         }
         self.lanes.clear_queue();
-        let given = self.operations.iter().map(|given| given.terms);
+        let given = self.operations.iter().map(|given| given.terms).take(TOLD);
+        let words = given.clone().flat_map(Terms::words);
         self.differing = Some(Differing {
             operation,
             first: self.operations.front().map_or(operation, |first| first.id),
-            given: given.take(TOLD).collect(),
+            words: words.map(|word| word as i32).collect(),
+            given: given.collect(),
             next: 0,
             again: false,
             again_ns: now_ns.saturating_add(PATIENCE_NS / TURNS),
@@ -141,7 +144,7 @@ impl Rank {
     }
 
     /// The DIFFER frame for the next rank; `None` if all ranks have been sent one.
-    pub(super) fn poll_differing(&mut self) -> Option<Transmit> {
+    pub(super) fn poll_differing(&mut self) -> Option<(WorkerId, (Repr, Payload))> {
         let (me, ranks) = (self.rank.0, self.job.workers());
         let differing = self.differing.as_mut().filter(|_| self.peers.is_some())?;
         differing.next += u16::from(differing.next == me);
@@ -151,9 +154,7 @@ impl Rank {
         }
         differing.next += 1;
         let again = differing.again;
-        let (repr, payload) = self.terms_frame(again)?;
-        let to = Destination::Worker(to);
-        Some(Transmit { to, repr, payload })
+        Some((to, self.terms_frame(again)?))
     }
 
     /// A DIFFER frame with this rank's terms (what it submitted); `None` if no exchange of terms is in progress.
@@ -163,27 +164,14 @@ impl Rank {
             flags: Flags::NONE.with(Flags::AGAIN, again),
             worker: self.rank.0,
             contributors: differing.first,
-            count: differing.words().count() as u16,
+            count: differing.words.len() as u16,
             ..self.job.header(Kind::Differ, 0, true)
         };
         Some((repr, Payload::Terms))
     }
-
-    /// Writes the payload of a DIFFER frame: this rank's terms.
-    pub(super) fn write_terms(&self, room: &mut [u8]) {
-        if let Some(differing) = &self.differing {
-            write_i32(room, differing.words());
-        }
-    }
 }
 
 impl Differing {
-    /// The words of a DIFFER frame that describe this rank's operations.
-    fn words(&self) -> impl Iterator<Item = i32> {
-        let words = self.given.iter().flat_map(|given| given.words());
-        words.map(|word| word as i32)
-    }
-
     /// This rank's terms (type, length, …) for an operation; `None` if it has none for it.
     fn given(&self, operation: u64) -> Option<Terms> {
         let at = operation.checked_sub(self.first)?;

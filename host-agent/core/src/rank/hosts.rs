@@ -12,10 +12,10 @@
 //! rank sends those others ASK with `AGAIN`, and they give their values to the host as well, whatever they know of the
 //! switch. While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
 
-use wire::{Flags, Kind, Repr, write_i32};
+use wire::{Flags, Kind, Repr};
 
 use super::peers::Word;
-use super::sending::Transmit;
+use super::sending::Payload;
 use super::{Rank, RankFrame};
 use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
@@ -67,9 +67,6 @@ pub struct Hosts {
     wanted_ns: Option<u64>,
     /// The slots in which this rank sums for others as a host; `None` until they are first used.
     pub table: Option<SlotTable>,
-    /// Payloads of this rank's own contribution to a chunk that it hosts, and of its answer to itself.
-    own: Vec<u8>,
-    answer: Vec<u8>,
 }
 
 impl Hosts {
@@ -84,8 +81,6 @@ impl Hosts {
             retries: false,
             wanted_ns: None,
             table: None,
-            own: Vec::new(),
-            answer: Vec::new(),
         })
     }
 
@@ -254,15 +249,12 @@ impl Rank {
     }
 
     /// Processes this rank's own GIVE for a chunk that it hosts.
-    pub(super) fn sum_own(&mut self, now_ns: u64, transmit: &Transmit) {
-        let hosts = self.hosts.as_mut();
-        let mut payload = hosts.map_or_else(Vec::new, |hosts| std::mem::take(&mut hosts.own));
-        payload.resize(transmit.repr.payload_len(), 0);
-        self.write_payload(transmit, &mut payload);
-        self.sum_here(now_ns, &transmit.repr, &payload);
-        if let Some(hosts) = &mut self.hosts {
-            hosts.own = payload;
-        }
+    pub(super) fn sum_own(&mut self, now_ns: u64, repr: &Repr, payload: Payload) {
+        let mut own = std::mem::take(&mut self.own);
+        own.resize(repr.payload_len(), 0);
+        self.write(payload, &mut own);
+        self.sum_here(now_ns, repr, &own);
+        self.own = own;
     }
 
     /// Processes a GIVE (of another rank or of this one) in this rank's slots as a host, and queues the answer.
@@ -317,32 +309,17 @@ impl Rank {
             }
         }
         if to.contains(self.rank) {
-            let mut payload = std::mem::take(&mut hosts.answer);
+            let mut payload = std::mem::take(&mut self.answer);
             payload.resize(answer.payload_len(), 0);
-            self.write_sum(cell, &mut payload);
+            self.write(Payload::Cell(cell), &mut payload);
             self.receive(now_ns, Mark::None, &answer, &payload);
-            if let Some(hosts) = &mut self.hosts {
-                hosts.answer = payload;
-            }
+            self.answer = payload;
         }
     }
 
     /// The content of a register cell in which this rank sums as a host.
-    fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
+    pub(super) fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
         self.hosts.as_ref()?.table.as_ref()?.cell(cell)
-    }
-
-    /// Whether a register cell still has the chunk of this answer (GIVEN).
-    pub(super) fn has_sum(&self, answer: &Repr, cell: CellIndex) -> bool {
-        let view = self.cell(cell);
-        view.is_some_and(|view| view.owner.0 == answer.chunk)
-    }
-
-    /// Writes the sum in a register cell as the payload of a frame; one without values has no payload.
-    pub(super) fn write_sum(&self, cell: CellIndex, room: &mut [u8]) {
-        if let Some(view) = self.cell(cell) {
-            write_i32(room, view.values.iter().copied());
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Transmission by a rank: the frames of its chunks, and messages to other ranks.
 
-use wire::{Flags, Kind, MAX_TRANSMISSION, Repr, write_i32};
+use wire::{Flags, HEADER_LEN, Kind, MAX_TRANSMISSION, Packet, Repr, write_i32};
 
 use super::operation::Chunk;
 use super::{Rank, late};
@@ -9,20 +9,44 @@ use crate::job::{CellIndex, WorkerSet};
 use crate::lanes::Send;
 use crate::quantise::Exponent;
 
-/// A frame that a rank sends, without its payload, which [`Rank::write_payload`] writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transmit {
+/// A frame to send: its payload is written where the frame leaves from.
+#[derive(Debug, Clone, Copy)]
+pub struct Transmit<'a> {
     /// Destination of the frame.
     pub to: Destination,
     /// Header of the frame; [`Repr::payload_len`] is the length of the payload.
-    pub repr: Repr,
-    pub(super) payload: Payload,
+    pub header: Repr,
+    payload: Option<(&'a Rank, Payload)>,
+}
+
+impl Transmit<'_> {
+    /// A frame without values.
+    pub fn without_values(to: Destination, header: Repr) -> Self {
+        Self {
+            to,
+            header,
+            payload: None,
+        }
+    }
+
+    /// Writes the payload: replaces all bytes of `room`, which must have [`Repr::payload_len`] bytes.
+    pub fn write_payload(&self, room: &mut [u8]) {
+        if let Some((rank, payload)) = self.payload {
+            rank.write(payload, room);
+        }
+    }
+
+    /// Writes header and payload: replaces all bytes of `frame`, which must have [`Repr::buffer_len`] bytes.
+    pub fn write_frame(&self, frame: &mut [u8]) {
+        self.header.emit(&mut Packet::new_unchecked(&mut *frame));
+        self.write_payload(&mut frame[HEADER_LEN..]);
+    }
 }
 
 /// Source of an outgoing frame's payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Payload {
-    /// The frame is a header alone.
+    /// There is no payload.
     Nothing,
     /// The values of the chunk in this slot.
     Values(usize),
@@ -35,18 +59,34 @@ pub enum Payload {
 }
 
 impl Rank {
-    /// The next frame to send; `None` if there is none. Its payload must be written before any other change to this rank.
-    pub fn poll_transmit(&mut self, now_ns: u64) -> Option<Transmit> {
-        if self.differing.is_some() {
-            if let Some(transmit) = self.poll_differing() {
-                return Some(self.count_word(transmit));
-            }
-        } else if let Some(slot) = self.retried() {
+    /// The next frame to send; `None` if there is none.
+    pub fn poll_transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        let (to, header, payload) = self.next_frame(now_ns)?;
+        Some(Transmit {
+            to,
+            header,
+            payload: Some((&*self, payload)),
+        })
+    }
+
+    /// Writes the next frame to `buffer`, replacing its content, and returns its destination; `None` if there is none.
+    pub fn poll_packet(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
+        let transmit = self.poll_transmit(now_ns)?;
+        buffer.resize(transmit.header.buffer_len(), 0);
+        transmit.write_frame(buffer);
+        Some(transmit.to)
+    }
+
+    fn next_frame(&mut self, now_ns: u64) -> Option<(Destination, Repr, Payload)> {
+        let differing = self.poll_differing();
+        if self.differing.is_none()
+            && let Some(slot) = self.retried()
+        {
             let transmissions = self.lanes[slot].transmissions;
-            let transmit = self.frame(slot, Send::Probe, transmissions, false);
-            self.counters.sent.count(transmit.repr.buffer_len(), true);
+            let (repr, payload) = self.frame(slot, Send::Probe, transmissions, false);
+            self.counters.sent.count(repr.buffer_len(), true);
             self.counters.probes += 1;
-            return Some(transmit);
+            return Some((Destination::Worker(self.rank), repr, payload));
         }
         while self.differing.is_none()
             && let Some((slot, what)) = self.lanes.next_send()
@@ -55,34 +95,38 @@ impl Rank {
             let previous = self.lanes.sent(slot, now_ns, deadline_ns);
             self.plan_closing(now_ns, slot, previous == 0);
             let by_host = self.lanes[slot].by_host;
-            let transmit = self.frame(slot, what, previous, by_host);
-            if by_host && self.host_of(slot) == self.rank {
-                self.sum_own(now_ns, &transmit);
+            let (repr, payload) = self.frame(slot, what, previous, by_host);
+            let host = self.host_of(slot);
+            if by_host && host == self.rank {
+                self.sum_own(now_ns, &repr, payload);
                 continue;
             }
-            let len = transmit.repr.buffer_len();
-            self.counters.sent.count(len, previous > 0);
+            self.counters.sent.count(repr.buffer_len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
             self.counters.closes += u64::from(what == Send::Close);
-            return Some(transmit);
+            let to = match what {
+                _ if by_host => Destination::Worker(host),
+                Send::Values | Send::Close => Destination::All,
+                Send::Probe | Send::Fetch => Destination::Worker(self.rank),
+            };
+            return Some((to, repr, payload));
         }
-        loop {
-            let (to, word) = self.peers.as_mut()?.next_word()?;
-            if let Some((repr, payload)) = self.word(word) {
-                let to = Destination::Worker(to);
-                return Some(self.count_word(Transmit { to, repr, payload }));
-            }
-        }
-    }
-
-    fn count_word(&mut self, transmit: Transmit) -> Transmit {
-        self.counters.sent.count(transmit.repr.buffer_len(), false);
+        let (to, (repr, payload)) = match differing {
+            Some(differing) => differing,
+            None => loop {
+                let (to, word) = self.peers.as_mut()?.next_word()?;
+                if let Some(frame) = self.word(word) {
+                    break (to, frame);
+                }
+            },
+        };
+        self.counters.sent.count(repr.buffer_len(), false);
         self.counters.words += 1;
-        transmit
+        Some((Destination::Worker(to), repr, payload))
     }
 
     /// The frame that a lane sends, to the chunk's host (`by_host`) or to the switch.
-    fn frame(&self, slot: usize, what: Send, previous: u32, by_host: bool) -> Transmit {
+    fn frame(&self, slot: usize, what: Send, previous: u32, by_host: bool) -> (Repr, Payload) {
         let lane = &self.lanes[slot];
         let (operation, chunk) = match self.chunk_of(lane.item) {
             Some((operation, chunk)) => (Some(operation), chunk),
@@ -115,35 +159,23 @@ impl Rank {
             repr.contributors = WorkerSet::only(child).0;
             repr.next_scale = self.wanted(lane).bits();
         }
-        Transmit {
-            to: match what {
-                _ if by_host => Destination::Worker(self.host_of(slot)),
-                Send::Values | Send::Close => Destination::All,
-                Send::Probe | Send::Fetch => Destination::Worker(self.rank),
-            },
-            repr,
-            payload: match repr.count {
-                0 => Payload::Nothing,
-                _ => Payload::Values(slot),
-            },
-        }
+        let payload = match repr.count {
+            0 => Payload::Nothing,
+            _ => Payload::Values(slot),
+        };
+        (repr, payload)
     }
 
-    /// Writes the payload of a frame from [`poll_transmit`](Self::poll_transmit): replaces all bytes of `room`.
-    ///
-    /// # Panics
-    /// If `room` does not have [`Repr::payload_len`] bytes.
-    pub fn write_payload(&self, transmit: &Transmit, room: &mut [u8]) {
-        assert_eq!(room.len(), transmit.repr.payload_len(), "payload's length");
-        match transmit.payload {
-            Payload::Nothing => {}
-            Payload::Values(slot) => self.write_values(slot, room),
-            Payload::Kept(at) => {
-                write_i32(room, self.kept[at].values.iter().copied());
-            }
-            Payload::Cell(cell) => self.write_sum(cell, room),
-            Payload::Terms => self.write_terms(room),
-        }
+    /// Writes a frame's payload: replaces all bytes of `room`.
+    pub(super) fn write(&self, payload: Payload, room: &mut [u8]) {
+        let words = match payload {
+            Payload::Nothing => None,
+            Payload::Values(slot) => return self.write_values(slot, room),
+            Payload::Kept(at) => Some(&self.kept[at].values[..]),
+            Payload::Cell(cell) => self.cell(cell).map(|view| view.values),
+            Payload::Terms => self.differing.as_ref().map(|told| &told.words[..]),
+        };
+        write_i32(room, words.unwrap_or_default().iter().copied());
     }
 
     fn write_values(&self, slot: usize, room: &mut [u8]) {
@@ -162,14 +194,5 @@ impl Rank {
         } else {
             words.fill(0);
         }
-    }
-
-    /// Writes the next frame to `buffer`, replacing its content, and returns its destination; `None` if there is none.
-    pub fn poll_packet(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        let transmit = self.poll_transmit(now_ns)?;
-        buffer.resize(transmit.repr.buffer_len(), 0);
-        let write = |room: &mut [u8]| self.write_payload(&transmit, room);
-        transmit.repr.emit_frame(buffer, write);
-        Some(transmit.to)
     }
 }

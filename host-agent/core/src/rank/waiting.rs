@@ -224,7 +224,8 @@ impl Rank {
             Word::Here(chunk) => (Kind::Here, chunk, None),
             Word::Differ => return self.terms_frame(false),
             Word::Given(answer, cell) => {
-                let is_there = self.has_sum(&answer, cell);
+                let owner = self.cell(cell).map(|view| view.owner.0);
+                let is_there = owner == Some(answer.chunk);
                 return is_there.then_some((answer, Payload::Cell(cell)));
             }
             Word::Sum(at) => {

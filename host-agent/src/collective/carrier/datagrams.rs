@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use aggregation::Destination;
+use aggregation::rank::Transmit;
 use wire::Repr;
 
 use super::super::CollectiveError;
@@ -60,14 +61,8 @@ impl<F: Frames> Datagrams<F> {
 }
 
 impl<F: Frames> Carrier for Datagrams<F> {
-    fn send(
-        &mut self,
-        _now_ns: u64,
-        to: Destination,
-        header: &Repr,
-        write: &dyn Fn(&mut [u8]),
-    ) -> Result<(), CollectiveError> {
-        let to = match to {
+    fn send(&mut self, _now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError> {
+        let to = match frame.to {
             Destination::All => sum(self.job),
             Destination::Worker(to) if to.0 == self.rank => asking(self.job, self.me),
             Destination::Worker(to) => match self.peers.get(usize::from(to.0)) {
@@ -76,15 +71,15 @@ impl<F: Frames> Carrier for Datagrams<F> {
             },
             Destination::Server => return Ok(()),
         };
-        let len = HEADERS_LEN + header.buffer_len();
-        let fill = |frame: &mut [u8]| header.emit_frame(write_headers(frame, self.me, to), write);
+        let len = HEADERS_LEN + frame.header.buffer_len();
+        let write = |bytes: &mut [u8]| frame.write_frame(write_headers(bytes, self.me, to));
         if let Some(room) = self.frames.room(len).map_err(io_error)? {
-            fill(room);
+            write(room);
             self.frames.written(len);
             return Ok(());
         }
         self.frame.resize(len, 0);
-        fill(&mut self.frame);
+        write(&mut self.frame);
         self.frames.send(&self.frame).map_err(io_error)
     }
 

@@ -19,7 +19,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
-use aggregation::{Destination, Mark};
+use aggregation::Mark;
+use aggregation::rank::Transmit;
 use wire::Repr;
 
 use super::CollectiveError;
@@ -50,15 +51,9 @@ pub trait Carrier {
         true
     }
 
-    /// Queues a frame for transmission at the latest by [`flush`](Self::flush). `write` writes the payload, replacing all
-    /// bytes of a buffer of [`Repr::payload_len`]. A frame that a full queue refuses is lost, as on any wire.
-    fn send(
-        &mut self,
-        now_ns: u64,
-        to: Destination,
-        header: &Repr,
-        write: &dyn Fn(&mut [u8]),
-    ) -> Result<(), CollectiveError>;
+    /// Queues a frame for transmission at the latest by [`flush`](Self::flush). A frame that a full queue refuses is lost, as
+    /// on any wire.
+    fn send(&mut self, now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError>;
 
     /// Transmits the queued frames.
     fn flush(&mut self) -> Result<(), CollectiveError>;
@@ -98,67 +93,6 @@ pub trait Carrier {
 
     /// Descriptors that keep the carrier open, so that a forked process can close them.
     fn descriptors(&self) -> Vec<RawFd>;
-}
-
-impl<C: Carrier + ?Sized> Carrier for Box<C> {
-    fn is_ready(&self) -> bool {
-        (**self).is_ready()
-    }
-
-    fn send(
-        &mut self,
-        now_ns: u64,
-        to: Destination,
-        header: &Repr,
-        write: &dyn Fn(&mut [u8]),
-    ) -> Result<(), CollectiveError> {
-        (**self).send(now_ns, to, header, write)
-    }
-
-    fn flush(&mut self) -> Result<(), CollectiveError> {
-        (**self).flush()
-    }
-
-    fn receive(
-        &mut self,
-        now_ns: u64,
-        most: usize,
-        taker: &mut dyn Takes,
-    ) -> Result<usize, CollectiveError> {
-        (**self).receive(now_ns, most, taker)
-    }
-
-    fn handle_timeout(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
-        (**self).handle_timeout(now_ns)
-    }
-
-    fn poll_timeout(&self, now_ns: u64) -> Option<u64> {
-        (**self).poll_timeout(now_ns)
-    }
-
-    fn readable(&self) -> Vec<BorrowedFd<'_>> {
-        (**self).readable()
-    }
-
-    fn foreign(&self) -> u64 {
-        (**self).foreign()
-    }
-
-    fn overflow(&mut self) -> Option<u64> {
-        (**self).overflow()
-    }
-
-    fn unsent(&self) -> u64 {
-        (**self).unsent()
-    }
-
-    fn fault(&self) -> Option<LinkFault> {
-        (**self).fault()
-    }
-
-    fn descriptors(&self) -> Vec<RawFd> {
-        (**self).descriptors()
-    }
 }
 
 fn io_error(error: io::Error) -> CollectiveError {

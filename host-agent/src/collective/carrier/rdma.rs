@@ -9,7 +9,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use aggregation::job::WorkerSet;
-use aggregation::rank::Setup;
+use aggregation::rank::{Setup, Transmit};
 use aggregation::{Destination, Mark};
 use rdma::{Provider, ProviderError, Region};
 use roce::{Remote, Work};
@@ -240,36 +240,31 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
         self.registering.is_ready()
     }
 
-    fn send(
-        &mut self,
-        now_ns: u64,
-        to: Destination,
-        header: &Repr,
-        write: &dyn Fn(&mut [u8]),
-    ) -> Result<(), CollectiveError> {
+    fn send(&mut self, now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError> {
         let me = self.words.rank();
-        let is_question = match to {
+        let is_question = match frame.to {
             Destination::All => false,
             Destination::Worker(to) if to.0 == me => true,
-            _ => return self.words.send(now_ns, to, header, write),
+            _ => return self.words.send(now_ns, frame),
         };
         let update = Update {
-            header: *header,
+            header: frame.header,
             is_question,
         };
         // All frames of jobs without deadlines and with the right length convert.
-        let Ok(posted) = update.write() else {
+        let Ok(write) = update.write() else {
             self.unsent += 1;
             return Ok(());
         };
-        let len = header.payload_len();
-        let is_posted = self.pair.post(len, write, |local| Work::Write {
+        let payload = |room: &mut [u8]| frame.write_payload(room);
+        let len = frame.header.payload_len();
+        let is_posted = self.pair.post(len, &payload, |local| Work::Write {
             local,
             remote: Remote {
-                address: posted.address,
-                rkey: posted.rkey,
+                address: write.address,
+                rkey: write.rkey,
             },
-            immediate: Some(posted.immediate.bytes()),
+            immediate: Some(write.immediate.bytes()),
         })?;
         self.registering.sent(now_ns);
         self.unsent += u64::from(!is_posted);

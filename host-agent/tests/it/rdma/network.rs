@@ -373,11 +373,9 @@ impl Node {
 
     fn transmit(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
         while self.carrier.is_ready()
-            && let Some(transmit) = self.rank.poll_transmit(now_ns)
+            && let Some(frame) = self.rank.poll_transmit(now_ns)
         {
-            let write = |room: &mut [u8]| self.rank.write_payload(&transmit, room);
-            self.carrier
-                .send(now_ns, transmit.to, &transmit.repr, &write)?;
+            self.carrier.send(now_ns, &frame)?;
         }
         self.carrier.flush()
     }
