@@ -196,3 +196,53 @@ impl Rank {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Retransmission;
+    use crate::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+    use crate::rank::{Reduction, Setup, Share, Values};
+
+    #[test]
+    fn a_payload_replaces_all_bytes() {
+        let job = Job::under_one_switch(JobConfig {
+            job: JobId(1),
+            workers: 2,
+            window: 64,
+            values_per_packet: 32,
+            values_per_round: 0,
+            first_chunk: ChunkId(0),
+        });
+        let job = job.unwrap();
+        for (exact, share) in [
+            (false, Share::default()),
+            (true, Share::default()),
+            (false, Share::Takes),
+        ] {
+            let setup = Setup::under_one_switch(job, WorkerId(0), Retransmission::default());
+            let mut rank = Rank::new(setup);
+            let reduction = Reduction {
+                exact,
+                share,
+                ..Reduction::default()
+            };
+            // Zeros, values that fit no guess, NaN, and a chunk that is not full.
+            for value in [0.0, 1.0, 1e30, f32::NAN] {
+                let values = Values::Floats(vec![value; 16]);
+                rank.submit_as(values, reduction).unwrap();
+            }
+            let mut frames = 0;
+            while let Some(frame) = rank.poll_transmit(0) {
+                let rooms = [0, 0xAA].map(|byte| {
+                    let mut room = vec![byte; frame.header.payload_len()];
+                    frame.write_payload(&mut room);
+                    room
+                });
+                assert_eq!(rooms[0], rooms[1], "{:?}", frame.header);
+                frames += 1;
+            }
+            assert_eq!(frames, if exact { 24 } else { 4 });
+        }
+    }
+}
