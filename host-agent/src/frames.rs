@@ -28,7 +28,8 @@ const UDP_LEN: usize = 8;
 /// Values of the ECN field of the IP header (RFC 3168): ECT(0), and CE (congestion experienced).
 const ECN_CAPABLE: u8 = 0b10;
 const ECN_CONGESTED: u8 = 0b11;
-const HEADERS_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
+/// Length in bytes of the Ethernet, IPv4 and UDP headers before an aggregation frame.
+pub const HEADERS_LEN: usize = ETHERNET_LEN + IPV4_LEN + UDP_LEN;
 
 /// An Ethernet address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -194,10 +195,19 @@ fn beside_group(job: u16, first: u8) -> Endpoint {
 
 /// Builds an Ethernet frame around an aggregation frame (`payload`). It replaces the content of `frame`.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
-    frame.clear();
-    frame.resize(HEADERS_LEN, 0);
-    frame.extend_from_slice(payload);
+    frame.resize(HEADERS_LEN + payload.len(), 0);
+    write_headers(frame, from, to).copy_from_slice(payload);
+}
+
+/// Writes the Ethernet, IPv4 and UDP headers, [`HEADERS_LEN`] bytes, to the beginning of a frame. Returns the rest of the frame,
+/// for the aggregation frame.
+///
+/// # Panics
+/// If the frame is shorter than the headers.
+pub fn write_headers(frame: &mut [u8], from: Endpoint, to: Endpoint) -> &mut [u8] {
     let ip_len = frame.len() - ETHERNET_LEN;
+    let (frame, payload) = frame.split_at_mut(HEADERS_LEN);
+    frame.fill(0);
     if let Some(mut ethernet) = MutableEthernetPacket::new(frame) {
         ethernet.set_destination(mac_addr(to.mac));
         ethernet.set_source(mac_addr(from.mac));
@@ -221,6 +231,7 @@ pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) 
         udp.set_length((ip_len - IPV4_LEN) as u16);
         // The UDP checksum stays 0, "none" (RFC 768): a switch changes the payload.
     }
+    payload
 }
 
 /// Sets the congestion mark (ECN) in the IP header of a frame from [`build`], which answers a frame with this mark.

@@ -337,7 +337,7 @@ impl<S: RankSwitch> AllReduceRun<'_, S> {
         let now_ns = self.now_ns;
         let operations = self.operations;
         let mut buffer = Vec::new();
-        while let Some(to) = self.member(rank).machine.poll_transmit(now_ns, &mut buffer) {
+        while let Some(to) = self.member(rank).machine.poll_packet(now_ns, &mut buffer) {
             let link = &mut self.members[usize::from(rank.0)].to_switch;
             let (arrivals, mark) =
                 link.send(now_ns, buffer.len(), &mut self.rng, &mut self.network);

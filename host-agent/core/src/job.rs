@@ -354,12 +354,10 @@ impl Job {
         CellIndex::new(self.slot(chunk), self.version(chunk))
     }
 
-    /// Whether slot, version and number of values in a packet's header are correct for the chunk number in it.
-    pub(crate) fn is_well_formed<T: AsRef<[u8]>>(&self, packet: &wire::Packet<T>) -> bool {
-        let chunk = ChunkId(packet.chunk());
-        let flags = packet.flags();
-        let count = usize::from(packet.count());
-        packet.slot() == self.slot(chunk).0
+    /// Whether slot, version and number of values in a header are correct for the chunk number in it.
+    pub(crate) fn is_well_formed(&self, repr: &wire::Repr) -> bool {
+        let (chunk, flags, count) = (ChunkId(repr.chunk), repr.flags, usize::from(repr.count));
+        repr.slot == self.slot(chunk).0
             && flags.contains(wire::Flags::VERSION) == self.version(chunk).0
             && if flags.contains(wire::Flags::SCALE_ONLY) || flags.contains(wire::Flags::PROBE) {
                 count == 0

@@ -17,9 +17,10 @@
 //! | [`congestion`], [`rto`] | congestion window and retransmission timeout |
 //! | [`job`] | settings that all members of a job share |
 //!
-//! [`worker::Worker`], [`server::Server`] and [`rank::Rank`] take time and bytes as arguments and return bytes, events and
-//! the time of their next timeout; their driver owns sockets and clocks. Bytes begin at the aggregation header. Times are
-//! nanoseconds from an origin that the caller chooses.
+//! [`worker::Worker`], [`server::Server`] and [`rank::Rank`] take time and frames as arguments and return frames, events and
+//! the time of their next timeout; their driver owns sockets and clocks. Frames begin at the aggregation header. A rank's are
+//! a header and a payload, which the driver lets the rank write where it is sent from. Times are nanoseconds from an origin
+//! that the caller chooses.
 //!
 //! The crate `cluster` runs all of them in virtual time, for tests.
 

@@ -2,7 +2,7 @@
 //!
 //! This is the reference for the P4 `Aggregate`; a server uses it where no switch aggregates.
 
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Packet, Repr, values_i32};
 
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::state::Put;
@@ -242,28 +242,33 @@ impl SlotTable {
 
     /// Processes an UPDATE as a switch does, and returns what it did to the chunk's cell.
     pub fn update<T: AsRef<[u8]>>(&mut self, packet: &Packet<T>) -> Outcome {
-        if packet.kind() != Kind::Update {
+        self.handle_update(&Repr::parse(packet), packet.payload())
+    }
+
+    /// Like [`update`](Self::update), for an UPDATE that is not in one buffer.
+    pub fn handle_update(&mut self, repr: &Repr, payload: &[u8]) -> Outcome {
+        if repr.kind != Kind::Update {
             return Outcome::Refused(Refusal::Kind);
         }
-        if packet.job() != self.job.id().0 {
+        if repr.job != self.job.id().0 {
             return Outcome::Refused(Refusal::Job);
         }
-        if !self.job.is_well_formed(packet) {
+        if !self.job.is_well_formed(repr) {
             return Outcome::Refused(Refusal::Malformed);
         }
-        if !self.complete.contains(WorkerId(packet.worker())) {
+        if !self.complete.contains(WorkerId(repr.worker)) {
             return Outcome::Refused(Refusal::Worker);
         }
 
-        let chunk = ChunkId(packet.chunk());
+        let chunk = ChunkId(repr.chunk);
         let index = self.job.cell(chunk);
-        let sender = WorkerId(packet.worker());
+        let sender = WorkerId(repr.worker);
         let range = self.range(index);
         let cell = &mut self.cells[index.index()];
 
-        let is_probe = packet.flags().contains(Flags::PROBE);
-        let is_timed = self.has_deadlines && packet.flags().contains(Flags::TIMED);
-        let may_mark = self.has_deadlines && packet.flags().contains(Flags::CLOSE);
+        let is_probe = repr.flags.contains(Flags::PROBE);
+        let is_timed = self.has_deadlines && repr.flags.contains(Flags::TIMED);
+        let may_mark = self.has_deadlines && repr.flags.contains(Flags::CLOSE);
         // A probe opens the cell whichever chunk owns it.
         cell.is_opened |= may_mark && is_probe;
         if chunk.is_older_than(cell.owner) {
@@ -297,7 +302,7 @@ impl SlotTable {
 
         let (non_finite, next_scale) = match is_forgotten && !is_probe {
             true => (Flags::NONE, 0),
-            false => (packet.flags() & Flags::NON_FINITE, packet.next_scale()),
+            false => (repr.flags & Flags::NON_FINITE, repr.next_scale),
         };
         // The values of a cell without contributors are leftovers, which nothing is ever added to.
         let is_first = chunk != cell.owner || cell.contributors.is_empty();
@@ -329,7 +334,7 @@ impl SlotTable {
         let complete = cell.contributors == self.complete;
 
         // A frame without values ends the zip at once.
-        let sums = self.values[range].iter_mut().zip(packet.values_i32());
+        let sums = self.values[range].iter_mut().zip(values_i32(payload));
         if is_first {
             sums.for_each(|(sum, value)| *sum = value);
         } else {

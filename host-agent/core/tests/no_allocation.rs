@@ -54,7 +54,7 @@ fn a_packet_allocates_nothing() {
         now_ns += 50_000;
         rank.handle_timeout(now_ns);
         let mut count = 0;
-        while rank.poll_transmit(now_ns, &mut sent[count]).is_some() {
+        while rank.poll_packet(now_ns, &mut sent[count]).is_some() {
             count += 1;
         }
         for frame in &mut sent[..count] {

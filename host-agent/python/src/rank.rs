@@ -197,7 +197,7 @@ impl Rank {
         let carrier =
             collective::attach_alone(&self.interface, Io::Auto, transport, setup, self.me);
         let mut carrier = carrier.map_err(unattached)?;
-        let first = py.detach(|| collective::open_job_by(setup, &mut carrier));
+        let first = py.detach(|| collective::open_job_by(setup, &mut *carrier));
         Ok(first.map_err(told)?.0)
     }
 

@@ -230,6 +230,16 @@ pub trait Provider {
     /// If they do not fit, or the region is deregistered.
     fn put(&mut self, region: &Region, offset: usize, bytes: &[u8]);
 
+    /// Lets `write` write `len` bytes of a region, from `offset` on; it must replace all of them.
+    ///
+    /// # Panics
+    /// As [`put`](Self::put).
+    fn put_with(&mut self, region: &Region, offset: usize, len: usize, write: &dyn Fn(&mut [u8])) {
+        let mut bytes = vec![0; len];
+        write(&mut bytes);
+        self.put(region, offset, &bytes);
+    }
+
     /// Copies bytes out of a region, from `offset` on.
     ///
     /// # Panics

@@ -236,6 +236,10 @@ impl<F: Frames> Provider for Software<F> {
         self.buffer_mut(region)[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
+    fn put_with(&mut self, region: &Region, offset: usize, len: usize, write: &dyn Fn(&mut [u8])) {
+        write(&mut self.buffer_mut(region)[offset..offset + len]);
+    }
+
     fn copy_out(&self, region: &Region, offset: usize, into: &mut [u8]) {
         into.copy_from_slice(&self.buffer(region)[offset..offset + into.len()]);
     }

@@ -12,9 +12,10 @@ use aggregation::rank::{Rank, RankError, RankEvent, Sums};
 use aggregation::{Mark, UnderWay};
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
+use wire::Repr;
 
 use super::{
-    Carrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
+    AnyCarrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
     Takes,
 };
 use crate::frames::Endpoint;
@@ -32,17 +33,16 @@ const LINK_NS: u64 = 200_000_000;
 /// Time in nanoseconds after which a dead link is an error, in jobs that do not declare silent ranks dead.
 const LINK_PATIENCE_NS: u64 = 5_000_000_000;
 
-pub struct Driver<C> {
+pub struct Driver {
     config: Config,
     rank: Rank,
-    carrier: C,
+    carrier: AnyCarrier,
     commands: Receiver<Command>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     origin: Instant,
     /// Receivers of the results, by operation number.
     waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
-    frame: Vec<u8>,
     /// Time at which the last handle that could submit operations was dropped; `None` before.
     left_ns: Option<u64>,
     received: u64,
@@ -57,15 +57,15 @@ pub struct Driver<C> {
     reach: Option<Reach>,
 }
 
-impl<C: Carrier> Driver<C> {
+impl Driver {
     pub fn new(
         config: Config,
-        carrier: C,
+        carrier: AnyCarrier,
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         shared: Arc<Shared>,
         (place, reach): (Option<JobLock>, Option<Reach>),
-    ) -> Driver<C> {
+    ) -> Driver {
         Driver {
             rank: Rank::new(config.setup),
             config,
@@ -75,7 +75,6 @@ impl<C: Carrier> Driver<C> {
             shared,
             origin: Instant::now(),
             waiting: HashMap::new(),
-            frame: Vec::new(),
             left_ns: None,
             received: 0,
             lost: None,
@@ -232,9 +231,9 @@ impl<C: Carrier> Driver<C> {
         let now_ns = self.now_ns();
         // Frames sent earlier would count as late before the switch can answer them.
         while self.carrier.is_ready()
-            && let Some(to) = self.rank.poll_transmit(now_ns, &mut self.frame)
+            && let Some(frame) = self.rank.poll_transmit(now_ns)
         {
-            self.carrier.send(now_ns, to, &self.frame)?;
+            self.carrier.send(now_ns, &frame)?;
         }
         self.carrier.flush()
     }
@@ -342,8 +341,12 @@ struct Taker<'a> {
 }
 
 impl Takes for Taker<'_> {
-    fn take(&mut self, mark: Mark, frame: &[u8]) {
-        self.rank.handle_packet(self.now_ns, mark, frame);
+    fn take(&mut self, mark: Mark, header: &Repr, payload: &[u8]) {
+        self.rank.handle_frame(self.now_ns, mark, header, payload);
+    }
+
+    fn malformed(&mut self) {
+        self.rank.note_malformed();
     }
 
     fn unreachable(&mut self, host: Ipv4Addr) {

@@ -135,13 +135,13 @@ impl Member {
     ) -> io::Result<Member> {
         let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
         let datagrams = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
-        Self::start_by(config, datagrams, place)
+        Self::start_by(config, Box::new(datagrams), place)
     }
 
     /// Starts the rank's thread over any carrier of frames; it holds the lock `place` until it ends.
     pub fn start_by(
         config: Config,
-        carrier: impl Carrier + Send + 'static,
+        carrier: AnyCarrier,
         place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (setup, me) = (config.setup, config.me);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aggregation::job::ChunkId;
-use aggregation::rank::{Opening, Setup};
+use aggregation::rank::{Opening, Setup, Transmit};
 use aggregation::{Destination, Mark};
+use wire::Repr;
 
 use super::{Carrier, CollectiveError, Datagrams, Takes};
 use crate::frames::{Endpoint, Frames};
@@ -26,7 +27,7 @@ pub fn open_job(
 }
 
 /// Like [`open_job`], over any carrier of frames.
-pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId, CollectiveError> {
+pub fn open_job_by(setup: &Setup, carrier: &mut dyn Carrier) -> Result<ChunkId, CollectiveError> {
     let Setup {
         job,
         place,
@@ -41,12 +42,13 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
         opening = opening.with_deadlines();
     }
     let me = Destination::Worker(setup.rank);
-    let mut frame = Vec::new();
     loop {
         let now = now_ns();
         carrier.handle_timeout(now)?;
-        while carrier.is_ready() && opening.poll_transmit(now, &mut frame) {
-            carrier.send(now, me, &frame)?;
+        while carrier.is_ready()
+            && let Some(probe) = opening.poll_transmit(now)
+        {
+            carrier.send(now, &Transmit::without_values(me, probe))?;
         }
         carrier.flush()?;
         // An answer may have made the opening fail.
@@ -68,7 +70,7 @@ pub fn open_job_by(setup: &Setup, carrier: &mut impl Carrier) -> Result<ChunkId,
 }
 
 /// Waits at most `timeout` for a frame.
-fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError> {
+fn wait(carrier: &dyn Carrier, timeout: Duration) -> Result<(), CollectiveError> {
     match frames::wait_readable(carrier.readable(), timeout) {
         Ok(_) => Ok(()),
         Err(error) => Err(CollectiveError::Io(Arc::new(error))),
@@ -79,9 +81,11 @@ fn wait(carrier: &impl Carrier, timeout: Duration) -> Result<(), CollectiveError
 struct Taker<'a>(&'a mut Opening);
 
 impl Takes for Taker<'_> {
-    fn take(&mut self, _mark: Mark, frame: &[u8]) {
-        self.0.handle_packet(frame);
+    fn take(&mut self, _mark: Mark, header: &Repr, _payload: &[u8]) {
+        self.0.handle_frame(header);
     }
+
+    fn malformed(&mut self) {}
 
     fn unreachable(&mut self, _host: Ipv4Addr) {}
 

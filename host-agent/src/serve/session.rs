@@ -149,7 +149,7 @@ fn open(env: &Environment, rank: &RankOf) -> Result<Answer, Refusal> {
     let me = Endpoint::from_interface(interface).map_err(|error| broken(&error))?;
     let carrier = attach_alone(interface, env.io, rank.transport, &setup, me);
     let mut carrier = carrier.map_err(unattached)?;
-    let first = open_job_by(&setup, &mut carrier).map_err(|error| refusal(&error))?;
+    let first = open_job_by(&setup, &mut *carrier).map_err(|error| refusal(&error))?;
     Ok(Answer::Opened(first.0))
 }
 

@@ -25,9 +25,9 @@
 //! repr.emit(&mut packet);
 //! packet.write_i32([-1, 5]);
 //!
-//! let packet = Packet::new_checked(&bytes[..])?;
-//! assert_eq!(Repr::parse(&packet), repr);
-//! assert!(packet.values_i32().eq([-1, 5]));
+//! let (header, payload) = Repr::parse_frame(&bytes)?;
+//! assert_eq!(header, repr);
+//! assert!(wire::values_i32(payload).eq([-1, 5]));
 //! # Ok::<(), wire::Error>(())
 //! ```
 
@@ -37,7 +37,7 @@ pub mod rdma;
 mod repr;
 
 pub use flags::Flags;
-pub use packet::Packet;
+pub use packet::{Packet, values_i32, write_i32};
 pub use repr::Repr;
 
 /// UDP destination port of every aggregation frame: the bytes "WE" as a number.

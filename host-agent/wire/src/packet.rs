@@ -175,7 +175,20 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// The values as two's complement integers (UPDATE, SUM).
     pub fn values_i32(&self) -> impl ExactSizeIterator<Item = i32> + '_ {
-        words(self.payload()).map(i32::from_be_bytes)
+        values_i32(self.payload())
+    }
+}
+
+/// The values in a frame's payload, as two's complement integers (UPDATE, SUM).
+pub fn values_i32(payload: &[u8]) -> impl ExactSizeIterator<Item = i32> + '_ {
+    words(payload).map(i32::from_be_bytes)
+}
+
+/// Writes values to a frame's payload until the iterator or the payload is exhausted.
+pub fn write_i32(payload: &mut [u8], values: impl IntoIterator<Item = i32>) {
+    let words = payload.as_chunks_mut::<VALUE_LEN>().0;
+    for (word, value) in words.iter_mut().zip(values) {
+        *word = value.to_be_bytes();
     }
 }
 
@@ -252,23 +265,13 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         &mut self.buffer.as_mut()[HEADER_LEN..end]
     }
 
-    /// Writes values until the iterator or the packet's count is exhausted; returns the number written.
-    pub fn write_i32(&mut self, values: impl IntoIterator<Item = i32>) -> usize {
-        self.write(values.into_iter().map(i32::to_be_bytes))
+    /// Writes values until the iterator or the packet's count is exhausted.
+    pub fn write_i32(&mut self, values: impl IntoIterator<Item = i32>) {
+        write_i32(self.payload_mut(), values);
     }
 
-    /// Writes values until the iterator or the packet's count is exhausted; returns the number written.
-    pub fn write_u32(&mut self, values: impl IntoIterator<Item = u32>) -> usize {
-        self.write(values.into_iter().map(u32::to_be_bytes))
-    }
-
-    fn write(&mut self, values: impl Iterator<Item = [u8; VALUE_LEN]>) -> usize {
-        let words = self.payload_mut().as_chunks_mut::<VALUE_LEN>().0;
-        let mut written = 0;
-        for (word, value) in words.iter_mut().zip(values) {
-            *word = value;
-            written += 1;
-        }
-        written
+    /// Writes values until the iterator or the packet's count is exhausted.
+    pub fn write_u32(&mut self, values: impl IntoIterator<Item = u32>) {
+        self.write_i32(values.into_iter().map(|value| value as i32));
     }
 }

@@ -1,6 +1,6 @@
 //! The aggregation header as a value with all fields.
 
-use crate::{Flags, HEADER_LEN, Kind, Packet, VALUE_LEN};
+use crate::{Error, Flags, HEADER_LEN, Kind, Packet, VALUE_LEN};
 
 /// All fields of the aggregation header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,9 +48,20 @@ impl Repr {
         }
     }
 
-    /// Length of header and values in bytes.
+    /// Reads a received frame: its header and its payload. Bytes after the payload (Ethernet padding) are ignored.
+    pub fn parse_frame(frame: &[u8]) -> Result<(Self, &[u8]), Error> {
+        let repr = Self::parse(&Packet::new_checked(frame)?);
+        Ok((repr, &frame[HEADER_LEN..repr.buffer_len()]))
+    }
+
+    /// Length of the payload (the values) in bytes.
+    pub fn payload_len(&self) -> usize {
+        usize::from(self.count) * VALUE_LEN
+    }
+
+    /// Length of header and payload in bytes.
     pub fn buffer_len(&self) -> usize {
-        HEADER_LEN + usize::from(self.count) * VALUE_LEN
+        HEADER_LEN + self.payload_len()
     }
 
     /// Writes this header to the packet; the caller writes the values.

@@ -57,7 +57,7 @@ impl AllReduce {
         let switch = self.switch_of(member.id);
         let mut bytes = Vec::new();
         let mut asked = None;
-        while let Some(to) = member.machine.poll_transmit(NOW_NS, &mut bytes) {
+        while let Some(to) = member.machine.poll_packet(NOW_NS, &mut bytes) {
             let kind = Packet::new_unchecked(&bytes[..]).kind();
             match to {
                 Destination::Worker(rank) if kind == Kind::Ask => {

@@ -389,7 +389,7 @@ impl Host {
             let (to, mark) = match &mut self.machine {
                 Machine::Server(server) => (server.poll_transmit(now_ns, buffer)?, server.mark()),
                 Machine::Worker(worker) => (worker.poll_transmit(now_ns, buffer)?, Mark::None),
-                Machine::Rank(rank) => (rank.poll_transmit(now_ns, buffer)?, Mark::None),
+                Machine::Rank(rank) => (rank.poll_packet(now_ns, buffer)?, Mark::None),
             };
             let is_rank = matches!(self.machine, Machine::Rank(_));
             let own = match self.report.role {

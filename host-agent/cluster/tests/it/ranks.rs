@@ -14,6 +14,7 @@ use cluster::ranks::{
 use cluster::{Faults, Rate};
 use proptest::prelude::*;
 use test_support::{cases, runs_all, seeds};
+use wire::{Packet, Repr};
 
 fn config(seed: u64, workers: u16, window: u32, faults: Faults) -> AllReduceConfig {
     let job = JobConfig {
@@ -677,17 +678,18 @@ fn opened(job: Job, switch: &mut RankSlotSwitch, rank: WorkerId, loses: u64) -> 
     let retransmission = AllReduceConfig::new(0, job_config(1, 1), Faults::NONE).retransmission;
     let place = TreePosition::under_one_switch(&job, rank);
     let mut opening = Opening::new(job, place, retransmission);
-    let (mut now_ns, mut sent, mut buffer) = (0, 0, Vec::new());
+    let (mut now_ns, mut sent) = (0, 0);
     loop {
-        while opening.poll_transmit(now_ns, &mut buffer) {
+        while let Some(probe) = opening.poll_transmit(now_ns) {
             sent += 1;
             if loses > 0 && sent % loses == 0 {
                 continue;
             }
-            let mut out = Vec::new();
-            switch.handle(now_ns, rank, Destination::Worker(rank), &buffer, &mut out);
+            let (mut frame, mut out) = (vec![0; probe.buffer_len()], Vec::new());
+            probe.emit(&mut Packet::new_unchecked(&mut frame[..]));
+            switch.handle(now_ns, rank, Destination::Worker(rank), &frame, &mut out);
             for (_, frame) in out {
-                opening.handle_packet(&frame);
+                opening.handle_frame(&Repr::parse_frame(&frame).unwrap().0);
             }
         }
         if let Some(first) = opening.first_chunk() {

@@ -8,12 +8,12 @@
 //! After the first operation that differs, chunks of different operations are summed with each other, so a rank may notice a
 //! later difference first. So ranks exchange the terms of all operations without sums, and compare them one by one.
 
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Repr};
 
 use super::peers::Word;
+use super::sending::Payload;
 use super::terms::Terms;
 use super::{Rank, RankError, RankFrame};
-use crate::Destination;
 use crate::job::{ChunkId, WorkerId};
 
 /// How long a rank waits for another rank's terms (description of its operations), in nanoseconds.
@@ -31,6 +31,8 @@ pub struct Differing {
     /// Number of the oldest operation without sums (`first`), and this rank's terms for it and for later ones (`given`).
     first: u64,
     given: Vec<Terms>,
+    /// The words of a DIFFER frame: `given`.
+    pub words: Vec<i32>,
     /// The rank to which DIFFER is sent next.
     pub next: u16,
     /// Whether DIFFER was sent to all ranks once: further DIFFER frames request a reply.
@@ -46,11 +48,13 @@ impl Rank {
             return;
         }
         self.lanes.clear_queue();
-        let given = self.operations.iter().map(|given| given.terms);
+        let given = self.operations.iter().map(|given| given.terms).take(TOLD);
+        let words = given.clone().flat_map(Terms::words);
         self.differing = Some(Differing {
             operation,
             first: self.operations.front().map_or(operation, |first| first.id),
-            given: given.take(TOLD).collect(),
+            words: words.map(|word| word as i32).collect(),
+            given: given.collect(),
             next: 0,
             again: false,
             again_ns: now_ns.saturating_add(PATIENCE_NS / TURNS),
@@ -97,18 +101,18 @@ impl Rank {
     }
 
     /// Processes a DIFFER frame, with which another rank describes its operations (their terms).
-    pub(super) fn receive_terms(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
+    pub(super) fn receive_terms(&mut self, now_ns: u64, repr: &Repr, payload: &[u8]) -> RankFrame {
         // The frame may belong to an earlier use of the job.
-        if ChunkId(packet.chunk()) != self.job.first_chunk() {
+        if ChunkId(repr.chunk) != self.job.first_chunk() {
             return RankFrame::NotOurs;
         }
-        let (from, first) = (WorkerId(packet.worker()), packet.contributors());
+        let (from, first) = (WorkerId(repr.worker), repr.contributors);
         if from.0 >= self.job.workers() || from == self.rank {
             return RankFrame::Malformed;
         }
         self.differ(now_ns, first);
-        self.answer_terms(packet.flags(), from);
-        let others = Terms::of_words(packet.payload());
+        self.answer_terms(repr.flags, from);
+        let others = Terms::of_words(payload);
         let mut others = (first..).zip(others);
         let otherwise = others.find_map(|(operation, other)| {
             let own = self.differing.as_ref()?.given(operation)?;
@@ -139,8 +143,8 @@ impl Rank {
         }
     }
 
-    /// Writes the DIFFER frame for the next rank, and returns that rank; `None` if all ranks have been sent one.
-    pub(super) fn poll_differing(&mut self, buffer: &mut Vec<u8>) -> Option<Destination> {
+    /// The DIFFER frame for the next rank; `None` if all ranks have been sent one.
+    pub(super) fn poll_differing(&mut self) -> Option<(WorkerId, (Repr, Payload))> {
         let (me, ranks) = (self.rank.0, self.job.workers());
         let differing = self.differing.as_mut().filter(|_| self.peers.is_some())?;
         differing.next += u16::from(differing.next == me);
@@ -150,28 +154,20 @@ impl Rank {
         }
         differing.next += 1;
         let again = differing.again;
-        self.write_terms(again, buffer)
-            .then_some(Destination::Worker(to))
+        Some((to, self.terms_frame(again)?))
     }
 
-    /// Writes this rank's terms (what it submitted) as a DIFFER frame. Returns `false` if no exchange of terms is in progress.
-    pub(super) fn write_terms(&self, again: bool, buffer: &mut Vec<u8>) -> bool {
-        let Some(differing) = &self.differing else {
-            return false;
+    /// A DIFFER frame with this rank's terms (what it submitted); `None` if no exchange of terms is in progress.
+    pub(super) fn terms_frame(&self, again: bool) -> Option<(Repr, Payload)> {
+        let differing = self.differing.as_ref()?;
+        let repr = Repr {
+            flags: Flags::NONE.with(Flags::AGAIN, again),
+            worker: self.rank.0,
+            contributors: differing.first,
+            count: differing.words.len() as u16,
+            ..self.job.header(Kind::Differ, 0, true)
         };
-        let words = differing.given.iter().flat_map(|given| given.words());
-        let words: Vec<i32> = words.map(|word| word as i32).collect();
-        let mut repr = self.job.header(Kind::Differ, 0, true);
-        repr.flags = Flags::NONE.with(Flags::AGAIN, again);
-        repr.worker = self.rank.0;
-        repr.contributors = differing.first;
-        repr.count = words.len() as u16;
-        buffer.clear();
-        buffer.resize(repr.buffer_len(), 0);
-        let mut packet = Packet::new_unchecked(&mut buffer[..]);
-        repr.emit(&mut packet);
-        packet.write_i32(words);
-        true
+        Some((repr, Payload::Terms))
     }
 }
 

@@ -12,14 +12,15 @@
 //! rank sends those others ASK with `AGAIN`, and they give their values to the host as well, whatever they know of the
 //! switch. While hosts sum, ranks probe the switch now and then; once it answers, the next chunks go to the switch.
 
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Repr};
 
 use super::peers::Word;
+use super::sending::Payload;
 use super::{Rank, RankFrame};
 use crate::congestion::Mark;
 use crate::job::{CellIndex, ChunkId, Job, WorkerId, WorkerSet};
 use crate::lanes::{LaneState, Send};
-use crate::slot::{Outcome, SlotTable};
+use crate::slot::{CellView, Outcome, SlotTable};
 
 /// Minimum silence of the switch, in timeouts, before ranks sum instead of it. A shorter one may be the loss of a single chunk.
 const SILENCE: u64 = 4;
@@ -66,7 +67,6 @@ pub struct Hosts {
     wanted_ns: Option<u64>,
     /// The slots in which this rank sums for others as a host; `None` until they are first used.
     pub table: Option<SlotTable>,
-    scratch: Vec<u8>,
 }
 
 impl Hosts {
@@ -81,7 +81,6 @@ impl Hosts {
             retries: false,
             wanted_ns: None,
             table: None,
-            scratch: Vec::new(),
         })
     }
 
@@ -221,10 +220,10 @@ impl Rank {
     }
 
     /// Processes a GIVE: values or a probe from another rank, for a chunk that this rank hosts (sums).
-    pub(super) fn receive_give(&mut self, now_ns: u64, packet: &Packet<&[u8]>) -> RankFrame {
-        let chunk = ChunkId(packet.chunk());
+    pub(super) fn receive_give(&mut self, now_ns: u64, repr: &Repr, payload: &[u8]) -> RankFrame {
+        let chunk = ChunkId(repr.chunk);
         let slot = self.job.lane(chunk);
-        let from = WorkerId(packet.worker());
+        let from = WorkerId(repr.worker);
         let Some(hosts) = &mut self.hosts else {
             return RankFrame::NotOurs;
         };
@@ -245,14 +244,23 @@ impl Rank {
         if sequence == Some(own) {
             self.give_to_host(slot);
         }
-        self.sum_here(now_ns, packet.as_bytes());
+        self.sum_here(now_ns, repr, payload);
         RankFrame::Word
     }
 
+    /// Processes this rank's own GIVE for a chunk that it hosts.
+    pub(super) fn sum_own(&mut self, now_ns: u64, repr: &Repr, payload: Payload) {
+        let mut own = std::mem::take(&mut self.own);
+        own.resize(repr.payload_len(), 0);
+        self.write(payload, &mut own);
+        self.sum_here(now_ns, repr, &own);
+        self.own = own;
+    }
+
     /// Processes a GIVE (of another rank or of this one) in this rank's slots as a host, and queues the answer.
-    pub(super) fn sum_here(&mut self, now_ns: u64, frame: &[u8]) {
+    fn sum_here(&mut self, now_ns: u64, repr: &Repr, payload: &[u8]) {
         let job = self.job;
-        let chunk = ChunkId(Packet::new_unchecked(frame).chunk());
+        let chunk = ChunkId(repr.chunk);
         // No rank gives chunks beyond this one before this rank has reached it.
         let own = self.lanes[self.job.lane(chunk)].sequence;
         let newest = job.chunk(own.saturating_add(u64::from(job.window())));
@@ -264,19 +272,18 @@ impl Rank {
         let table = hosts
             .table
             .get_or_insert_with(|| SlotTable::with_children(job, children));
-        hosts.scratch.clear();
-        hosts.scratch.extend_from_slice(frame);
-        let mut packet = Packet::new_unchecked(&mut hosts.scratch[..]);
-        packet.set_kind(Kind::Update);
         // A host's cells are frozen while the switch sums: an owner that seems newer is half of all chunk numbers old,
         // and would make every chunk count as stale.
         let owner = table.cell(job.cell(chunk)).map(|cell| cell.owner);
         if owner.is_some_and(|owner| newest.is_older_than(owner)) {
             table.forget(chunk);
         }
-        let asker = WorkerId(packet.worker());
-        let outcome = table.update(&packet);
-        let (cell, again, to) = match outcome {
+        let asker = WorkerId(repr.worker);
+        let update = Repr {
+            kind: Kind::Update,
+            ..*repr
+        };
+        let (cell, again, to) = match table.handle_update(&update, payload) {
             Outcome::Completed(cell) => (cell, false, everyone),
             Outcome::Again(cell) => (cell, true, WorkerSet::only(asker)),
             Outcome::Probed(cell) => {
@@ -288,14 +295,13 @@ impl Rank {
         let Some(view) = table.cell(cell) else {
             return;
         };
-        let asked = Repr::parse(&packet);
         let of_chunk = Flags::SCALE_ONLY | Flags::VERSION | Flags::PROBE;
         let answer = Repr {
             kind: Kind::Given,
-            flags: ((asked.flags & of_chunk) | view.flags).with(Flags::AGAIN, again),
+            flags: ((repr.flags & of_chunk) | view.flags).with(Flags::AGAIN, again),
             contributors: view.contributors.0,
             next_scale: view.next_scale,
-            ..asked
+            ..*repr
         };
         for rank in to.without(WorkerSet::only(self.rank)).iter() {
             if let Some(peers) = &mut self.peers {
@@ -303,33 +309,17 @@ impl Rank {
             }
         }
         if to.contains(self.rank) {
-            let mut bytes = std::mem::take(&mut hosts.scratch);
-            if self.write_given(&answer, cell, &mut bytes) {
-                let packet = Packet::new_unchecked(&bytes[..]);
-                self.receive(now_ns, Mark::None, &packet);
-            }
-            if let Some(hosts) = &mut self.hosts {
-                hosts.scratch = bytes;
-            }
+            let mut payload = std::mem::take(&mut self.answer);
+            payload.resize(answer.payload_len(), 0);
+            self.write(Payload::Cell(cell), &mut payload);
+            self.receive(now_ns, Mark::None, &answer, &payload);
+            self.answer = payload;
         }
     }
 
-    /// Writes a GIVEN, the answer to a GIVE, into `buffer`. Returns `false` if the register cell sums another chunk by now.
-    pub(super) fn write_given(&self, answer: &Repr, cell: CellIndex, buffer: &mut Vec<u8>) -> bool {
-        let table = self.hosts.as_ref().and_then(|hosts| hosts.table.as_ref());
-        let Some(view) = table.and_then(|table| table.cell(cell)) else {
-            return false;
-        };
-        if view.owner.0 != answer.chunk {
-            return false;
-        }
-        buffer.clear();
-        buffer.resize(answer.buffer_len(), 0);
-        let mut packet = Packet::new_unchecked(&mut buffer[..]);
-        answer.emit(&mut packet);
-        // A frame without values has capacity for none.
-        packet.write_i32(view.values.iter().copied());
-        true
+    /// The content of a register cell in which this rank sums as a host.
+    pub(super) fn cell(&self, cell: CellIndex) -> Option<CellView<'_>> {
+        self.hosts.as_ref()?.table.as_ref()?.cell(cell)
     }
 }
 
@@ -373,7 +363,7 @@ mod tests {
                 let now_ns = step * 1_000_000;
                 for me in 0..2 {
                     ranks[me].handle_timeout(now_ns);
-                    while let Some(to) = ranks[me].poll_transmit(now_ns, &mut frame) {
+                    while let Some(to) = ranks[me].poll_packet(now_ns, &mut frame) {
                         // Frames to the switch get no answer.
                         if to == Destination::Worker(WorkerId(1 - me as u16)) {
                             ranks[1 - me].handle_packet(now_ns, Mark::None, &frame);

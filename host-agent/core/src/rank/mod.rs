@@ -76,6 +76,7 @@ pub use operation::{EXACT_VALUES, Reduction, Share};
 pub use outcome::{
     DROPS, NonFinite, Partial, RankCounters, RankError, RankEvent, RankFrame, SubmitError, Sums,
 };
+pub use sending::Transmit;
 pub use terms::{LAYOUT, Terms};
 pub use values::Values;
 
@@ -135,6 +136,9 @@ pub struct Rank {
     peers: Option<Peers>,
     /// State of summation by the ranks themselves; `None` if the job does not allow it.
     hosts: Option<Hosts>,
+    /// Payloads of this rank's own contribution to a chunk that it hosts (sums), and of its answer to itself.
+    own: Vec<u8>,
+    answer: Vec<u8>,
     /// Sums kept for other ranks, by lane; several per lane if the job has deadlines, so that a late rank finds all it missed.
     kept: Vec<Kept>,
     late: Option<Late>,
@@ -184,6 +188,8 @@ impl Rank {
             hosts: fallback
                 .filter(|_| peers.is_some() && lateness.is_none())
                 .and_then(|fallback| Hosts::new(&job, fallback)),
+            own: Vec::new(),
+            answer: Vec::new(),
             late: lateness.map(|lateness| Late::new(lateness, &job)),
             peers,
             operations: VecDeque::new(),

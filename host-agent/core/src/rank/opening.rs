@@ -4,7 +4,7 @@
 //! begins, one rank probes each cell. A cell without contributions, whose chunk is older than the probed one, is free; any
 //! other cell answers how far it has advanced. The job's first chunk lies beyond them all.
 
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Repr};
 
 use super::DROPS;
 use crate::job::{ChunkId, Job, TreePosition};
@@ -86,8 +86,8 @@ impl Opening {
         Some(first.plus(beyond.checked_next_multiple_of(cells).unwrap_or(0)))
     }
 
-    /// Writes the next probe to `buffer`, to be sent to this rank by way of the switch; `false` if no probe is due.
-    pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> bool {
+    /// The next probe, a frame without payload, to be sent to this rank by way of the switch; `None` if no probe is due.
+    pub fn poll_transmit(&mut self, now_ns: u64) -> Option<Repr> {
         while self.next < self.answered.len() {
             let offset = self.next;
             self.next += 1;
@@ -98,16 +98,13 @@ impl Opening {
             repr.flags = (repr.flags.with(Flags::SCALE_ONLY, false) | Flags::PROBE)
                 .with(Flags::CLOSE, self.has_deadlines);
             repr.worker = self.place.child.0;
-            buffer.clear();
-            buffer.resize(repr.buffer_len(), 0);
-            repr.emit(&mut Packet::new_unchecked(&mut buffer[..]));
-            return true;
+            return Some(repr);
         }
         if self.due_ns.is_none() && self.unanswered > 0 {
             let timeout = self.config.initial_ns.min(self.config.ceiling_ns);
             self.due_ns = Some(now_ns.saturating_add(timeout));
         }
-        false
+        None
     }
 
     /// The probed chunk whose number has these low 16 bits.
@@ -116,12 +113,8 @@ impl Opening {
         first.plus(low.wrapping_sub(first.0 as u16).into())
     }
 
-    /// Processes a received frame, from the aggregation header on: the switch's answer to a probe.
-    pub fn handle_packet(&mut self, bytes: &[u8]) {
-        let Ok(packet) = Packet::new_checked(bytes) else {
-            return;
-        };
-        let repr = Repr::parse(&packet);
+    /// Processes the header of a received frame: the switch's answer to a probe.
+    pub fn handle_frame(&mut self, repr: &Repr) {
         let is_answer = repr.kind == Kind::Sum
             && repr.job == self.job.id().0
             && repr.flags.contains(Flags::PROBE)

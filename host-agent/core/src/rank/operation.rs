@@ -210,17 +210,22 @@ impl Operation {
         index > 0 || first.is_some_and(|first| self.terms.is_agreed(shares, *first))
     }
 
-    /// Writes the digest of the operation's terms (type, length, …) into chunk 0; returns the words left for the values.
-    pub fn begin<'a>(&self, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
-        if index > 0 {
-            return words;
-        }
-        let (head, values) = words.split_at_mut(VALUE_LEN);
-        head.copy_from_slice(&self.terms.digest().to_be_bytes());
-        values
+    /// Writes the digest of the operation's terms (type, length, …) into chunk 0, and zeros into the words that
+    /// [`encode`](Self::encode) may leave as they are. Returns the words for the values.
+    pub fn begin<'a>(&self, job: &Job, index: usize, words: &'a mut [u8]) -> &'a mut [u8] {
+        let head = if index == 0 { VALUE_LEN } else { 0 };
+        let (head, words) = words.split_at_mut(head);
+        head.copy_from_slice(&self.terms.digest().to_be_bytes()[..head.len()]);
+        let written = match self.is_exact() || !self.reduction.share.gives() {
+            true => 0,
+            false => VALUE_LEN * self.range(job, index).len(),
+        };
+        words[written..].fill(0);
+        words
     }
 
-    /// Writes the values of a chunk, quantised, into the zeroed value words of a frame. Their exponent must be at most `scale`.
+    /// Writes the values of a chunk, quantised, into a frame's words from [`begin`](Self::begin). Their exponent must be at
+    /// most `scale`.
     pub fn encode(
         &self,
         job: &Job,

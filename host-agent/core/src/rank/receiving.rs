@@ -1,6 +1,6 @@
 //! Reception of frames by a rank: answers to its chunks, and what it does with them.
 
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Repr, values_i32};
 
 use super::lane::{Attempt, RankLane};
 use super::operation::Chunk;
@@ -15,11 +15,31 @@ use crate::quantise::Exponent;
 const SPARE_BITS: u8 = 4;
 
 impl Rank {
-    /// Processes a frame, from the aggregation header on, with the congestion mark of its IP header.
+    /// Processes a frame in one buffer, from the aggregation header on, with the congestion mark of its IP header.
     pub fn handle_packet(&mut self, now_ns: u64, mark: Mark, bytes: &[u8]) -> RankFrame {
-        let received = match Packet::new_checked(bytes) {
-            Ok(packet) => self.receive(now_ns, mark, &packet),
-            Err(_) => RankFrame::Malformed,
+        match Repr::parse_frame(bytes) {
+            Ok((repr, payload)) => self.handle_frame(now_ns, mark, &repr, payload),
+            Err(_) => self.note_malformed(),
+        }
+    }
+
+    /// Counts received bytes that are not an aggregation frame.
+    pub fn note_malformed(&mut self) -> RankFrame {
+        self.counters.malformed += 1;
+        RankFrame::Malformed
+    }
+
+    /// Processes a frame, given as header and payload, with the congestion mark of its IP header.
+    pub fn handle_frame(
+        &mut self,
+        now_ns: u64,
+        mark: Mark,
+        repr: &Repr,
+        payload: &[u8],
+    ) -> RankFrame {
+        let received = match payload.len() == repr.payload_len() {
+            true => self.receive(now_ns, mark, repr, payload),
+            false => RankFrame::Malformed,
         };
         match received {
             RankFrame::Answer | RankFrame::Told | RankFrame::Word | RankFrame::Early => {}
@@ -38,14 +58,19 @@ impl Rank {
         (self.job.chunk(lane.sequence), lane.scale)
     }
 
-    pub(super) fn receive(&mut self, now_ns: u64, mark: Mark, packet: &Packet<&[u8]>) -> RankFrame {
-        let repr = Repr::parse(packet);
+    pub(super) fn receive(
+        &mut self,
+        now_ns: u64,
+        mark: Mark,
+        repr: &Repr,
+        payload: &[u8],
+    ) -> RankFrame {
         if repr.job != self.job.id().0 {
             return RankFrame::NotOurs;
         }
         match repr.kind {
-            Kind::Differ if !self.failed => return self.receive_terms(now_ns, packet),
-            _ if self.differing.is_some() => return self.receive_while_differing(&repr),
+            Kind::Differ if !self.failed => return self.receive_terms(now_ns, repr, payload),
+            _ if self.differing.is_some() => return self.receive_while_differing(repr),
             // A rank that has given up answers nobody: the ranks that wait for it have to notice.
             _ if self.failed => return RankFrame::NotOurs,
             _ => {}
@@ -64,8 +89,8 @@ impl Rank {
                 }
             }
             Kind::Given if self.hosts.is_some() => {}
-            Kind::Give => return self.receive_give(now_ns, packet),
-            Kind::Ask | Kind::Here => return self.receive_word(now_ns, &repr),
+            Kind::Give => return self.receive_give(now_ns, repr, payload),
+            Kind::Ask | Kind::Here => return self.receive_word(now_ns, repr),
             Kind::Update | Kind::Result | Kind::Given | Kind::Differ => {
                 return RankFrame::NotOurs;
             }
@@ -95,14 +120,14 @@ impl Rank {
         let scale_only = matches!(self.chunk_of(lane.item), Some((_, Chunk::ScaleOnly)));
         if repr.flags.contains(Flags::PROBE) {
             if repr.scale != 0 {
-                if self.asks_for_kept(now_ns, slot, &repr) {
+                if self.asks_for_kept(now_ns, slot, repr) {
                     return RankFrame::Told;
                 }
                 self.fail(RankError::Superseded { chunk });
                 return RankFrame::Told;
             }
             if !(repr.flags.contains(Flags::AGAIN) && scale_only) {
-                return self.handle_report(now_ns, slot, &repr, everyone);
+                return self.handle_report(now_ns, slot, repr, everyone);
             }
         }
         let is_scale_only = repr.flags.contains(Flags::SCALE_ONLY);
@@ -110,7 +135,7 @@ impl Rank {
             true => 0,
             false => self.job.values_per_packet(),
         };
-        let Some(is_sum) = self.takes(slot, &repr, everyone) else {
+        let Some(is_sum) = self.takes(slot, repr, everyone) else {
             return RankFrame::Duplicate;
         };
         // With a deadline, a sum may lack some ranks.
@@ -127,7 +152,7 @@ impl Rank {
         let is_of_chunk = repr.scale == lane.scale.bits() && is_scale_only == scale_only;
         // This rank may not know the exponent of a partial sum.
         let differs = match is_of_chunk {
-            true => !self.is_agreed(lane, packet),
+            true => !self.is_agreed(lane, contributors, payload),
             false => self.late.is_none(),
         };
         if is_sum && differs {
@@ -149,7 +174,7 @@ impl Rank {
         self.lanes.answered(slot, now_ns, first_order, mark);
         self.counters.by_hosts += u64::from(by_host);
         self.hurry_lowest();
-        self.take_answer(slot, &repr, packet);
+        self.take_answer(slot, repr, payload);
         // Probes and their answers may be lost, too, and a timeout is many windows long. A rank that waits for others probes
         // at decreasing rates.
         let early = self
@@ -163,18 +188,16 @@ impl Rank {
     }
 
     /// Whether the digest of the terms in a lane's sum shows that all contributors to it submitted the same operation.
-    fn is_agreed(&self, lane: &RankLane, packet: &Packet<&[u8]>) -> bool {
-        let shares = self.shares(WorkerSet(packet.contributors()));
+    fn is_agreed(&self, lane: &RankLane, contributors: WorkerSet, payload: &[u8]) -> bool {
+        let shares = self.shares(contributors);
         match self.chunk_of(lane.item) {
-            Some((operation, Chunk::Values(index))) => {
-                operation.is_agreed(index, shares, packet.payload())
-            }
+            Some((operation, Chunk::Values(index))) => operation.is_agreed(index, shares, payload),
             _ => true,
         }
     }
 
     /// Processes the sum of a complete chunk: takes it, or sends the chunk again with the exponent that the ranks agreed on.
-    fn take_answer(&mut self, slot: usize, repr: &Repr, packet: &Packet<&[u8]>) {
+    fn take_answer(&mut self, slot: usize, repr: &Repr, payload: &[u8]) {
         let lane = &self.lanes[slot];
         let (scale, item, attempt) = (lane.scale, lane.item, lane.attempt);
         let told = Exponent::from_bits(repr.next_scale);
@@ -195,7 +218,7 @@ impl Rank {
             kept.scale = scale.bits();
             kept.next_scale = repr.next_scale;
             kept.values.clear();
-            kept.values.extend(packet.values_i32());
+            kept.values.extend(values_i32(payload));
         }
         self.note_contributors(slot, contributors);
         let Chunk::Values(index) = chunk else {
@@ -229,7 +252,7 @@ impl Rank {
         let shares = self.shares(contributors);
         let operation = &mut self.operations[at];
         match is_finite {
-            true => operation.decode(&self.job, index, scale, shares, packet.payload()),
+            true => operation.decode(&self.job, index, scale, shares, payload),
             // All ranks receive the same flag, so all continue without these sums.
             false => operation.fail(index, ChunkId(repr.chunk)),
         }

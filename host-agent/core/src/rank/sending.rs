@@ -1,29 +1,92 @@
 //! Transmission by a rank: the frames of its chunks, and messages to other ranks.
 
-use wire::{Flags, Kind, Packet};
+use wire::{Flags, HEADER_LEN, Kind, MAX_TRANSMISSION, Packet, Repr, write_i32};
 
 use super::operation::Chunk;
 use super::{Rank, late};
 use crate::Destination;
-use crate::job::WorkerSet;
+use crate::job::{CellIndex, WorkerSet};
 use crate::lanes::Send;
 use crate::quantise::Exponent;
 
+/// A frame to send: its payload is written where the frame leaves from.
+#[derive(Debug, Clone, Copy)]
+pub struct Transmit<'a> {
+    /// Destination of the frame.
+    pub to: Destination,
+    /// Header of the frame; [`Repr::payload_len`] is the length of the payload.
+    pub header: Repr,
+    payload: Option<(&'a Rank, Payload)>,
+}
+
+impl Transmit<'_> {
+    /// A frame without values.
+    pub fn without_values(to: Destination, header: Repr) -> Self {
+        Self {
+            to,
+            header,
+            payload: None,
+        }
+    }
+
+    /// Writes the payload: replaces all bytes of `room`, which must have [`Repr::payload_len`] bytes.
+    pub fn write_payload(&self, room: &mut [u8]) {
+        if let Some((rank, payload)) = self.payload {
+            rank.write(payload, room);
+        }
+    }
+
+    /// Writes header and payload: replaces all bytes of `frame`, which must have [`Repr::buffer_len`] bytes.
+    pub fn write_frame(&self, frame: &mut [u8]) {
+        self.header.emit(&mut Packet::new_unchecked(&mut *frame));
+        self.write_payload(&mut frame[HEADER_LEN..]);
+    }
+}
+
+/// Source of an outgoing frame's payload.
+#[derive(Debug, Clone, Copy)]
+pub enum Payload {
+    /// There is no payload.
+    Nothing,
+    /// The values of the chunk in this slot.
+    Values(usize),
+    /// The sum that this rank has kept at this index.
+    Kept(usize),
+    /// The sum that this rank has made in this register cell, as a host.
+    Cell(CellIndex),
+    /// This rank's terms (description of its operations).
+    Terms,
+}
+
 impl Rank {
-    /// Writes the next frame to `buffer`, replacing its content, and returns the destination; `None`: nothing to send.
-    pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
-        if self.differing.is_some() {
-            if let Some(to) = self.poll_differing(buffer) {
-                self.counters.sent.count(buffer.len(), false);
-                self.counters.words += 1;
-                return Some(to);
-            }
-        } else if let Some(slot) = self.retried() {
+    /// The next frame to send; `None` if there is none.
+    pub fn poll_transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        let (to, header, payload) = self.next_frame(now_ns)?;
+        Some(Transmit {
+            to,
+            header,
+            payload: Some((&*self, payload)),
+        })
+    }
+
+    /// Writes the next frame to `buffer`, replacing its content, and returns its destination; `None` if there is none.
+    pub fn poll_packet(&mut self, now_ns: u64, buffer: &mut Vec<u8>) -> Option<Destination> {
+        let transmit = self.poll_transmit(now_ns)?;
+        buffer.resize(transmit.header.buffer_len(), 0);
+        transmit.write_frame(buffer);
+        Some(transmit.to)
+    }
+
+    fn next_frame(&mut self, now_ns: u64) -> Option<(Destination, Repr, Payload)> {
+        let differing = self.poll_differing();
+        if self.differing.is_none()
+            && let Some(slot) = self.retried()
+        {
             let transmissions = self.lanes[slot].transmissions;
-            self.write(slot, Send::Probe, transmissions, false, buffer);
-            self.counters.sent.count(buffer.len(), true);
+            let (repr, payload) = self.frame(slot, Send::Probe, transmissions, false);
+            self.counters.sent.count(repr.buffer_len(), true);
             self.counters.probes += 1;
-            return Some(Destination::Worker(self.rank));
+            return Some((Destination::Worker(self.rank), repr, payload));
         }
         while self.differing.is_none()
             && let Some((slot, what)) = self.lanes.next_send()
@@ -32,33 +95,38 @@ impl Rank {
             let previous = self.lanes.sent(slot, now_ns, deadline_ns);
             self.plan_closing(now_ns, slot, previous == 0);
             let by_host = self.lanes[slot].by_host;
-            self.write(slot, what, previous, by_host, buffer);
+            let (repr, payload) = self.frame(slot, what, previous, by_host);
             let host = self.host_of(slot);
             if by_host && host == self.rank {
-                self.sum_here(now_ns, buffer);
+                self.sum_own(now_ns, &repr, payload);
                 continue;
             }
-            self.counters.sent.count(buffer.len(), previous > 0);
+            self.counters.sent.count(repr.buffer_len(), previous > 0);
             self.counters.probes += u64::from(what == Send::Probe);
             self.counters.closes += u64::from(what == Send::Close);
-            return Some(match what {
+            let to = match what {
                 _ if by_host => Destination::Worker(host),
                 Send::Values | Send::Close => Destination::All,
                 Send::Probe | Send::Fetch => Destination::Worker(self.rank),
-            });
+            };
+            return Some((to, repr, payload));
         }
-        let to = loop {
-            let (to, word) = self.peers.as_mut()?.next_word()?;
-            if self.write_word(word, buffer) {
-                break to;
-            }
+        let (to, (repr, payload)) = match differing {
+            Some(differing) => differing,
+            None => loop {
+                let (to, word) = self.peers.as_mut()?.next_word()?;
+                if let Some(frame) = self.word(word) {
+                    break (to, frame);
+                }
+            },
         };
-        self.counters.sent.count(buffer.len(), false);
+        self.counters.sent.count(repr.buffer_len(), false);
         self.counters.words += 1;
-        Some(Destination::Worker(to))
+        Some((Destination::Worker(to), repr, payload))
     }
 
-    fn write(&self, slot: usize, what: Send, previous: u32, by_host: bool, buffer: &mut Vec<u8>) {
+    /// The frame that a lane sends, to the chunk's host (`by_host`) or to the switch.
+    fn frame(&self, slot: usize, what: Send, previous: u32, by_host: bool) -> (Repr, Payload) {
         let lane = &self.lanes[slot];
         let (operation, chunk) = match self.chunk_of(lane.item) {
             Some((operation, chunk)) => (Some(operation), chunk),
@@ -83,7 +151,7 @@ impl Rank {
             .with(Flags::TIMED, lane.is_timed)
             .with(Flags::CLOSE, what == Send::Close);
         repr.worker = child.0;
-        repr.transmission = u8::try_from(previous).unwrap_or(u8::MAX);
+        repr.transmission = previous.min(MAX_TRANSMISSION.into()) as u8;
         if is_probe {
             repr.count = 0;
         } else {
@@ -91,20 +159,90 @@ impl Rank {
             repr.contributors = WorkerSet::only(child).0;
             repr.next_scale = self.wanted(lane).bits();
         }
-        buffer.clear();
-        buffer.resize(repr.buffer_len(), 0);
-        let mut packet = Packet::new_unchecked(&mut buffer[..]);
-        repr.emit(&mut packet);
-        let (Some(operation), Chunk::Values(index), false) = (operation, chunk, is_probe) else {
-            return;
+        let payload = match repr.count {
+            0 => Payload::Nothing,
+            _ => Payload::Values(slot),
+        };
+        (repr, payload)
+    }
+
+    /// Writes a frame's payload: replaces all bytes of `room`.
+    pub(super) fn write(&self, payload: Payload, room: &mut [u8]) {
+        let words = match payload {
+            Payload::Nothing => None,
+            Payload::Values(slot) => return self.write_values(slot, room),
+            Payload::Kept(at) => Some(&self.kept[at].values[..]),
+            Payload::Cell(cell) => self.cell(cell).map(|view| view.values),
+            Payload::Terms => self.differing.as_ref().map(|told| &told.words[..]),
+        };
+        write_i32(room, words.unwrap_or_default().iter().copied());
+    }
+
+    fn write_values(&self, slot: usize, room: &mut [u8]) {
+        let lane = &self.lanes[slot];
+        let Some((operation, Chunk::Values(index))) = self.chunk_of(lane.item) else {
+            return room.fill(0);
         };
         // If the values exceed the guess, `next_scale` reports it, and all ranks send the chunk again.
         let draws = operation.draws(self.rank.0, lane.item);
-        let words = operation.begin(index, packet.payload_mut());
+        let words = operation.begin(&self.job, index, room);
+        let wants = operation.exponent(index);
         if wants.is_some_and(|wants| wants <= lane.scale) {
             operation.encode(&self.job, index, lane.scale, draws, words);
         } else if self.late.is_some() && late::clips(lane, operation, index) {
             operation.encode_clipped(&self.job, index, lane.scale, draws, words);
+        } else {
+            words.fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Retransmission;
+    use crate::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+    use crate::rank::{Reduction, Setup, Share, Values};
+
+    #[test]
+    fn a_payload_replaces_all_bytes() {
+        let job = Job::under_one_switch(JobConfig {
+            job: JobId(1),
+            workers: 2,
+            window: 64,
+            values_per_packet: 32,
+            values_per_round: 0,
+            first_chunk: ChunkId(0),
+        });
+        let job = job.unwrap();
+        for (exact, share) in [
+            (false, Share::default()),
+            (true, Share::default()),
+            (false, Share::Takes),
+        ] {
+            let setup = Setup::under_one_switch(job, WorkerId(0), Retransmission::default());
+            let mut rank = Rank::new(setup);
+            let reduction = Reduction {
+                exact,
+                share,
+                ..Reduction::default()
+            };
+            // Zeros, values that fit no guess, NaN, and a chunk that is not full.
+            for value in [0.0, 1.0, 1e30, f32::NAN] {
+                let values = Values::Floats(vec![value; 16]);
+                rank.submit_as(values, reduction).unwrap();
+            }
+            let mut frames = 0;
+            while let Some(frame) = rank.poll_transmit(0) {
+                let rooms = [0, 0xAA].map(|byte| {
+                    let mut room = vec![byte; frame.header.payload_len()];
+                    frame.write_payload(&mut room);
+                    room
+                });
+                assert_eq!(rooms[0], rooms[1], "{:?}", frame.header);
+                frames += 1;
+            }
+            assert_eq!(frames, if exact { 24 } else { 4 });
         }
     }
 }

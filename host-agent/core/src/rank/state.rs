@@ -19,6 +19,8 @@ impl Rank {
             config: _,
             peers,
             hosts,
+            own: _,
+            answer: _,
             kept,
             late,
             operations,

@@ -1,10 +1,11 @@
 //! Behavior of a rank while a chunk has no sum: its reaction to the switch's answers, its questions to other ranks, and its
 //! replies to theirs.
 
-use wire::{Flags, Kind, Packet, Repr};
+use wire::{Flags, Kind, Repr};
 
 use super::lane::RankLane;
 use super::peers::Word;
+use super::sending::Payload;
 use super::{Rank, RankError, RankFrame};
 use crate::job::{ChunkId, WorkerId, WorkerSet};
 use crate::lanes::Send;
@@ -215,15 +216,21 @@ impl Rank {
         }
     }
 
-    /// Writes a message to another rank into `buffer`; returns `false` if the content that it should carry is gone.
-    pub(super) fn write_word(&self, word: Word, buffer: &mut Vec<u8>) -> bool {
+    /// The frame of a message to another rank; `None` if the content that it should carry is gone.
+    pub(super) fn word(&self, word: Word) -> Option<(Repr, Payload)> {
+        let mut payload = Payload::Nothing;
         let (kind, chunk, kept) = match word {
             Word::Ask(chunk) => (Kind::Ask, chunk, None),
             Word::Here(chunk) => (Kind::Here, chunk, None),
-            Word::Differ => return self.write_terms(false, buffer),
-            Word::Given(answer, cell) => return self.write_given(&answer, cell, buffer),
+            Word::Differ => return self.terms_frame(false),
+            Word::Given(answer, cell) => {
+                let owner = self.cell(cell).map(|view| view.owner.0);
+                let is_there = owner == Some(answer.chunk);
+                return is_there.then_some((answer, Payload::Cell(cell)));
+            }
             Word::Sum(at) => {
                 let kept = &self.kept[at];
+                payload = Payload::Kept(at);
                 (
                     Kind::Sum,
                     self.job.chunk(kept.sequence.unwrap_or_default()),
@@ -247,19 +254,14 @@ impl Rank {
             repr.contributors = kept.contributors;
             repr.count = kept.values.len() as u16;
         }
-        buffer.clear();
-        buffer.resize(repr.buffer_len(), 0);
-        let mut packet = Packet::new_unchecked(&mut buffer[..]);
-        repr.emit(&mut packet);
-        if let Some(kept) = kept {
-            packet.write_i32(kept.values.iter().copied());
-        }
-        true
+        Some((repr, payload))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wire::Packet;
+
     use super::*;
     use crate::job::Job;
     use crate::rank::{RankEvent, Setup, Values};
@@ -292,7 +294,7 @@ mod tests {
             assert!(now_ns < 60_000_000_000, "nobody was asked");
             rank.handle_timeout(now_ns);
             let mut answers = Vec::new();
-            while rank.poll_transmit(now_ns, &mut frame).is_some() {
+            while rank.poll_packet(now_ns, &mut frame).is_some() {
                 let kind = Packet::new_checked(&frame[..]).unwrap().kind();
                 is_asked |= kind == Kind::Ask;
                 answers.extend(told(&frame));

@@ -80,7 +80,7 @@ impl<A: Apply> Server<A> {
         asker: Option<WorkerId>,
     ) -> ServerFrame {
         let repr = Repr::parse(packet);
-        if !self.job.is_well_formed(packet) {
+        if !self.job.is_well_formed(&repr) {
             return ServerFrame::Malformed;
         }
         let Some(sequence) = self.job.sequence_near(self.newest, ChunkId(repr.chunk)) else {

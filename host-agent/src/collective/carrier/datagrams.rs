@@ -4,10 +4,15 @@ use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use aggregation::Destination;
+use aggregation::rank::Transmit;
+use wire::Repr;
 
 use super::super::CollectiveError;
 use super::{Carrier, Takes, io_error};
-use crate::frames::{Endpoint, Frames, LinkFault, asking, build, mark, open, refused, source, sum};
+use crate::frames::{
+    Endpoint, Frames, HEADERS_LEN, LinkFault, asking, mark, open, refused, source, sum,
+    write_headers,
+};
 
 /// Carrier of a rank's frames over UDP datagrams.
 pub struct Datagrams<F> {
@@ -58,8 +63,8 @@ impl<F: Frames> Datagrams<F> {
 }
 
 impl<F: Frames> Carrier for Datagrams<F> {
-    fn send(&mut self, _now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError> {
-        let to = match to {
+    fn send(&mut self, _now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError> {
+        let to = match frame.to {
             Destination::All => sum(self.job),
             Destination::Worker(to) if to.0 == self.rank => asking(self.job, self.me),
             Destination::Worker(to) => match self.peers.get(usize::from(to.0)) {
@@ -68,7 +73,15 @@ impl<F: Frames> Carrier for Datagrams<F> {
             },
             Destination::Server => return Ok(()),
         };
-        build(&mut self.frame, self.me, to, frame);
+        let len = HEADERS_LEN + frame.header.buffer_len();
+        let write = |bytes: &mut [u8]| frame.write_frame(write_headers(bytes, self.me, to));
+        if let Some(room) = self.frames.room(len).map_err(io_error)? {
+            write(room);
+            self.frames.written(len);
+            return Ok(());
+        }
+        self.frame.resize(len, 0);
+        write(&mut self.frame);
         self.frames.send(&self.frame).map_err(io_error)
     }
 
@@ -92,7 +105,10 @@ impl<F: Frames> Carrier for Datagrams<F> {
             .frames
             .receive(most, &mut |frame: &[u8]| match open(frame, me) {
                 Some(_) if !is_known(frame) => *foreign += 1,
-                Some(payload) => taker.take(mark(frame), payload),
+                Some(bytes) => match Repr::parse_frame(bytes) {
+                    Ok((header, payload)) => taker.take(mark(frame), &header, payload),
+                    Err(_) => taker.malformed(),
+                },
                 None => match refused(frame, me) {
                     Some(host) if peers.iter().any(|peer| peer.ip == host) => {
                         taker.unreachable(host)

@@ -19,7 +19,9 @@ use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
-use aggregation::{Destination, Mark};
+use aggregation::Mark;
+use aggregation::rank::Transmit;
+use wire::Repr;
 
 use super::CollectiveError;
 use crate::frames::LinkFault;
@@ -29,8 +31,11 @@ pub use rdma::Rdma;
 
 /// Receiver of the frames that arrive at a carrier.
 pub trait Takes {
-    /// Processes a received frame, from the aggregation header on, with the congestion mark of its IP header.
-    fn take(&mut self, mark: Mark, frame: &[u8]);
+    /// Processes a received frame, with the congestion mark of its IP header.
+    fn take(&mut self, mark: Mark, header: &Repr, payload: &[u8]);
+
+    /// Processes the arrival of bytes that are not an aggregation frame.
+    fn malformed(&mut self);
 
     /// Processes the report that no process of this host receives aggregation frames.
     fn unreachable(&mut self, host: Ipv4Addr);
@@ -46,9 +51,9 @@ pub trait Carrier {
         true
     }
 
-    /// Queues a frame, from the aggregation header on, for transmission at the latest by [`flush`](Self::flush). A frame that
-    /// a full queue refuses is lost, as on any wire.
-    fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError>;
+    /// Queues a frame for transmission at the latest by [`flush`](Self::flush). A frame that a full queue refuses is lost, as
+    /// on any wire.
+    fn send(&mut self, now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError>;
 
     /// Transmits the queued frames.
     fn flush(&mut self) -> Result<(), CollectiveError>;
@@ -88,61 +93,6 @@ pub trait Carrier {
 
     /// Descriptors that keep the carrier open, so that a forked process can close them.
     fn descriptors(&self) -> Vec<RawFd>;
-}
-
-impl<C: Carrier + ?Sized> Carrier for Box<C> {
-    fn is_ready(&self) -> bool {
-        (**self).is_ready()
-    }
-
-    fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError> {
-        (**self).send(now_ns, to, frame)
-    }
-
-    fn flush(&mut self) -> Result<(), CollectiveError> {
-        (**self).flush()
-    }
-
-    fn receive(
-        &mut self,
-        now_ns: u64,
-        most: usize,
-        taker: &mut dyn Takes,
-    ) -> Result<usize, CollectiveError> {
-        (**self).receive(now_ns, most, taker)
-    }
-
-    fn handle_timeout(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
-        (**self).handle_timeout(now_ns)
-    }
-
-    fn poll_timeout(&self, now_ns: u64) -> Option<u64> {
-        (**self).poll_timeout(now_ns)
-    }
-
-    fn readable(&self) -> Vec<BorrowedFd<'_>> {
-        (**self).readable()
-    }
-
-    fn foreign(&self) -> u64 {
-        (**self).foreign()
-    }
-
-    fn overflow(&mut self) -> Option<u64> {
-        (**self).overflow()
-    }
-
-    fn unsent(&self) -> u64 {
-        (**self).unsent()
-    }
-
-    fn fault(&self) -> Option<LinkFault> {
-        (**self).fault()
-    }
-
-    fn descriptors(&self) -> Vec<RawFd> {
-        (**self).descriptors()
-    }
 }
 
 fn io_error(error: io::Error) -> CollectiveError {

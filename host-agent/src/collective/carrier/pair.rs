@@ -149,6 +149,16 @@ impl<P: Provider> Pair<P> {
         self.provider.copy_out(&self.results, offset, into);
     }
 
+    /// The `len` bytes that the switch has written at this offset in the region, if need be as a copy in `scratch`.
+    pub fn written<'a>(&'a self, offset: usize, len: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        if let Some(bytes) = self.provider.bytes(&self.results, offset, len) {
+            return bytes;
+        }
+        scratch.resize(len, 0);
+        self.copy_out(offset, scratch);
+        scratch
+    }
+
     fn post_receive(&mut self) -> Result<(), ProviderError> {
         let local = Local {
             key: self.results.lkey,
@@ -160,10 +170,12 @@ impl<P: Provider> Pair<P> {
         self.provider.post_receive(self.qpn, request)
     }
 
-    /// Posts a message from a free buffer; returns `false` if no buffer is free or the send queue is full.
+    /// Posts a message of `len` bytes, which `write` writes, from a free buffer; returns `false` if no buffer is free or the
+    /// send queue is full.
     pub fn post(
         &mut self,
-        bytes: &[u8],
+        len: usize,
+        write: &dyn Fn(&mut [u8]),
         work: impl FnOnce(Local) -> Work,
     ) -> Result<bool, ProviderError> {
         let mut taken = self.places.take();
@@ -175,11 +187,11 @@ impl<P: Provider> Pair<P> {
             return Ok(false);
         };
         let offset = place * VALUES_LEN;
-        self.provider.put(&self.sends, offset, bytes);
+        self.provider.put_with(&self.sends, offset, len, write);
         let local = Local {
             key: self.sends.lkey,
             address: self.sends.address + offset as u64,
-            len: bytes.len() as u32,
+            len: len as u32,
         };
         let request = SendRequest {
             wr_id: number,

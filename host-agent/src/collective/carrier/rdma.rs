@@ -9,7 +9,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use aggregation::job::WorkerSet;
-use aggregation::rank::Setup;
+use aggregation::rank::{Setup, Transmit};
 use aggregation::{Destination, Mark};
 use rdma::{Provider, ProviderError, Region};
 use roce::{Remote, Work};
@@ -17,7 +17,7 @@ use wire::rdma::{
     ANSWER_LEN, FIRST_PLACE, Immediate, REGISTRATION_LEN, Receiver, Registered, Registration,
     Target, Update, VALUES_LEN, switch_qpn,
 };
-use wire::{Flags, HEADER_LEN, Kind, Packet, Repr, VALUES_PER_PACKET};
+use wire::{Flags, Kind, Repr, VALUES_PER_PACKET};
 
 use super::super::{CollectiveError, Config, NotByRdma};
 use super::pair::{Came, Pair};
@@ -40,7 +40,8 @@ pub struct Rdma<P, F> {
     registering: Registering,
     /// Whether the ranks sum the values themselves if no switch answers.
     has_fallback: bool,
-    frame: Vec<u8>,
+    /// Copy of a received payload, if the provider does not lend its memory region.
+    payload: Vec<u8>,
     foreign: u64,
     unsent: u64,
 }
@@ -89,7 +90,7 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
             is_flat: place.is_flat(&job),
             registering: Registering::new(setup.retransmission),
             has_fallback: setup.fallback.is_some(),
-            frame: Vec::new(),
+            payload: Vec::new(),
             foreign: 0,
             unsent: 0,
         })
@@ -131,10 +132,12 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         };
         let bytes: [u8; REGISTRATION_LEN] = registration.bytes();
         // If no buffer is free, the next attempt sends it.
-        self.pair.post(&bytes, |local| Work::Send {
-            local,
-            immediate: None,
-        })?;
+        let write = |room: &mut [u8]| room.copy_from_slice(&bytes);
+        self.pair
+            .post(REGISTRATION_LEN, &write, |local| Work::Send {
+                local,
+                immediate: None,
+            })?;
         Ok(())
     }
 
@@ -184,15 +187,10 @@ impl<P: Provider, F: Frames> Rdma<P, F> {
         if is_probe && header.scale == 0 && is_complete && self.is_flat {
             header.flags |= Flags::AGAIN;
         }
-        self.frame.resize(HEADER_LEN + VALUES_LEN, 0);
-        let frame = &mut self.frame[..header.buffer_len()];
-        header.emit(&mut Packet::new_unchecked(&mut *frame));
-        let values = &mut frame[HEADER_LEN..];
-        if !values.is_empty() {
-            self.pair.copy_out(place, values);
-        }
         let mark = self.pair.mark();
-        taker.take(mark, &self.frame[..header.buffer_len()]);
+        let len = header.payload_len();
+        let payload = self.pair.written(place, len, &mut self.payload);
+        taker.take(mark, &header, payload);
     }
 }
 
@@ -215,15 +213,17 @@ struct Watches<'a> {
 }
 
 impl Takes for Watches<'_> {
-    fn take(&mut self, mark: Mark, frame: &[u8]) {
-        if let Ok(packet) = Packet::new_checked(frame) {
-            let flags = packet.flags();
-            let is_first = !flags.contains(Flags::AGAIN);
-            let is_ours = packet.job() == self.job
-                && (packet.contributors() == self.everyone || flags.contains(Flags::PROBE));
-            self.is_forgotten |= packet.kind() == Kind::Sum && is_first && is_ours;
-        }
-        self.taker.take(mark, frame);
+    fn take(&mut self, mark: Mark, header: &Repr, payload: &[u8]) {
+        let flags = header.flags;
+        let is_first = !flags.contains(Flags::AGAIN);
+        let is_ours = header.job == self.job
+            && (header.contributors == self.everyone || flags.contains(Flags::PROBE));
+        self.is_forgotten |= header.kind == Kind::Sum && is_first && is_ours;
+        self.taker.take(mark, header, payload);
+    }
+
+    fn malformed(&mut self) {
+        self.taker.malformed();
     }
 
     fn unreachable(&mut self, host: Ipv4Addr) {
@@ -240,18 +240,15 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
         self.registering.is_ready()
     }
 
-    fn send(&mut self, now_ns: u64, to: Destination, frame: &[u8]) -> Result<(), CollectiveError> {
+    fn send(&mut self, now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError> {
         let me = self.words.rank();
-        let is_question = match to {
+        let is_question = match frame.to {
             Destination::All => false,
             Destination::Worker(to) if to.0 == me => true,
-            _ => return self.words.send(now_ns, to, frame),
-        };
-        let Ok(packet) = Packet::new_checked(frame) else {
-            return Ok(());
+            _ => return self.words.send(now_ns, frame),
         };
         let update = Update {
-            header: Repr::parse(&packet),
+            header: frame.header,
             is_question,
         };
         // All frames of jobs without deadlines and with the right length convert.
@@ -259,7 +256,9 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
             self.unsent += 1;
             return Ok(());
         };
-        let is_posted = self.pair.post(packet.payload(), |local| Work::Write {
+        let payload = |room: &mut [u8]| frame.write_payload(room);
+        let len = frame.header.payload_len();
+        let is_posted = self.pair.post(len, &payload, |local| Work::Write {
             local,
             remote: Remote {
                 address: write.address,

@@ -22,6 +22,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rdma::Provider;
 use rdma::software::{Software, SoftwareOptions};
 use roce::packet::Mtu;
+use wire::Repr;
 
 use crate::support::roce::address;
 use crate::support::{addressed, endpoint};
@@ -371,11 +372,10 @@ impl Node {
     }
 
     fn transmit(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
-        let mut frame = Vec::new();
         while self.carrier.is_ready()
-            && let Some(to) = self.rank.poll_transmit(now_ns, &mut frame)
+            && let Some(frame) = self.rank.poll_transmit(now_ns)
         {
-            self.carrier.send(now_ns, to, &frame)?;
+            self.carrier.send(now_ns, &frame)?;
         }
         self.carrier.flush()
     }
@@ -384,8 +384,12 @@ impl Node {
 struct Taker<'a>(u64, &'a mut Rank);
 
 impl Takes for Taker<'_> {
-    fn take(&mut self, mark: Mark, frame: &[u8]) {
-        self.1.handle_packet(self.0, mark, frame);
+    fn take(&mut self, mark: Mark, header: &Repr, payload: &[u8]) {
+        self.1.handle_frame(self.0, mark, header, payload);
+    }
+
+    fn malformed(&mut self) {
+        self.1.note_malformed();
     }
 
     fn unreachable(&mut self, _host: Ipv4Addr) {}

@@ -105,7 +105,7 @@ fn members_open_a_job_and_sum_by_rdma() {
                 peers: peers.clone(),
             };
             let carrier = Rdma::new(provider(roce, rank, 1), udp, &config).unwrap();
-            Member::start_by(config, carrier, None).unwrap()
+            Member::start_by(config, Box::new(carrier), None).unwrap()
         })
         .collect();
     let lengths = [1, 700, 50_000, 5];
@@ -166,7 +166,7 @@ fn a_switch_without_rdma_is_named() {
         peers: (0..RANKS).map(endpoint).collect(),
     };
     let carrier = Rdma::new(provider(roce, 1, 1), udp, &config).unwrap();
-    let member = Member::start_by(config, carrier, None).unwrap();
+    let member = Member::start_by(config, Box::new(carrier), None).unwrap();
     let pending = member.all_reduce(values(1, 10));
     let error = pending.and_then(|sums| sums.wait(WAIT)).unwrap_err();
     assert!(
