@@ -1,5 +1,6 @@
 //! Transmission and reception of Ethernet frames with one UDP port.
 
+pub mod bundle;
 mod cable;
 mod ethernet;
 mod interface;

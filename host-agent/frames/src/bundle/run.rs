@@ -1,0 +1,277 @@
+//! Joins frames that continue each other to one bundle, as Linux does on reception (generic receive offload).
+
+use super::headers::{CWR, FIN, Headers, IPV4, IPV6, PSH, RST, SYN, TCP_FLAGS, URG, number, write};
+use super::{MAX_FRAMES, Offload, fold, sum};
+
+/// Maximum length of a bundle's IP packet in bytes.
+const PACKET: usize = 65_535;
+
+/// Protocols whose bundles the peer takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Joins {
+    /// UDP over IPv4 and IPv6.
+    pub udp: bool,
+    /// TCP over IPv4 and IPv6.
+    pub tcp: bool,
+}
+
+/// A run of outgoing frames in one buffer, which leaves as one packet. A frame joins it if [`super::Cut`] would give it back byte
+/// for byte; only a UDP checksum of 0 ("no checksum") becomes the right one. So a damaged frame never joins a run.
+#[derive(Debug, Default)]
+pub struct Run {
+    /// The run, and older bytes after it.
+    buffer: Vec<u8>,
+    /// Length of the run in bytes.
+    len: usize,
+    count: usize,
+    /// Headers of the first frame; `None` if no frame can join it.
+    headers: Option<Headers>,
+    /// Payload of the first frame in bytes.
+    segment: usize,
+    /// Whether the first frame's TCP or UDP checksum has been verified.
+    is_verified: bool,
+    /// Whether another frame may still join.
+    is_open: bool,
+}
+
+impl Run {
+    /// An empty run, which allocates with its first frames.
+    pub fn new() -> Run {
+        Run::default()
+    }
+
+    /// Number of frames in the run.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the run has no frame.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Removes all frames.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.count = 0;
+        self.headers = None;
+        self.is_open = false;
+    }
+
+    /// Adds a frame. Returns `false` if the frame does not continue the run: the caller sends the run, clears it, and adds the
+    /// frame again. An empty run takes any frame.
+    pub fn add(&mut self, frame: &[u8], may: Joins) -> bool {
+        if self.is_empty() {
+            self.start(frame, frame.len(), may);
+            return true;
+        }
+        let Some(headers) = self.continued(frame, frame.len(), may) else {
+            return false;
+        };
+        if !is_checksum_right(frame, headers) {
+            return false;
+        }
+        let payload = &frame[headers.payload..];
+        self.append(payload.len(), flags(frame, headers))
+            .copy_from_slice(payload);
+        true
+    }
+
+    /// Like [`add`](Self::add), for a frame without UDP checksum over IPv4 whose headers, Ethernet to UDP, are given. The caller
+    /// writes all `payload` bytes of its payload into the result. `None`: the frame does not continue the run.
+    pub fn room(&mut self, headers: &[u8], payload: usize, may: Joins) -> Option<&mut [u8]> {
+        let len = headers.len() + payload;
+        if self.is_empty() {
+            self.start(headers, len, may);
+            return Some(&mut self.buffer[headers.len()..len]);
+        }
+        let found = self.continued(headers, len, may)?;
+        // A checksum of bytes that are not yet written cannot be verified.
+        let has_none = !found.ipv6 && !found.tcp && number(headers, found.checksum()) == Some(0);
+        if !has_none || found.payload != headers.len() {
+            return None;
+        }
+        Some(self.append(payload, 0))
+    }
+
+    /// Completes the run: its virtio header and its packet. A single frame stays as it was added. No frame joins after this;
+    /// [`clear`](Self::clear) starts anew.
+    pub fn finish(&mut self) -> (Offload, &[u8]) {
+        self.is_open = false;
+        let packet = &mut self.buffer[..self.len];
+        let Some(at) = self.headers.filter(|_| self.count > 1) else {
+            return (Offload::NONE, packet);
+        };
+        let length = packet.len() - at.network;
+        if at.ipv6 {
+            write(packet, at.network + 4, (length - IPV6) as u16);
+        } else {
+            write(packet, at.network + 2, length as u16);
+            write(packet, at.network + 10, 0);
+            let checksum = !fold(sum(&packet[at.network..at.network + IPV4]));
+            write(packet, at.network + 10, checksum);
+        }
+        let length = packet.len() - at.transport;
+        if !at.tcp {
+            write(packet, at.transport + 4, length as u16);
+        }
+        let pseudo = fold(at.pseudo(packet) + length as u64);
+        write(packet, at.checksum(), pseudo);
+        let kind = match (at.tcp, at.ipv6) {
+            (false, _) => Offload::UDP_L4,
+            (true, false) => Offload::TCPV4,
+            (true, true) => Offload::TCPV6,
+        };
+        let ecn = match flags(packet, at) & CWR {
+            0 => 0,
+            _ => Offload::ECN,
+        };
+        let offload = Offload {
+            flags: Offload::NEEDS_CSUM,
+            kind: kind | ecn,
+            header_length: at.payload as u16,
+            segment: self.segment as u16,
+            checksum_start: at.transport as u16,
+            checksum_offset: at.checksum_offset() as u16,
+        };
+        (offload, packet)
+    }
+
+    /// Takes the first frame, of `len` bytes, of which `head` are given.
+    fn start(&mut self, head: &[u8], len: usize, may: Joins) {
+        self.len = 0;
+        self.count = 1;
+        self.is_verified = false;
+        self.grow(len);
+        self.buffer[..head.len()].copy_from_slice(head);
+        self.headers = joinable(head, len, may);
+        self.is_open = false;
+        if let Some(headers) = self.headers {
+            self.segment = len - headers.payload;
+            self.is_open = flags(head, headers) & (FIN | PSH) == 0;
+        }
+    }
+
+    /// Headers of a frame of `len` bytes that continues the run, of which `head` are given.
+    fn continued(&mut self, head: &[u8], len: usize, may: Joins) -> Option<Headers> {
+        if !self.is_open || self.count == MAX_FRAMES {
+            return None;
+        }
+        let first = self.headers?;
+        let headers = joinable(head, len, may).filter(|headers| *headers == first)?;
+        let payload = len - headers.payload;
+        if payload > self.segment || self.len + payload - first.network > PACKET {
+            return None;
+        }
+        if !continues(&self.buffer, head, headers, self.count, self.segment) {
+            return None;
+        }
+        if !self.is_verified {
+            self.is_verified = is_checksum_right(&self.buffer[..self.len], first);
+            self.is_open = self.is_verified;
+        }
+        self.is_open.then_some(headers)
+    }
+
+    /// Space for the payload of a frame that continues the run.
+    fn append(&mut self, payload: usize, flags: u8) -> &mut [u8] {
+        let start = self.len;
+        self.grow(payload);
+        self.count += 1;
+        self.is_open = payload == self.segment;
+        if let Some(first) = self.headers.filter(|_| flags & (FIN | PSH) != 0) {
+            self.buffer[first.transport + TCP_FLAGS] |= flags & (FIN | PSH);
+            self.is_open = false;
+        }
+        &mut self.buffer[start..self.len]
+    }
+
+    fn grow(&mut self, by: usize) {
+        self.len += by;
+        if self.buffer.len() < self.len {
+            self.buffer.resize(self.len, 0);
+        }
+    }
+}
+
+/// Headers of a frame that can be part of a run of several.
+fn joinable(head: &[u8], len: usize, may: Joins) -> Option<Headers> {
+    let headers = Headers::parse(head, len).ok()?;
+    let is_taken = if headers.tcp { may.tcp } else { may.udp };
+    let ip = if headers.ipv6 { IPV6 } else { IPV4 };
+    let has_extensions = headers.transport - headers.network != ip;
+    let is_joinable = is_taken
+        && !has_extensions
+        && headers.payload < len
+        && len - headers.network <= PACKET
+        && flags(head, headers) & (SYN | RST | URG) == 0
+        && (headers.ipv6 || is_right(&head[headers.network..headers.transport], 10));
+    is_joinable.then_some(headers)
+}
+
+/// Whether a frame's headers are those of frame `count` of the run that starts with `first`.
+fn continues(first: &[u8], next: &[u8], at: Headers, count: usize, segment: usize) -> bool {
+    let is_equal = |from: usize, to: usize| first[from..to] == next[from..to];
+    let (ip, transport) = (at.network, at.transport);
+    let is_ip_equal = match at.ipv6 {
+        true => is_equal(ip, ip + 4) && is_equal(ip + 6, ip + IPV6),
+        false => {
+            let identification = number(first, ip + 4).map(|id| id.wrapping_add(count as u16));
+            is_equal(ip, ip + 2)
+                && number(next, ip + 4) == identification
+                && is_equal(ip + 6, ip + 10)
+                && is_equal(ip + 12, ip + IPV4)
+        }
+    };
+    // Ethernet, tags, ports.
+    if !is_equal(0, ip) || !is_ip_equal || !is_equal(transport, transport + 4) {
+        return false;
+    }
+    if !at.tcp {
+        return true;
+    }
+    let position = (count * segment) as u32;
+    let allowed = flags(first, at) & !CWR | flags(next, at) & (FIN | PSH);
+    sequence(next, at) == sequence(first, at).wrapping_add(position)
+        // Acknowledgement, header length.
+        && is_equal(transport + 8, transport + TCP_FLAGS)
+        && flags(next, at) == allowed
+        // Window, urgent pointer, options.
+        && is_equal(transport + 14, transport + 16)
+        && is_equal(transport + 18, at.payload)
+}
+
+/// Flags of a TCP segment; 0 for UDP.
+fn flags(frame: &[u8], headers: Headers) -> u8 {
+    match headers.tcp {
+        true => frame[headers.transport + TCP_FLAGS],
+        false => 0,
+    }
+}
+
+fn sequence(frame: &[u8], headers: Headers) -> u32 {
+    let at = headers.transport + 4;
+    let bytes = frame[at..at + 4].try_into().expect("four bytes");
+    u32::from_be_bytes(bytes)
+}
+
+/// Whether a frame's TCP or UDP checksum is the one that [`super::Cut`] would write, or 0 in UDP over IPv4.
+fn is_checksum_right(frame: &[u8], headers: Headers) -> bool {
+    let (field, segment) = (
+        number(frame, headers.checksum()),
+        &frame[headers.transport..],
+    );
+    if !headers.tcp && field == Some(0) {
+        return !headers.ipv6;
+    }
+    // TCP has two ways to write 0.
+    if headers.tcp && field == Some(0xffff) {
+        return false;
+    }
+    fold(headers.pseudo(frame) + segment.len() as u64 + sum(segment)) == 0xffff
+}
+
+/// Whether a header's checksum at a position is right, and not 0xffff, the other way to write 0.
+fn is_right(header: &[u8], checksum: usize) -> bool {
+    fold(sum(header)) == 0xffff && number(header, checksum) != Some(0xffff)
+}
