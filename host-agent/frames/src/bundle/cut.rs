@@ -1,7 +1,7 @@
 //! Takes a received packet apart into the frames that it stands for.
 
 use super::headers::{self, CWR, FIN, Headers, IPV4, IPV6, PSH, TCP_FLAGS, number, write};
-use super::{MAX_FRAMES, Malformed, Offload, fold, sum};
+use super::{MAX_TCP_SEGMENTS, MAX_UDP_SEGMENTS, Malformed, Offload, fold, sum};
 
 /// Maximum length of a bundle's headers in bytes: two VLAN tags, IPv6 with 174 bytes of extensions, and a UDP header fit.
 const HEADERS: usize = 256;
@@ -219,7 +219,11 @@ impl Bundle {
         if self.headers.payload + self.segment - tags > longest {
             return Err(Malformed::SegmentLong);
         }
-        if self.frames() > MAX_FRAMES {
+        let most = match self.headers.tcp {
+            true => MAX_TCP_SEGMENTS,
+            false => MAX_UDP_SEGMENTS,
+        };
+        if self.frames() > most {
             return Err(Malformed::ManySegments);
         }
         Ok(())

@@ -16,5 +16,10 @@ pub use malformed::Malformed;
 pub use offload::Offload;
 pub use run::{Joins, Run};
 
-/// Maximum number of frames in a bundle.
+/// Maximum number of frames in a [`Run`]: the most that kernels before Linux 6.10 take in one UDP packet.
 pub const MAX_FRAMES: usize = 64;
+/// Maximum number of frames that [`Cut`] takes a UDP bundle for: the most that Linux sends (`UDP_MAX_SEGMENTS`).
+pub const MAX_UDP_SEGMENTS: usize = 128;
+/// Maximum number of frames that [`Cut`] takes a TCP bundle for. Linux fills 65,535 bytes also with short segments; shorter
+/// ones than 48 bytes come from attackers (`net.ipv4.tcp_min_snd_mss`).
+pub const MAX_TCP_SEGMENTS: usize = 65_535 / 48;
