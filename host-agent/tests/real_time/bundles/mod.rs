@@ -1,5 +1,6 @@
 //! Bundles that this kernel cuts or makes, beside the frames that [`Cut`] makes of them, in the test's own namespaces.
 
+#[path = "../../../frames/tests/support/packet.rs"]
 mod packet;
 mod socket;
 mod sockets;
