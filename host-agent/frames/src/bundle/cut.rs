@@ -72,6 +72,7 @@ impl Cut {
     ///
     /// # Errors
     /// The header and the packet do not belong together. Such a packet stands for no frame.
+    #[inline]
     pub fn new(
         offload: Offload,
         packet: &[u8],

@@ -22,6 +22,8 @@ pub struct Bundle {
     pub options: usize,
     pub sequence: u32,
     pub identification: u16,
+    /// Source port.
+    pub source: u16,
 }
 
 impl Default for Bundle {
@@ -36,6 +38,7 @@ impl Default for Bundle {
             options: 0,
             sequence: 0x1234_5678,
             identification: 0x4242,
+            source: 0x1234,
         }
     }
 }
@@ -51,6 +54,15 @@ pub fn sum_by_words(bytes: &[u8]) -> u16 {
 }
 
 impl Bundle {
+    /// The bundle from the port with which its first frame's checksum is 0.
+    pub fn with_checksum_of_zero(mut self) -> Bundle {
+        self.source = 0;
+        let frame = self.frame(0);
+        let at = frame.len() - self.segment - self.header() + self.checksum_offset();
+        self.source = u16::from_be_bytes([frame[at], frame[at + 1]]);
+        self
+    }
+
     /// Number of frames.
     pub fn count(&self) -> usize {
         self.payload.div_ceil(self.segment)
@@ -175,7 +187,8 @@ impl Bundle {
             }
         }
         let start = packet.len();
-        packet.extend([0x12, 0x34, 0x56, 0x78]);
+        packet.extend(self.source.to_be_bytes());
+        packet.extend([0x56, 0x78]);
         match self.transport {
             Transport::Udp => {
                 packet.extend((length as u16).to_be_bytes());

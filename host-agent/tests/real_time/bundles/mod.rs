@@ -78,7 +78,14 @@ fn bundles() -> Vec<Bundle> {
             }
         }
     }
+    let two = |transport, ipv6| Bundle {
+        transport,
+        ipv6,
+        ..Bundle::default()
+    };
     for ipv6 in [false, true] {
+        all.push(two(Transport::Udp, ipv6).with_checksum_of_zero());
+        all.push(two(Transport::Tcp, ipv6).with_checksum_of_zero());
         // FIN, PSH; CWR, ECE; all of them with URG; with each number of bytes of options.
         for (flags, options) in [(0x19, 0), (0xd0, 12), (0xf9, 40), (0x18, 4)] {
             all.push(Bundle {
@@ -107,10 +114,12 @@ fn frames_of_a_bundle_equal_those_of_the_kernel() {
     for bundle in bundles() {
         let (offload, packet) = bundle.build();
         segmented.0.send(offload, &packet);
-        let count = bundle.payload.div_ceil(bundle.segment);
+        let count = bundle.count();
         let expected: Vec<_> = segmented.1.receive_all(count);
         let expected: Vec<_> = expected.into_iter().map(|frame| frame.packet).collect();
         assert_eq!(expected.len(), count, "{bundle:?}");
+        // The builder makes the kernel's frames, too, for tests without a kernel.
+        assert_eq!(bundle.frames(), expected, "{bundle:?}");
         let ours = cut(offload, &packet, 0);
         assert_eq!(ours, expected, "{bundle:?}");
 
@@ -137,7 +146,17 @@ fn single_checksums_equal_those_of_the_kernel() {
         return;
     }
     let (from, to) = link("cut", "cut1", false);
-    for bundle in bundles() {
+    let mut all = bundles();
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let bundle = Bundle {
+            transport,
+            segment: 99,
+            payload: 99,
+            ..Bundle::default()
+        };
+        all.push(bundle.with_checksum_of_zero());
+    }
+    for bundle in all {
         let (offload, packet) = bundle.build();
         let plain = Offload {
             kind: Offload::PLAIN,
