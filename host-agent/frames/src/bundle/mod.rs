@@ -8,6 +8,7 @@ mod cut;
 mod headers;
 mod malformed;
 mod offload;
+mod plain;
 mod run;
 
 pub use checksum::{fold, sum};
@@ -16,10 +17,10 @@ pub use malformed::Malformed;
 pub use offload::Offload;
 pub use run::{Joins, Run};
 
-/// Maximum number of frames in a [`Run`]: the most that kernels before Linux 6.10 take in one UDP packet.
+/// Maximum number of frames in a [`Run`]. Every kernel since Linux 6.2 accepts a UDP packet with 64 segments.
 pub const MAX_FRAMES: usize = 64;
-/// Maximum number of frames that [`Cut`] takes a UDP bundle for: the most that Linux sends (`UDP_MAX_SEGMENTS`).
+/// Maximum number of frames in a UDP bundle that [`Cut`] accepts. Linux sends no more (`UDP_MAX_SEGMENTS`).
 pub const MAX_UDP_SEGMENTS: usize = 128;
-/// Maximum number of frames that [`Cut`] takes a TCP bundle for. Linux fills 65,535 bytes also with short segments; shorter
-/// ones than 48 bytes come from attackers (`net.ipv4.tcp_min_snd_mss`).
+/// Maximum number of frames in a TCP bundle that [`Cut`] accepts: 65,535 bytes in the shortest segments that Linux sends by default
+/// (`net.ipv4.tcp_min_snd_mss`). A TCP socket fills its packets also when the MTU is small.
 pub const MAX_TCP_SEGMENTS: usize = 65_535 / 48;

@@ -61,6 +61,45 @@ fn peers_take_what_they_have_shown() {
     }
 }
 
+/// Segment `k` of a TCP stream, alone.
+fn segment(k: u16, flags: u8) -> Vec<u8> {
+    let bundle = Bundle {
+        transport: Transport::Tcp,
+        flags,
+        segment: 100,
+        payload: 100,
+        sequence: u32::from(k) * 100,
+        identification: k,
+        ..Bundle::default()
+    };
+    bundle.frames().remove(0)
+}
+
+#[test]
+fn fin_and_psh_end_a_run() {
+    for last in [0x11, 0x18, 0x19] {
+        for (flags, expected) in [
+            (vec![0x10, 0x10, last, 0x10, 0x10], vec![3, 2]),
+            (vec![0x10, last, last, 0x10], vec![2, 1, 1]),
+            (vec![last, 0x10, last, last], vec![1, 2, 1]),
+            (vec![last, last, 0x10], vec![1, 1, 1]),
+        ] {
+            let frames = (0..).zip(&flags).map(|(k, flags)| segment(k, *flags));
+            let frames: Vec<_> = frames.collect();
+            let packets = join(&frames, BOTH);
+            assert_eq!(lengths(&packets), expected);
+            assert_eq!(cut_all(&packets), frames);
+        }
+    }
+}
+
+fn empty_datagram() -> Bundle {
+    Bundle {
+        payload: 0,
+        ..Bundle::default()
+    }
+}
+
 #[test]
 fn frames_that_never_join() {
     let tcp = |flags, payload| Bundle {
@@ -75,13 +114,15 @@ fn frames_that_never_join() {
         assert_eq!(join(&tcp(flags, 300).frames(), BOTH).len(), 3, "{flags}");
     }
     // Two acknowledgements without payload; two empty datagrams.
-    let empty = |frame: &mut Vec<u8>| {
-        frame.truncate(frame.len() - 100);
-        frame[17] -= 100;
-    };
-    let mut frames = tcp(0x10, 200).frames();
-    frames.iter_mut().for_each(empty);
-    assert_eq!(join(&frames, BOTH).len(), 2);
+    for bundle in [tcp(0x10, 0), empty_datagram()] {
+        let mut frames = bundle.frames();
+        let next = Bundle {
+            identification: bundle.identification + 1,
+            ..bundle
+        };
+        frames.extend(next.frames());
+        assert_eq!(join(&frames, BOTH).len(), 2);
+    }
     // Two equal frames: the second is a duplicate.
     for transport in [Transport::Udp, Transport::Tcp] {
         let bundle = Bundle {

@@ -65,7 +65,7 @@ impl Bundle {
 
     /// Number of frames.
     pub fn count(&self) -> usize {
-        self.payload.div_ceil(self.segment)
+        self.payload.div_ceil(self.segment).max(1)
     }
 
     /// The bundle with its virtio header.
