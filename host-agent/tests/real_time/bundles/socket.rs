@@ -14,8 +14,8 @@ const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 /// More than any packet and its virtio header.
 const LARGEST: usize = 70_000;
 
-/// linux/ethtool.h: segmentation by TCP and in general, checksums.
-const SENDING_OFFLOADS: [u32; 3] = [0x1f, 0x24, 0x17];
+/// linux/ethtool.h: segmentation by TCP and in general, scatter-gather, checksums.
+const SENDING_OFFLOADS: [u32; 4] = [0x1f, 0x24, 0x19, 0x17];
 
 /// A packet as a socket shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
