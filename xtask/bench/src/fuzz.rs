@@ -14,7 +14,7 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run only these targets: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime
+    /// Run only these targets: p4_source, packets_psa, packets_v1model, packets_tna, p4runtime, bundles
     targets: Vec<String>,
     /// Duration of each target in seconds
     #[arg(long, default_value_t = 60)]
@@ -58,6 +58,14 @@ const TARGETS: &[Target] = &[
     Target {
         name: "p4runtime",
         krate: "testbeds/softswitch",
+        more_seeds: &[],
+        dictionary: None,
+        max_len: 8192,
+        compares: true,
+    },
+    Target {
+        name: "bundles",
+        krate: "host-agent/frames",
         more_seeds: &[],
         dictionary: None,
         max_len: 8192,

@@ -1,7 +1,8 @@
 //! Takes a received packet apart into the frames that it stands for.
 
 use super::headers::{self, CWR, FIN, Headers, IPV4, IPV6, PSH, TCP_FLAGS, number, write};
-use super::{MAX_FRAMES, Malformed, Offload, fold, sum};
+use super::plain::Repair;
+use super::{MAX_TCP_SEGMENTS, MAX_UDP_SEGMENTS, Malformed, Offload, fold, sum};
 
 /// Maximum length of a bundle's headers in bytes: two VLAN tags, IPv6 with 174 bytes of extensions, and a UDP header fit.
 const HEADERS: usize = 256;
@@ -9,9 +10,9 @@ const HEADERS: usize = 256;
 /// What happens to checksums that the kernel vouches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksums {
-    /// They are finished: the frames can be sent.
+    /// All checksums are finished: the frames can be sent.
     Finish,
-    /// Those of UDP over IPv4 become 0 ("no checksum"), which saves the sum for a reader that needs none; others are finished.
+    /// UDP checksums over IPv4 become 0 ("no checksum"), which saves the sum for a reader that needs none; others are finished.
     Omit,
 }
 
@@ -29,20 +30,6 @@ pub struct Cut {
 enum Form {
     Plain(usize, Repair),
     Bundle(Bundle),
-}
-
-/// What a single frame lacks.
-#[derive(Debug)]
-enum Repair {
-    Nothing,
-    /// Its UDP checksum at this position becomes 0.
-    Clear(usize),
-    /// Its checksum at `field` becomes that of the bytes `start..end`.
-    Finish {
-        start: usize,
-        field: usize,
-        end: usize,
-    },
 }
 
 /// Rule for the frames of a bundle.
@@ -71,7 +58,8 @@ impl Cut {
     /// frames of bundles.
     ///
     /// # Errors
-    /// The header and the packet do not belong together. Such a packet stands for no frame.
+    /// The packet contradicts its header. No frame of such a packet may be used.
+    #[inline]
     pub fn new(
         offload: Offload,
         packet: &[u8],
@@ -104,7 +92,7 @@ impl Cut {
     }
 
     /// The next frame, whole and with finished checksums; `None` after the last. `packet` is the one that was passed to
-    /// [`new`](Self::new), changed by nobody but this and, in the frames that it has returned, by the caller.
+    /// [`new`](Self::new). The caller may change the frames that this has returned, and no other bytes of it.
     pub fn next<'a>(&mut self, packet: &'a mut [u8]) -> Option<&'a mut [u8]> {
         if self.remaining() == 0 {
             return None;
@@ -119,59 +107,6 @@ impl Cut {
         };
         self.taken += 1;
         Some(frame)
-    }
-}
-
-impl Repair {
-    fn find(
-        offload: Offload,
-        frame: &[u8],
-        inserted: usize,
-        checksums: Checksums,
-    ) -> Result<Repair, Malformed> {
-        let start = usize::from(offload.checksum_start) + inserted;
-        let field = start + usize::from(offload.checksum_offset);
-        if checksums == Checksums::Omit
-            && offload.is_vouched_for()
-            && let Some(udp) = headers::udp_checksum_over_ipv4(frame)
-            // Else it is the checksum of a packet in a tunnel.
-            && (!offload.needs_checksum() || field == udp)
-        {
-            return Ok(Repair::Clear(udp));
-        }
-        if !offload.needs_checksum() {
-            return Ok(Repair::Nothing);
-        }
-        let network = headers::network(frame).map_or(frame.len(), |(_, at)| at);
-        if start < network || field + 2 > frame.len() {
-            return Err(Malformed::ChecksumOutside);
-        }
-        if headers::is_sctp(frame) {
-            // Its checksum is another one (CRC32c).
-            return Ok(Repair::Nothing);
-        }
-        // Padding of Ethernet does not belong to the segment.
-        let end = headers::packet_end(frame).filter(|end| (field + 2..=frame.len()).contains(end));
-        Ok(Repair::Finish {
-            start,
-            field,
-            end: end.unwrap_or(frame.len()),
-        })
-    }
-
-    fn apply(&self, frame: &mut [u8]) {
-        match *self {
-            Repair::Nothing => {}
-            Repair::Clear(field) => write(frame, field, 0),
-            Repair::Finish { start, field, end } => {
-                let checksum = match !fold(sum(&frame[start..end])) {
-                    // In UDP, 0 means no checksum.
-                    0 => 0xffff,
-                    checksum => checksum,
-                };
-                write(frame, field, checksum);
-            }
-        }
     }
 }
 
@@ -219,7 +154,11 @@ impl Bundle {
         if self.headers.payload + self.segment - tags > longest {
             return Err(Malformed::SegmentLong);
         }
-        if self.frames() > MAX_FRAMES {
+        let most = match self.headers.tcp {
+            true => MAX_TCP_SEGMENTS,
+            false => MAX_UDP_SEGMENTS,
+        };
+        if self.frames() > most {
             return Err(Malformed::ManySegments);
         }
         Ok(())

@@ -9,12 +9,12 @@ const TAG: usize = 4;
 const TAGS: usize = 2;
 pub(super) const IPV4: usize = 20;
 pub(super) const IPV6: usize = 40;
-const UDP_HEADER: usize = 8;
+pub(super) const UDP_HEADER: usize = 8;
 const TCP_HEADER: usize = 20;
 
 const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
-const SCTP: u8 = 132;
+pub(super) const SCTP: u8 = 132;
 const IPV6_FRAGMENT: u8 = 44;
 
 /// Flags of TCP, in the byte [`TCP_FLAGS`].
@@ -114,41 +114,6 @@ pub(super) fn write(bytes: &mut [u8], at: usize, number: u16) {
 /// Whether an IPv4 header says that its packet is a fragment.
 pub(super) fn is_fragment(packet: &[u8]) -> Option<bool> {
     Some(number(packet, 6)? & 0x3fff != 0)
-}
-
-/// Position of the end of the IP packet in a frame, as its IP header says; `None` for other frames.
-pub(super) fn packet_end(frame: &[u8]) -> Option<usize> {
-    let (ethertype, network) = network(frame)?;
-    let length = match ethertype {
-        0x0800 => usize::from(number(frame, network + 2)?),
-        0x86dd => IPV6 + usize::from(number(frame, network + 4)?),
-        _ => return None,
-    };
-    Some(network + length)
-}
-
-/// Position of the checksum of a UDP datagram over IPv4, which is no fragment; `None` for other frames.
-pub(super) fn udp_checksum_over_ipv4(frame: &[u8]) -> Option<usize> {
-    let (0x0800, network) = network(frame)? else {
-        return None;
-    };
-    let packet = &frame[network..];
-    let header = usize::from(packet.first()? & 0xf) * 4;
-    if header < IPV4 || *packet.get(9)? != UDP || is_fragment(packet)? {
-        return None;
-    }
-    packet.get(header..header + UDP_HEADER)?;
-    Some(network + header + 6)
-}
-
-/// Whether a frame is SCTP right after its IP header.
-pub(super) fn is_sctp(frame: &[u8]) -> bool {
-    let protocol = match network(frame) {
-        Some((0x0800, network)) => frame.get(network + 9),
-        Some((0x86dd, network)) => frame.get(network + 6),
-        _ => None,
-    };
-    protocol == Some(&SCTP)
 }
 
 /// Protocol and position of the segment in an IPv4 packet of `len` bytes.

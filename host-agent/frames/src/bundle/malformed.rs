@@ -1,19 +1,19 @@
-//! Packets whose virtio header and bytes do not belong together.
+//! Contradictions between a packet and its virtio header.
 
-/// Reason why a packet is not cut into frames.
+/// Reason why [`super::Cut`] refuses a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Malformed {
-    /// The kind is none that [`super::Offload`] names, or it is [`super::Offload::UDP`].
+    /// The kind is not a plain frame, TCPV4, TCPV6 or UDP_L4. [`super::Offload::UDP`] counts as unknown.
     #[error("unknown kind {0:#04x} of bundle; known are TCPV4 (1), TCPV6 (4) and UDP_L4 (5)")]
     UnknownKind(u8),
-    /// The bundle has neither `NEEDS_CSUM` nor `DATA_VALID`, so new checksums would hide errors in its data.
+    /// The bundle has neither `NEEDS_CSUM` nor `DATA_VALID`: the frames' new checksums would hide an error in its data.
     #[error("the bundle's checksum is neither verified nor to be finished")]
     Unverified,
-    /// The checksum that is to be finished lies outside the packet, or before its network header.
+    /// The checksum to be finished lies outside the packet, or its bytes start before the network header.
     #[error("the checksum lies outside the packet")]
     ChecksumOutside,
-    /// A bundle's checksum that is to be finished is not that of its TCP or UDP header.
-    #[error("the checksum is not that of the TCP or UDP header")]
+    /// The checksum to be finished is not the one in the bundle's TCP or UDP header.
+    #[error("the checksum is not the one in the TCP or UDP header")]
     ChecksumElsewhere,
     /// The length of a segment is 0.
     #[error("the segments' length is 0")]
@@ -24,20 +24,20 @@ pub enum Malformed {
     /// A frame would be longer than the link carries.
     #[error("a segment makes a longer frame than the link carries")]
     SegmentLong,
-    /// The bundle has more segments than allowed.
-    #[error("the bundle has too many segments")]
+    /// The bundle has more segments than [`super::MAX_UDP_SEGMENTS`] or [`super::MAX_TCP_SEGMENTS`].
+    #[error("the bundle has more than 128 segments of UDP or 1,365 of TCP")]
     ManySegments,
-    /// A bundle that is neither IPv4 nor IPv6, after at most two VLAN tags.
+    /// The bundle is neither IPv4 nor IPv6 after at most two VLAN tags.
     #[error("the bundle is neither IPv4 nor IPv6")]
     NotIp,
-    /// The protocol is not the one that the kind names.
+    /// The bundle's protocol differs from that of its kind.
     #[error("the bundle's protocol is not the one of its kind")]
     Protocol,
-    /// The headers end after the packet.
+    /// The packet ends within its headers.
     #[error("the bundle ends within its headers")]
     Truncated,
-    /// The headers are longer than any that the kernel bundles.
-    #[error("the bundle's headers are too long")]
+    /// The headers have more than 256 bytes.
+    #[error("the bundle's headers have more than 256 bytes")]
     HeadersLong,
     /// The length of the IPv4 or TCP header is below its minimum.
     #[error("the IPv4 or TCP header's length is below 20 bytes")]
@@ -51,11 +51,11 @@ pub enum Malformed {
     /// Bytes follow the IP packet.
     #[error("bytes follow the bundle's IP packet")]
     Padding,
-    /// IP's length field is longer than the packet, or 0.
-    #[error("the IP length is not the bundle's")]
+    /// IP's length is above the packet's, or 0 (a packet of more than 65,535 bytes).
+    #[error("the IP length is above the bundle's, or 0")]
     IpLength,
-    /// UDP's length field differs from that of the packet.
-    #[error("the UDP length is not the bundle's")]
+    /// UDP's length differs from the packet's.
+    #[error("the UDP length differs from the bundle's")]
     UdpLength,
 }
 

@@ -8,6 +8,7 @@ mod cut;
 mod headers;
 mod malformed;
 mod offload;
+mod plain;
 mod run;
 
 pub use checksum::{fold, sum};
@@ -17,5 +18,10 @@ pub use malformed::Malformed;
 pub use offload::Offload;
 pub use run::{Joins, Run};
 
-/// Maximum number of frames in a bundle.
+/// Maximum number of frames in a [`Run`]. Every kernel since Linux 6.2 accepts a UDP packet with 64 segments.
 pub const MAX_FRAMES: usize = 64;
+/// Maximum number of frames in a UDP bundle that [`Cut`] accepts. Linux sends no more (`UDP_MAX_SEGMENTS`).
+pub const MAX_UDP_SEGMENTS: usize = 128;
+/// Maximum number of frames in a TCP bundle that [`Cut`] accepts: 65,535 bytes in the shortest segments that Linux sends by default
+/// (`net.ipv4.tcp_min_snd_mss`). A TCP socket fills its packets also when the MTU is small.
+pub const MAX_TCP_SEGMENTS: usize = 65_535 / 48;

@@ -1,4 +1,4 @@
-//! The virtio header before a packet: what is left to do to the packet.
+//! The virtio header before a packet: the work that the packet's sender has left to the network card.
 
 use super::Joins;
 
@@ -43,7 +43,7 @@ impl Offload {
     pub const PLAIN: u8 = 0;
     /// Kind of a bundle of TCP segments over IPv4.
     pub const TCPV4: u8 = 1;
-    /// Kind of a UDP datagram to be fragmented by IP, which current kernels do not send.
+    /// Kind of a UDP datagram that the card fragments by IP. Current kernels do not send it.
     pub const UDP: u8 = 3;
     /// Kind of a bundle of TCP segments over IPv6.
     pub const TCPV6: u8 = 4;

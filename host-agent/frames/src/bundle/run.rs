@@ -43,11 +43,13 @@ impl Joins {
     }
 }
 
-/// A run of outgoing frames in one buffer, which leaves as one packet. A frame joins it if [`super::Cut`] would give it back byte
+/// A run of outgoing frames in one buffer, which leaves as one packet. A frame joins the run if [`super::Cut`] would restore it byte
 /// for byte; only a UDP checksum of 0 ("no checksum") becomes the right one. So a damaged frame never joins a run.
+///
+/// The identification of IPv4 frames must count up by one per frame, since the kernel writes it so when it cuts.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// The run, and older bytes after it.
+    /// The run, followed by bytes of earlier runs.
     buffer: Vec<u8>,
     /// Length of the run in bytes.
     len: usize,
@@ -167,7 +169,7 @@ impl Run {
     }
 
     /// Completes the run: its virtio header and its packet. A single frame stays as it was added. No frame joins after this;
-    /// [`clear`](Self::clear) starts anew.
+    /// [`clear`](Self::clear) restarts the run.
     pub fn finish(&mut self) -> (Offload, &[u8]) {
         self.is_open = false;
         let packet = &mut self.buffer[..self.len];
