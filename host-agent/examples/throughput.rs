@@ -6,7 +6,6 @@
 //! receive in the same way, by rings, so that the place of the summation is the only difference.
 
 use std::io::{self, BufRead, Write};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -17,11 +16,11 @@ use aggregation::worker::{self, Worker};
 use aggregation::{Destination, Mark, Retransmission};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
+use frames::wait_readable;
 use host_agent::collective::{Config, Member};
 use host_agent::frames::{
-    Endpoint, Frames, InterfaceFrames, Io, build, group, mark, open, pass_mark,
+    Endpoint, Frames, Io, build, group, mark, open, open_interface, pass_mark,
 };
-use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::time::{ClockId, clock_gettime};
 
 /// Maximum number of received frames that are processed before transmission, as in a rank.
@@ -100,10 +99,10 @@ impl Of {
         })?)
     }
 
-    fn frames(&self) -> Result<InterfaceFrames> {
-        let opened = InterfaceFrames::open(&self.iface, host_agent::frames::UDP_PORT, Io::Rings);
-        let (frames, _) = opened.with_context(|| format!("no rings of {}", self.iface))?;
-        Ok(frames)
+    fn frames(&self) -> Result<Box<dyn Frames>> {
+        let opened = open_interface(&self.iface, Io::Rings);
+        let opened = opened.with_context(|| format!("no rings of {}", self.iface))?;
+        Ok(opened.frames)
     }
 }
 
@@ -198,7 +197,7 @@ fn rank_of(of: &Of, rank: u16) -> Result<serde_json::Value> {
 /// Transmission and reception of frames, with the time for the state machines.
 struct Line {
     me: Endpoint,
-    frames: InterfaceFrames,
+    frames: Box<dyn Frames>,
     frame: Vec<u8>,
 }
 
@@ -223,17 +222,16 @@ impl Line {
         self.frames.flush()?;
         let me = self.me;
         let now = now_ns();
-        let taken = self.frames.receive_batch(BURST, &mut |frame| {
+        let due = due_ns.map_or(IDLE, |due_ns| {
+            Duration::from_nanos(due_ns.saturating_sub(now))
+        });
+        let taken = self.frames.receive(BURST, &mut |frame: &[u8]| {
             if let Some(payload) = open(frame, me) {
                 take(now, mark(frame), payload);
             }
         })?;
-        if taken == 0 {
-            let due = due_ns.map_or(IDLE, |due_ns| {
-                Duration::from_nanos(due_ns.saturating_sub(now))
-            });
-            let mut source = [PollFd::new(self.frames.as_fd(), PollFlags::POLLIN)];
-            ppoll(&mut source, Some(due.min(IDLE).into()), None)?;
+        if taken.frames == 0 {
+            wait_readable(self.frames.readable(), due.min(IDLE))?;
         }
         Ok(())
     }

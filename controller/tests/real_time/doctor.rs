@@ -16,7 +16,7 @@ use controller::experiment::fleet::aggregation::aggregation_entries;
 use controller::experiment::{Planned, Switches};
 use controller::target::{Item, Kind, UpdateType};
 use host_agent::collective::{Config, Member, Pending};
-use host_agent::frames::{Endpoint, InterfaceFrames, Io, Mac};
+use host_agent::frames::{Endpoint, Io, Mac, open_interface};
 use host_agent::metrics::Exporter;
 use p4lang::runtime::MulticastGroup;
 use scenario::plan::names::aggregate;
@@ -136,7 +136,7 @@ fn what_keeps_a_host_from_being_a_rank() {
     host_is_wrong(&[], &expected);
     drop(other);
     // A rank has it as well, and that is right.
-    let (rank, _) = InterfaceFrames::open("eth0", host_agent::frames::UDP_PORT, Io::Auto).unwrap();
+    let rank = open_interface("eth0", Io::Auto).unwrap();
     let finished = doctor(&["--json", "--interface", "eth0"]);
     let fine = said(finished.expect_code(PASSED), "fine");
     let at_work = format!(
@@ -336,13 +336,8 @@ impl Bed {
             me: self.endpoint(rank.into()),
             peers: Vec::new(),
         };
-        let (frames, _) = InterfaceFrames::open(
-            &format!("rank{rank}"),
-            host_agent::frames::UDP_PORT,
-            Io::Auto,
-        )
-        .unwrap();
-        let member = Member::start(config, frames).unwrap();
+        let opened = open_interface(&format!("rank{rank}"), Io::Auto).unwrap();
+        let member = Member::start(config, opened.frames).unwrap();
         let observer = member.observer();
         let any = "127.0.0.1:0".parse().unwrap();
         let exporter = Exporter::start(&any, move || observer.status()).unwrap();

@@ -3,7 +3,7 @@
 use crate::support::*;
 use host_agent::frames::{Endpoint, Mac, build, sum};
 use serde_json::Value;
-use softswitch::ports::{self, Frames, Sink};
+use softswitch::ports::{self, Frames};
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -151,25 +151,15 @@ fn send(port: &mut dyn Frames, frame: &[u8]) {
     port.flush().unwrap();
 }
 
-#[derive(Default)]
-struct Frames(Vec<Vec<u8>>);
-
-impl Sink for Frames {
-    fn arrived(&mut self) {}
-
-    fn frame(&mut self, frame: &[u8], _: u64) {
-        self.0.push(frame.to_vec());
-    }
-}
-
 /// The values of the first SUM that comes.
 #[track_caller]
 fn sum_at(port: &mut dyn Frames) -> Vec<i32> {
     let begun = Instant::now();
     loop {
-        let mut frames = Frames::default();
-        port.receive(64, &mut frames).unwrap();
-        for frame in frames.0 {
+        let mut frames = Vec::new();
+        port.receive(64, &mut |frame: &[u8]| frames.push(frame.to_vec()))
+            .unwrap();
+        for frame in frames {
             if let Ok(packet) = Packet::new_checked(&frame[42..])
                 && packet.kind() == Kind::Sum
             {

@@ -92,8 +92,8 @@ impl Transmit {
 
     /// A place for the next frame, of at most `len` bytes; `None` if it is longer than any frame.
     pub(crate) fn room(&mut self, socket: &PacketSocket, len: usize) -> io::Result<&mut [u8]> {
-        let open = self.queued.checked_sub(1);
-        if !open.is_some_and(|open| self.runs[open].may_grow(len, self.joins)) {
+        let open = self.queued.checked_sub(1).map(|open| &self.runs[open]);
+        if !open.is_some_and(|open| open.is_empty() || open.may_grow(len, self.joins)) {
             self.next_run(socket)?;
         }
         Ok(self.runs[self.queued - 1].room(len))
@@ -123,7 +123,11 @@ impl Transmit {
 
     /// Hands the queued packets to the kernel; what it does not take is lost, as on any full link.
     pub(crate) fn transmit(&mut self, socket: &PacketSocket) -> io::Result<()> {
-        let queued = std::mem::take(&mut self.queued);
+        let mut queued = std::mem::take(&mut self.queued);
+        if queued > 0 && self.runs[queued - 1].is_empty() {
+            // A place that was given, but not written to.
+            queued -= 1;
+        }
         let mut first = 0;
         let mut result = Ok(());
         while first < queued && result.is_ok() {

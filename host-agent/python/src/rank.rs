@@ -251,11 +251,7 @@ impl Rank {
                 let (carrier, way) = attached.map_err(unattached)?;
                 let place = Some(self.place()?);
                 let member = collective::Member::start_by(config, carrier, place)?;
-                (
-                    Link::Own(Box::new(member)),
-                    way.io,
-                    way.notice,
-                )
+                (Link::Own(Box::new(member)), way.io, way.notice)
             }
             // The daemon chooses the I/O backend.
             Some(agent) => {

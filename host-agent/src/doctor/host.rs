@@ -168,8 +168,7 @@ fn state(about: &str, interface: &Interface, wanted: &Wanted) -> Vec<Finding> {
 
 fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let by = |way: Io| format!("frames can be sent and received with {way}");
-    let not =
-        |way: Io, why: &str| format!("frames cannot be sent and received with {way}: {why}");
+    let not = |way: Io, why: &str| format!("frames cannot be sent and received with {way}: {why}");
     let (way, tried) = match wanted.io {
         Io::Auto | Io::Bundles | Io::Rings => (Io::Rings, &facts.rings),
         Io::Calls => (Io::Calls, &facts.calls),
@@ -331,7 +330,10 @@ mod tests {
         facts.rings = Some(Err("not here".to_owned()));
         let (level, told) = said(&facts, &wanted());
         assert_eq!(level, Level::Note);
-        assert!(told.contains("with rings: not here; system calls copy"), "{told}");
+        assert!(
+            told.contains("with rings: not here; system calls copy"),
+            "{told}"
+        );
         let rings = Wanted {
             io: Io::Rings,
             ..wanted()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{JOB, Switch, endpoint};
+use crate::support::{JOB, Switch, endpoint, next};
 use aggregation::Destination;
 use aggregation::job::TreePosition;
 use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
@@ -10,7 +10,7 @@ use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSlotSwitch, RankSwitch};
 use host_agent::collective::{CollectiveError, Config, Member, open_job};
-use host_agent::frames::{CableFrames, Endpoint, Frames, asking, build, open};
+use host_agent::frames::{Cable, Endpoint, Frames, WhenFull, asking, build, open};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use wire::{Packet, Repr};
@@ -52,7 +52,7 @@ fn network_until(
         let (a, b) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
         // A switch loses frames for a full link. If it blocked, it would wait for ranks that wait for it.
         fcntl(&a, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
-        ports.push(CableFrames::new(a));
+        ports.push(Cable::new(a, "cable", WhenFull::Wait));
         let config = Config {
             setup: Setup {
                 dead_after_ns: Some(1_000_000_000),
@@ -66,7 +66,7 @@ fn network_until(
             me: endpoint(rank),
             peers: peers.clone(),
         };
-        members.push(Member::start(config, CableFrames::new(b)).unwrap());
+        members.push(Member::start(config, Cable::new(b, "cable", WhenFull::Wait)).unwrap());
     }
     let slots = match until {
         None => RankSlotSwitch::new(job),
@@ -298,11 +298,14 @@ fn opening_a_job_trusts_only_the_switch() {
     let (me, stranger) = (endpoint(0), endpoint(7));
     let job = job(4);
     let answers = std::thread::spawn(move || {
-        let (mut port, mut slots) = (CableFrames::new(switch), RankSlotSwitch::new(job));
+        let (mut port, mut slots) = (
+            Cable::new(switch, "cable", WhenFull::Wait),
+            RankSlotSwitch::new(job),
+        );
         let (mut frame, mut forged) = (Vec::new(), 0);
         // Until the cable is unplugged.
-        while let Ok(came) = port.receive(Duration::from_secs(60)) {
-            let asked = open(came.unwrap(), asking(JOB, me)).unwrap().to_vec();
+        while let Ok(came) = next(&mut port, Duration::from_secs(60)) {
+            let asked = open(&came.unwrap(), asking(JOB, me)).unwrap().to_vec();
             let mut out = Vec::new();
             slots.handle(
                 0,
@@ -328,7 +331,7 @@ fn opening_a_job_trusts_only_the_switch() {
     });
     let retransmission = Retransmission::of_ranks();
     let setup = Setup::under_one_switch(job, WorkerId(0), retransmission);
-    let mut frames = CableFrames::new(rank);
+    let mut frames = Cable::new(rank, "cable", WhenFull::Wait);
     let first = open_job(&setup, me, &mut frames).unwrap();
     drop(frames);
     assert!(answers.join().unwrap() >= 128);

@@ -12,7 +12,7 @@ use host_agent::agent::{
     JobArgs, LinkArgs, Orders, RetransmissionArgs, ServerArgs, ServerMode, WorkerArgs, run_server,
     run_worker,
 };
-use host_agent::frames::{CableFrames, Endpoint, Mac};
+use host_agent::frames::{Cable, Endpoint, Mac, WhenFull};
 use host_agent::metrics::{ALL, Address, Exporter, MetricKind, Role, Status, Waits, fetch, page};
 use host_agent::train::Recipe;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
@@ -208,9 +208,12 @@ fn agents_report_their_unfinished_chunks() {
                 job: servers,
                 link: of_server,
             };
-            run_server(&args, &mut CableFrames::new(other), Orders::none(), |_| {
-                Ok(())
-            })
+            run_server(
+                &args,
+                &mut Cable::new(other, "cable", WhenFull::Wait),
+                Orders::none(),
+                |_| Ok(()),
+            )
             .map(drop)
         });
         let worker = scope.spawn(move || {
@@ -223,7 +226,12 @@ fn agents_report_their_unfinished_chunks() {
                 job,
                 link: of_worker,
             };
-            run_worker(&args, &mut CableFrames::new(one), Orders::none()).map(drop)
+            run_worker(
+                &args,
+                &mut Cable::new(one, "cable", WhenFull::Wait),
+                Orders::none(),
+            )
+            .map(drop)
         });
         let begun = std::time::Instant::now();
         let until = |address: &Address, holds: &dyn Fn(&Status) -> bool| loop {

@@ -12,7 +12,7 @@ use host_agent::agent::{
     JobArgs, Line, LinkArgs, Orders, PartOf, PlaceInPart, RetransmissionArgs, RoundReport,
     ServerArgs, ServerMode, ServerReport, WorkerArgs, WorkerReport, run_server, run_worker,
 };
-use host_agent::frames::{CableFrames, Endpoint, Mac};
+use host_agent::frames::{Cable, Endpoint, Mac, WhenFull};
 use host_agent::train::{Recipe, reference_run};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -119,7 +119,7 @@ fn train(setting: Setting) -> Ended {
             SockFlag::SOCK_CLOEXEC,
         )
         .unwrap();
-        outer.push(CableFrames::new(a));
+        outer.push(Cable::new(a, "cable", WhenFull::Wait));
         inner.push(b);
     }
     let switch: Box<dyn SwitchModel + Send> = match setting.mode {
@@ -466,7 +466,7 @@ fn a_rank_or_a_number_of_peers_that_cannot_be_is_an_error() {
         SockFlag::SOCK_CLOEXEC,
     )
     .unwrap();
-    let mut frames = CableFrames::new(a);
+    let mut frames = Cable::new(a, "cable", WhenFull::Wait);
     let retransmission = RetransmissionArgs {
         timeout_floor_ms: 1,
         timeout_initial_ms: 1,

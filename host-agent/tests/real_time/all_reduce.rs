@@ -6,7 +6,8 @@ use crate::support::roce::Switch;
 use crate::support::{JOB, endpoint};
 use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use cluster::ranks::RankSlotSwitch;
-use host_agent::frames::{InterfaceFrames, Io, UDP_PORT};
+use frames::Options;
+use host_agent::frames::{Io, UDP_PORT};
 use serde_json::Value;
 use test_support::namespace::{in_namespace, ip, veth};
 
@@ -37,8 +38,8 @@ fn lay() {
 
 fn switch(loses: Option<u64>) -> Switch {
     let open = |rank: u16, port| {
-        let opened = InterfaceFrames::open(&format!("r{rank}"), port, Io::Rings);
-        opened.unwrap().0
+        let opened = frames::open(&format!("r{rank}"), Options::udp(Io::Rings, port));
+        opened.unwrap().frames
     };
     let ports = (0..RANKS).map(|rank| [open(rank, roce::packet::UDP_PORT), open(rank, UDP_PORT)]);
     Switch::start(job(), RankSlotSwitch::new(job()), ports.collect(), loses)

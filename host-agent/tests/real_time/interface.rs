@@ -3,8 +3,10 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use host_agent::frames::{Endpoint, Frames, InterfaceFrames, Io, Mac, build, group, open};
+use host_agent::frames::{Endpoint, Frames, Io, Mac, Opened, build, group, open, open_interface};
 use test_support::namespace::{in_namespace, veth};
+
+use crate::support::next;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -15,19 +17,18 @@ fn endpoint(last: u8) -> Endpoint {
     }
 }
 
-fn opened(interface: &str, io: Io) -> InterfaceFrames {
-    let (frames, refused) =
-        InterfaceFrames::open(interface, host_agent::frames::UDP_PORT, io).unwrap();
-    assert!(refused.is_none(), "{refused:?}");
-    frames
+fn opened(interface: &str, io: Io) -> Opened {
+    let opened = open_interface(interface, io).unwrap();
+    assert_eq!(opened.notice, None);
+    opened
 }
 
 /// Received aggregation frames for an endpoint, until there are `count`.
-fn payloads(frames: &mut InterfaceFrames, me: Endpoint, count: usize) -> Vec<Vec<u8>> {
+fn payloads(frames: &mut dyn Frames, me: Endpoint, count: usize) -> Vec<Vec<u8>> {
     let (mut all, begun) = (Vec::new(), Instant::now());
     while all.len() < count && begun.elapsed() < TIMEOUT {
         let mut take = |frame: &[u8]| all.extend(open(frame, me).map(<[u8]>::to_vec));
-        frames.receive_batch(64, &mut take).unwrap();
+        frames.receive(64, &mut take).unwrap();
     }
     all
 }
@@ -40,11 +41,14 @@ fn frames_pass_by_each_way_in_their_order() {
     veth("left", "right");
     for (one, other) in [
         (Io::Rings, Io::Rings),
+        (Io::Rings, Io::Calls),
+        (Io::Calls, Io::Rings),
         (Io::Rings, Io::Pnet),
         (Io::Pnet, Io::Rings),
     ] {
-        let (mut left, mut right) = (opened("left", one), opened("right", other));
-        assert_eq!((left.io(), right.io()), (one, other));
+        let (left, right) = (opened("left", one), opened("right", other));
+        assert_eq!((left.io, right.io), (one, other));
+        let (mut left, mut right) = (left.frames, right.frames);
         // More frames than the transmit ring has slots; some do not fit a slot.
         let payload =
             |number: usize| vec![number as u8; if number % 50 == 7 { 8000 } else { 1044 }];
@@ -57,7 +61,7 @@ fn frames_pass_by_each_way_in_their_order() {
         left.flush().unwrap();
         let expected: Vec<_> = (0..300).map(payload).collect();
         assert_eq!(
-            payloads(&mut right, endpoint(2), 300),
+            payloads(&mut *right, endpoint(2), 300),
             expected,
             "{one} to {other}"
         );
@@ -65,9 +69,9 @@ fn frames_pass_by_each_way_in_their_order() {
         build(&mut frame, endpoint(2), endpoint(1), b"answer");
         right.send(&frame).unwrap();
         right.flush().unwrap();
-        let came = left.receive(TIMEOUT).unwrap().map(<[u8]>::to_vec);
+        let came = next(&mut left, TIMEOUT).unwrap();
         assert_eq!(came.as_ref(), Some(&frame));
-        assert_eq!(left.receive(Duration::from_millis(1)).unwrap(), None);
+        assert_eq!(next(&mut left, Duration::from_millis(1)).unwrap(), None);
     }
 }
 
@@ -78,12 +82,13 @@ fn only_whole_datagrams_to_the_port_are_received() {
         return;
     }
     veth("left", "right");
-    for io in [Io::Rings, Io::Pnet] {
-        hears_its_own(&mut opened("left", Io::Rings), &mut opened("right", io), io);
+    for io in [Io::Rings, Io::Calls, Io::Pnet] {
+        let (mut left, mut right) = (opened("left", Io::Rings), opened("right", io));
+        hears_its_own(&mut *left.frames, &mut *right.frames, io);
     }
 }
 
-fn hears_its_own(left: &mut InterfaceFrames, right: &mut InterfaceFrames, io: Io) {
+fn hears_its_own(left: &mut dyn Frames, right: &mut dyn Frames, io: Io) {
     let mut ours = Vec::new();
     build(&mut ours, endpoint(1), endpoint(2), b"ours");
     let with = |at: usize, bytes: &[u8]| {
@@ -113,7 +118,7 @@ fn hears_its_own(left: &mut InterfaceFrames, right: &mut InterfaceFrames, io: Io
     let (mut came, begun) = (Vec::new(), Instant::now());
     while !came.contains(&ours) && begun.elapsed() < TIMEOUT {
         right
-            .receive_batch(64, &mut |frame| came.push(frame.to_vec()))
+            .receive(64, &mut |frame: &[u8]| came.push(frame.to_vec()))
             .unwrap();
     }
     assert_eq!(came, [ours], "{io}");
@@ -126,7 +131,7 @@ fn the_port_is_held_until_the_last_rank_of_a_host_goes() {
         return;
     }
     veth("left", "right");
-    for io in [Io::Rings, Io::Pnet] {
+    for io in [Io::Rings, Io::Calls, Io::Pnet] {
         let first = opened("left", io);
         let second = opened("right", io);
         let is_free = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, wire::UDP_PORT)).is_ok();
@@ -143,19 +148,16 @@ fn an_interface_that_is_missing_is_named_by_its_reason() {
     if !in_namespace("an_interface_that_is_missing_is_named_by_its_reason") {
         return;
     }
-    for io in [Io::Auto, Io::Rings, Io::Pnet] {
-        assert!(
-            InterfaceFrames::open("nowhere", host_agent::frames::UDP_PORT, io).is_err(),
-            "{io}"
-        );
+    for io in [Io::Auto, Io::Bundles, Io::Rings, Io::Calls, Io::Pnet] {
+        assert!(open_interface("nowhere", io).is_err(), "{io}");
     }
-    for io in [Io::Auto, Io::Rings, Io::Pnet] {
+    for io in [Io::Auto, Io::Bundles, Io::Rings, Io::Calls, Io::Pnet] {
         assert_eq!(io.to_string().parse::<Io>(), Ok(io));
     }
     assert!(
         "mmap"
             .parse::<Io>()
             .unwrap_err()
-            .contains("auto, rings, pnet")
+            .contains("auto, bundles, rings, calls, pnet")
     );
 }

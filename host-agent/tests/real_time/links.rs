@@ -12,7 +12,7 @@ use aggregation::rank::{Fallback, RankError, Setup, Values};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSlotSwitch, RankSwitch};
 use host_agent::collective::{CollectiveError, Config, JobLock, Member, Pending, open_job};
-use host_agent::frames::{Endpoint, InterfaceFrames, Io, LinkFault};
+use host_agent::frames::{Endpoint, Frames, Io, LinkFault, open_interface};
 use test_support::namespace::{in_namespace, ip, veth};
 use test_support::skip;
 
@@ -44,11 +44,11 @@ fn switch_of(slots: impl RankSwitch + Send + 'static) -> Switch {
         veth(&format!("l{rank}"), &format!("r{rank}"));
     }
     let open_port = |rank| {
-        InterfaceFrames::open(&format!("r{rank}"), host_agent::frames::UDP_PORT, Io::Rings)
+        open_interface(&format!("r{rank}"), Io::Rings)
             .unwrap()
-            .0
+            .frames
     };
-    let ports: Vec<InterfaceFrames> = (0..RANKS).map(open_port).collect();
+    let ports: Vec<Box<dyn Frames>> = (0..RANKS).map(open_port).collect();
     Switch::start(ports, slots, None)
 }
 
@@ -63,14 +63,13 @@ fn member(rank: u16, io: Io, first_chunk: ChunkId) -> Member {
         me: endpoint(rank),
         peers: (0..RANKS).map(endpoint).collect(),
     };
-    let (frames, _) =
-        InterfaceFrames::open(&format!("l{rank}"), host_agent::frames::UDP_PORT, io).unwrap();
-    Member::start(config, frames).unwrap()
+    let opened = open_interface(&format!("l{rank}"), io).unwrap();
+    Member::start(config, opened.frames).unwrap()
 }
 
 fn members(io: Io) -> Vec<Member> {
     let setup = Setup::under_one_switch(job(ChunkId(0)), WorkerId(0), Retransmission::of_ranks());
-    let (mut frames, _) = InterfaceFrames::open("l0", host_agent::frames::UDP_PORT, io).unwrap();
+    let mut frames = open_interface("l0", io).unwrap().frames;
     let first = open_job(&setup, endpoint(0), &mut frames).unwrap();
     (0..RANKS).map(|rank| member(rank, io, first)).collect()
 }
@@ -288,8 +287,7 @@ fn a_rank_whose_frames_are_dropped_is_reported_alive() {
                 peers: peers.clone(),
             };
             let interface = format!("l{rank}");
-            let (frames, _) =
-                InterfaceFrames::open(&interface, host_agent::frames::UDP_PORT, Io::Rings).unwrap();
+            let frames = open_interface(&interface, Io::Rings).unwrap().frames;
             Member::start_at(
                 config,
                 frames,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aggregation::{Destination, WorkerId};
 use cluster::ranks::RankSwitch;
-use host_agent::frames::{Endpoint, Frames, Mac, asking, build, open, sum};
+use host_agent::frames::{Endpoint, Frames, Mac, asking, build, open, receive_within, sum};
 
 /// Number of the job that it sums.
 pub const JOB: u16 = 3;
@@ -21,6 +21,19 @@ pub fn endpoint(rank: u16) -> Endpoint {
         mac: Mac([2, 0, 0, 0, 0, rank as u8]),
         ip: [10, 0, 0, rank as u8 + 1].into(),
     }
+}
+
+/// The next frame, after a wait of at most `timeout`; `None` if no frame has arrived.
+#[allow(dead_code)]
+pub fn next(
+    frames: &mut (impl Frames + ?Sized),
+    timeout: Duration,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let mut came = None;
+    receive_within(frames, timeout, 1, &mut |frame: &[u8]| {
+        came = Some(frame.to_vec());
+    })?;
+    Ok(came)
 }
 
 /// The switch, until it is dropped.
@@ -44,11 +57,11 @@ impl Switch {
                 for port in 0..ports.len() {
                     let from = port as u16;
                     // A link that is down, or whose rank has left, has no frames.
-                    let Ok(Some(came)) = ports[port].receive(Duration::from_micros(200)) else {
+                    let Ok(Some(came)) = next(&mut ports[port], Duration::from_micros(200)) else {
                         continue;
                     };
-                    let (to, addressee) = addressed(came, from);
-                    let Some(own) = open(came, addressee).map(<[u8]>::to_vec) else {
+                    let (to, addressee) = addressed(&came, from);
+                    let Some(own) = open(&came, addressee).map(<[u8]>::to_vec) else {
                         continue;
                     };
                     let mut out = Vec::new();

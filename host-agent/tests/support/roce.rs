@@ -8,7 +8,7 @@ use std::time::Duration;
 use aggregation::job::{Job, TreePosition, WorkerId};
 use cluster::ranks::RankSlotSwitch;
 use cluster::rdma::{LinkFrame, RdmaCounters, RdmaSwitch};
-use host_agent::frames::{Endpoint, Frames, build, open};
+use host_agent::frames::{Endpoint, Frames, build, open, receive_within};
 use roce::packet::Address;
 
 use super::{addressed, endpoint};
@@ -84,11 +84,10 @@ impl Drop for Switch {
 fn taken<F: Frames>([roce, udp]: &mut [F; 2]) -> Vec<LinkFrame> {
     let mut taken = Vec::new();
     // A link whose rank has left has no frames.
-    if let Ok(Some(frame)) = roce.receive(Duration::from_micros(100)) {
-        taken.push(LinkFrame::Roce(frame.to_vec()));
-    }
-    let _ = roce.receive_batch(64, &mut |frame| taken.push(LinkFrame::Roce(frame.to_vec())));
-    let _ = udp.receive_batch(64, &mut |frame| taken.push(LinkFrame::Udp(frame.to_vec())));
+    let mut take = |frame: &[u8]| taken.push(LinkFrame::Roce(frame.to_vec()));
+    let _ = receive_within(roce, Duration::from_micros(100), 64, &mut take);
+    let mut take = |frame: &[u8]| taken.push(LinkFrame::Udp(frame.to_vec()));
+    let _ = udp.receive(64, &mut take);
     taken
 }
 

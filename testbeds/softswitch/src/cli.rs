@@ -344,16 +344,22 @@ mod tests {
 
     #[test]
     fn the_flags_of_bmv2() {
-        let line = "main.p4 --device-id 3 -i 1@veth0 -i 510@veth-with-dashes --grpc-server-addr 127.0.0.1:50051 \
-                    --cpu-port 255 --recirculation-latency 5us --recirculation-rate 10gbps -DN=8 -DDEBUG";
+        let line = "main.p4 --device-id 3 -i 1@veth0 -i 510@veth-with-dashes -i 2@eth0,bundles \
+                    --grpc-server-addr 127.0.0.1:50051 --cpu-port 255 --recirculation-latency 5us --recirculation-rate 10gbps -DN=8 -DDEBUG";
         let args = parse(line).unwrap();
         assert_eq!((args.device_id, args.cpu_port), (3, 255));
+        let interface = |port, name: &str, bundles| Interface {
+            port,
+            name: name.into(),
+            bundles,
+        };
         assert_eq!(
-            args.interfaces[1],
-            Interface {
-                port: 510,
-                name: "veth-with-dashes".into()
-            }
+            args.interfaces,
+            [
+                interface(1, "veth0", false),
+                interface(510, "veth-with-dashes", false),
+                interface(2, "eth0", true),
+            ]
         );
         assert_eq!(
             (args.recirculation_latency, args.recirculation_rate),
@@ -430,6 +436,7 @@ mod tests {
             ("main.p4 -i veth0", "PORT@INTERFACE"),
             ("main.p4 -i x@veth0", "`x` is not a port number"),
             ("main.p4 -i 1@", "name is missing"),
+            ("main.p4 -i 1@,bundles", "name is missing"),
             ("main.p4 --recirculation-latency 20", "ns, us, ms, s"),
             ("main.p4 --recirculation-latency 0us", "out of range"),
             ("main.p4 --recirculation-rate 10Gb", "gbps"),

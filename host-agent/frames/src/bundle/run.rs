@@ -84,6 +84,7 @@ impl Run {
 
     /// Removes all frames.
     pub fn clear(&mut self) {
+        self.kept.clear();
         self.len = 0;
         self.count = 0;
         self.headers = None;
@@ -93,6 +94,7 @@ impl Run {
     /// Adds a frame. Returns `false` if the frame does not continue the run: the caller sends the run, clears it, and adds the
     /// frame again. An empty run takes any frame.
     pub fn add(&mut self, frame: &[u8], may: Joins) -> bool {
+        self.close_room();
         if self.is_empty() {
             self.grow(frame.len());
             self.buffer[..frame.len()].copy_from_slice(frame);
@@ -122,15 +124,22 @@ impl Run {
     /// ask [`may_grow`](Self::may_grow) before.
     ///
     /// The frame's headers overlap the run's last payload, which is kept meanwhile, so that a frame's payload is written where it
-    /// is sent from.
+    /// is sent from. If no [`written`](Self::written) follows, what was written there has no effect.
     pub fn room(&mut self, len: usize) -> &mut [u8] {
+        self.close_room();
         let start = self.room_start();
-        self.kept.clear();
         self.kept.extend_from_slice(&self.buffer[start..self.len]);
         if self.buffer.len() < start + len {
             self.buffer.resize(start + len, 0);
         }
         &mut self.buffer[start..start + len]
+    }
+
+    /// Puts back the bytes of the run that the last room overlaps.
+    fn close_room(&mut self) {
+        let start = self.len - self.kept.len();
+        self.buffer[start..self.len].copy_from_slice(&self.kept);
+        self.kept.clear();
     }
 
     fn room_start(&self) -> usize {
@@ -153,7 +162,7 @@ impl Run {
         let mut head = [0; OVERLAP];
         let head = &mut head[..overlap.min(len)];
         head.copy_from_slice(&self.buffer[start..start + head.len()]);
-        self.buffer[start..self.len].copy_from_slice(&self.kept);
+        self.close_room();
         if let Some(found) = self.continued(head, len, may) {
             // A checksum would have to be verified.
             let has_none = !found.ipv6 && !found.tcp && number(head, found.checksum()) == Some(0);
@@ -171,6 +180,7 @@ impl Run {
     /// Completes the run: its virtio header and its packet. A single frame stays as it was added. No frame joins after this;
     /// [`clear`](Self::clear) restarts the run.
     pub fn finish(&mut self) -> (Offload, &[u8]) {
+        self.close_room();
         self.is_open = false;
         let packet = &mut self.buffer[..self.len];
         let Some(at) = self.headers.filter(|_| self.count > 1) else {

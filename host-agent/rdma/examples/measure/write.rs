@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use frames::{Frames, RingFrames};
+use frames::{Frames, Io, Options, wait_readable};
 use nix::time::{ClockId, clock_gettime};
 use rdma::Way;
 use rdma::perftest::{BandwidthOptions, Verb, bandwidth};
@@ -86,11 +86,11 @@ fn write() -> Result<()> {
 fn copies() -> Result<()> {
     let frames = MESSAGES * (MESSAGE / PAYLOAD) as u64;
     let (_cable, far) = Cable::lay(move || {
-        let mut ring = RingFrames::open("far", UDP_PORT)?;
+        let mut ring = rings("far")?;
         let (mut memory, mut taken, mut answered) = (vec![0; MESSAGE], 0_u64, 0);
         let deadline = Instant::now() + PATIENCE;
         while taken < frames {
-            ring.receive_batch(64, &mut |frame| {
+            ring.receive(64, &mut |frame: &[u8]| {
                 let at = taken as usize * PAYLOAD % MESSAGE;
                 memory[at..at + PAYLOAD].copy_from_slice(&frame[54..54 + PAYLOAD]);
                 taken += 1;
@@ -100,14 +100,14 @@ fn copies() -> Result<()> {
                 answered += ANSWERED;
             }
             ring.flush()?;
-            wait(&mut ring)?;
+            wait(&*ring)?;
             ensure!(Instant::now() < deadline, "{taken} of {frames} frames");
         }
         std::hint::black_box(memory);
         Ok(())
     });
     let near = (|| {
-        let mut ring = RingFrames::open("near", UDP_PORT)?;
+        let mut ring = rings("near")?;
         let memory = vec![7; MESSAGE];
         let (mut sent, mut answered) = (0, 0);
         let head = headers(PAYLOAD + AROUND);
@@ -122,13 +122,13 @@ fn copies() -> Result<()> {
                 room[..54].copy_from_slice(&head[..54]);
                 room[54..54 + PAYLOAD].copy_from_slice(&memory[at..at + PAYLOAD]);
                 room[54 + PAYLOAD..PAYLOAD + AROUND].fill(0);
-                ring.written(PAYLOAD + AROUND);
+                ring.written(PAYLOAD + AROUND)?;
                 sent += 1;
             }
             ring.flush()?;
-            let came = ring.receive_batch(64, &mut |_| answered += ANSWERED)?;
-            if came == 0 {
-                wait(&mut ring)?;
+            let came = ring.receive(64, &mut |_: &[u8]| answered += ANSWERED)?;
+            if came.frames == 0 {
+                wait(&*ring)?;
             }
             ensure!(Instant::now() < deadline, "{answered} frames answered");
         }
@@ -138,12 +138,13 @@ fn copies() -> Result<()> {
     near
 }
 
-/// Waits for a frame.
-fn wait(ring: &mut RingFrames) -> Result<()> {
-    use nix::poll::{PollFd, PollFlags, poll};
-    use std::os::fd::AsFd;
-    let mut sources = [PollFd::new(ring.as_fd(), PollFlags::POLLIN)];
-    poll(&mut sources, 10_u8)?;
+fn rings(interface: &str) -> Result<Box<dyn Frames>> {
+    Ok(frames::open(interface, Options::udp(Io::Rings, UDP_PORT))?.frames)
+}
+
+/// Waits for a frame, for at most 10 ms.
+fn wait(ring: &dyn Frames) -> Result<()> {
+    wait_readable(ring.readable(), Duration::from_millis(10))?;
     Ok(())
 }
 

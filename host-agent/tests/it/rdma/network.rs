@@ -1,13 +1,12 @@
 //! Ranks that use RoCEv2 with a switch, over a network with seeded losses, duplicates and reordering, in virtual time. The
 //! provider's own clock is the machine's, but an unreliable connection has no timers.
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::Ipv4Addr;
-use std::rc::Rc;
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
 
 use aggregation::job::{Job, TreePosition, WorkerId};
 use aggregation::rank::{Fallback, Rank, RankEvent, Setup, Sums, Values};
@@ -15,6 +14,7 @@ use aggregation::{Mark, Retransmission};
 use cluster::Faults;
 use cluster::ranks::{Racks, RankSlotSwitch};
 use cluster::rdma::{LinkFrame, RdmaSwitch};
+use frames::{Received, Sink};
 use host_agent::collective::{Carrier, CollectiveError, Config, Rdma, Takes};
 use host_agent::frames::{Endpoint, Frames, build, open};
 use rand_chacha::ChaCha8Rng;
@@ -49,33 +49,42 @@ pub fn retransmission() -> Retransmission {
     }
 }
 
+type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
+
 /// One end of a link, in memory.
 #[derive(Clone, Default)]
 pub struct Wire {
-    out: Rc<RefCell<VecDeque<Vec<u8>>>>,
-    came: Rc<RefCell<VecDeque<Vec<u8>>>>,
-    taken: Vec<u8>,
+    out: Queue,
+    came: Queue,
 }
 
 impl Frames for Wire {
+    /// Takes all frames that have arrived at once, as from a device.
+    fn receive(&mut self, _budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
+        let came: Vec<Vec<u8>> = self.came.lock().unwrap().drain(..).collect();
+        sink.arrived();
+        came.iter().for_each(|frame| sink.frame(frame, 0));
+        Ok(Received {
+            frames: came.len(),
+            errors: 0,
+        })
+    }
+
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.out.borrow_mut().push_back(frame.to_vec());
+        self.out.lock().unwrap().push_back(frame.to_vec());
         Ok(())
     }
 
-    fn receive(&mut self, _timeout: Duration) -> io::Result<Option<&[u8]>> {
-        let Some(frame) = self.came.borrow_mut().pop_front() else {
-            return Ok(None);
-        };
-        self.taken = frame;
-        Ok(Some(&self.taken))
+    fn flush(&mut self) -> io::Result<usize> {
+        Ok(0)
     }
 
-    /// Takes all frames that have arrived at once, as from a device.
-    fn receive_batch(&mut self, _most: usize, take: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
-        let came: Vec<Vec<u8>> = self.came.borrow_mut().drain(..).collect();
-        came.iter().for_each(|frame| take(frame));
-        Ok(came.len())
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn name(&self) -> &str {
+        "wire"
     }
 }
 
@@ -276,11 +285,11 @@ impl Network {
     pub fn at_rank(&mut self, from: u16, to: u16, frame: LinkFrame) {
         let node = &self.nodes[usize::from(to)];
         match frame {
-            LinkFrame::Roce(frame) => node.roce.came.borrow_mut().push_back(frame),
+            LinkFrame::Roce(frame) => node.roce.came.lock().unwrap().push_back(frame),
             LinkFrame::Udp(payload) => {
                 let mut frame = Vec::new();
                 build(&mut frame, endpoint(from), endpoint(to), &payload);
-                node.udp.came.borrow_mut().push_back(frame);
+                node.udp.came.lock().unwrap().push_back(frame);
             }
         }
         let after_ns = self.below(LOOKS_NS);
@@ -300,8 +309,8 @@ impl Network {
         let due_ns = node.rank.poll_timeout().into_iter();
         let due_ns = due_ns.chain(node.carrier.poll_timeout(now_ns)).min();
         let mut out = Vec::new();
-        out.extend(node.roce.out.borrow_mut().drain(..).map(LinkFrame::Roce));
-        out.extend(node.udp.out.borrow_mut().drain(..).map(LinkFrame::Udp));
+        out.extend(node.roce.out.lock().unwrap().drain(..).map(LinkFrame::Roce));
+        out.extend(node.udp.out.lock().unwrap().drain(..).map(LinkFrame::Udp));
         for frame in out {
             for at_ns in self.arrivals() {
                 self.schedule(at_ns, Happens::AtSwitch(rank, frame.clone()));

@@ -7,7 +7,7 @@ use aggregation::rank::{Setup, Sums, Values};
 use aggregation::{Destination, Retransmission};
 use cluster::ranks::{RankSlotSwitch, RankSwitch};
 use host_agent::collective::{CollectiveError, Config, Member, Rdma, open_job_by};
-use host_agent::frames::{CableFrames, Endpoint};
+use host_agent::frames::{Cable, Endpoint, WhenFull};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use wire::{Flags, Kind, Packet, Repr};
@@ -32,11 +32,11 @@ fn job(first_chunk: ChunkId) -> Job {
 }
 
 /// Two ends of a cable; the first loses frames if the other is full, as a switch does.
-fn cable() -> [CableFrames; 2] {
+fn cable() -> [Cable; 2] {
     let flags = SockFlag::SOCK_CLOEXEC;
     let (near, far) = socketpair(AddressFamily::Unix, SockType::Datagram, None, flags).unwrap();
     fcntl(&near, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
-    [near, far].map(CableFrames::new)
+    [near, far].map(|fd| Cable::new(fd, "cable", WhenFull::Wait))
 }
 
 fn setup(rank: u16, first: ChunkId) -> Setup {

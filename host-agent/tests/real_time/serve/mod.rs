@@ -18,7 +18,7 @@ use cluster::ranks::RankSlotSwitch;
 use daemon::{Folder, Running, daemon, serve};
 use host_agent::collective::Failure;
 use host_agent::collective::{CollectiveError, Transport};
-use host_agent::frames::{Endpoint, InterfaceFrames, Io};
+use host_agent::frames::{Endpoint, Io, open_interface};
 use host_agent::serve::{Client, RankOf};
 use nix::sys::signal::Signal;
 use test_support::has_program;
@@ -61,13 +61,8 @@ fn switch() -> Switch {
         let Endpoint { mac, ip: address } = endpoint(number);
         ip(&format!("link set rank{number} address {mac}"));
         ip(&format!("addr add {address}/24 dev rank{number}"));
-        let (frames, _) = InterfaceFrames::open(
-            &format!("port{number}"),
-            host_agent::frames::UDP_PORT,
-            Io::Pnet,
-        )
-        .unwrap();
-        ports.push(frames);
+        let opened = open_interface(&format!("port{number}"), Io::Pnet).unwrap();
+        ports.push(opened.frames);
     }
     Switch::start(ports, RankSlotSwitch::new(job()), None)
 }
@@ -91,9 +86,7 @@ fn a_client() {
     let (number, socket) = told.split_once(' ').unwrap();
     let number: u16 = number.parse().unwrap();
     let own = format!("rank{number}");
-    let refused = InterfaceFrames::open(&own, host_agent::frames::UDP_PORT, Io::Auto)
-        .err()
-        .expect("it may not");
+    let refused = open_interface(&own, Io::Auto).err().expect("it may not");
     assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{refused}");
     let client = Client::connect(Path::new(socket)).unwrap();
     assert_eq!(client.whereabouts(Some(&own)).unwrap(), endpoint(number));
