@@ -196,15 +196,22 @@ fn beside_group(job: u16, first: u8) -> Endpoint {
 /// Builds an Ethernet frame around an aggregation frame (`payload`). It replaces the content of `frame`.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
     frame.resize(HEADERS_LEN + payload.len(), 0);
-    write_headers(frame, from, to).copy_from_slice(payload);
+    write_headers(frame, from, to, 0).copy_from_slice(payload);
 }
 
 /// Writes the Ethernet, IPv4 and UDP headers, [`HEADERS_LEN`] bytes, to the beginning of a frame. Returns the rest of the frame,
 /// for the aggregation frame.
 ///
+/// Frames with consecutive identifications (in the IP header) can leave as one bundle, whose frames the kernel numbers.
+///
 /// # Panics
 /// If the frame is shorter than the headers.
-pub fn write_headers(frame: &mut [u8], from: Endpoint, to: Endpoint) -> &mut [u8] {
+pub fn write_headers(
+    frame: &mut [u8],
+    from: Endpoint,
+    to: Endpoint,
+    identification: u16,
+) -> &mut [u8] {
     let ip_len = frame.len() - ETHERNET_LEN;
     let (frame, payload) = frame.split_at_mut(HEADERS_LEN);
     frame.fill(0);
@@ -218,6 +225,7 @@ pub fn write_headers(frame: &mut [u8], from: Endpoint, to: Endpoint) -> &mut [u8
         ip.set_header_length((IPV4_LEN / 4) as u8);
         ip.set_ecn(ECN_CAPABLE);
         ip.set_total_length(ip_len as u16);
+        ip.set_identification(identification);
         ip.set_flags(Ipv4Flags::DontFragment);
         ip.set_ttl(64);
         ip.set_next_level_protocol(IpNextHeaderProtocols::Udp);

@@ -148,10 +148,10 @@ pub trait Frames: Send {
         Vec::new()
     }
 
-    /// Sends these two frames as one bundle, whether or not the other end is known to take bundles. If it does, it answers with
-    /// bundles, and more follow. Back ends that send no bundles do nothing.
-    fn ask_for_bundles(&mut self, _frames: [&[u8]; 2]) -> io::Result<()> {
-        Ok(())
+    /// Sends these two frames as one bundle, if it is not known whether the other end takes bundles. If it does, it answers with a
+    /// bundle, and more follow. Returns whether the frames were sent.
+    fn ask_for_bundles(&mut self, _frames: [&[u8]; 2]) -> io::Result<bool> {
+        Ok(false)
     }
 
     /// Name of the link for users: its interface or file.
@@ -218,7 +218,7 @@ macro_rules! passed_on {
                 (**self).descriptors()
             }
 
-            fn ask_for_bundles(&mut self, frames: [&[u8]; 2]) -> io::Result<()> {
+            fn ask_for_bundles(&mut self, frames: [&[u8]; 2]) -> io::Result<bool> {
                 (**self).ask_for_bundles(frames)
             }
 

@@ -199,11 +199,12 @@ impl Frames for PacketFrames {
             .collect()
     }
 
-    fn ask_for_bundles(&mut self, frames: [&[u8]; 2]) -> io::Result<()> {
-        match self.learns {
-            true => self.transmit.send_together(&self.socket, frames),
-            false => Ok(()),
+    fn ask_for_bundles(&mut self, frames: [&[u8]; 2]) -> io::Result<bool> {
+        let is_open = self.learns && self.transmit.may_learn_udp();
+        if is_open {
+            self.transmit.send_together(&self.socket, frames)?;
         }
+        Ok(is_open)
     }
 
     fn name(&self) -> &str {

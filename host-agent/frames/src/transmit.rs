@@ -54,6 +54,11 @@ impl Transmit {
         self.joins = self.joins.with(joins).without(self.refused);
     }
 
+    /// Whether bundles of UDP are not sent yet, but may be.
+    pub(crate) fn may_learn_udp(&self) -> bool {
+        !self.joins.udp && !self.refused.udp
+    }
+
     /// Number of frames lost since the last call.
     pub(crate) fn take_lost(&mut self) -> usize {
         std::mem::take(&mut self.lost)

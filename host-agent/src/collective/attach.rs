@@ -108,7 +108,8 @@ pub fn attach(
     let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
     let (frames, way) = opened(interface, io)?;
     if transport == Transport::Udp {
-        let carrier = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
+        let carrier = Datagrams::new(frames, job, rank, config.me, config.peers.clone())
+            .asking_for_bundles(&config.setup);
         return Ok((Box::new(carrier), way));
     }
     let provider = provider(interface, way.io)?;

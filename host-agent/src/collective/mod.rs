@@ -134,7 +134,8 @@ impl Member {
         place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);
-        let datagrams = Datagrams::new(frames, job, rank, config.me, config.peers.clone());
+        let datagrams = Datagrams::new(frames, job, rank, config.me, config.peers.clone())
+            .asking_for_bundles(&config.setup);
         Self::start_by(config, Box::new(datagrams), place)
     }
 

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use aggregation::Destination;
-use aggregation::rank::Transmit;
-use wire::Repr;
+use aggregation::rank::{Setup, Transmit};
+use wire::{Flags, Kind, MAX_TRANSMISSION, Packet, Repr};
 
 use super::super::CollectiveError;
 use super::{Carrier, Takes, io_error};
@@ -26,6 +26,9 @@ pub struct Datagrams<F> {
     /// frames. If the job's ranks are unknown, every sender is accepted.
     senders: Vec<Ipv4Addr>,
     frame: Vec<u8>,
+    /// Identification of the next frame, in its IP header.
+    identification: u16,
+    question: Option<Question>,
     foreign: u64,
     unsent: u64,
 }
@@ -43,6 +46,8 @@ impl<F: Frames> Datagrams<F> {
             peers,
             senders,
             frame: Vec::new(),
+            identification: 0,
+            question: None,
             foreign: 0,
             unsent: 0,
         }
@@ -56,13 +61,82 @@ impl<F: Frames> Datagrams<F> {
         }
     }
 
+    /// Also asks the switch whether it takes bundles of frames: by two probes of the job's first chunks, which leave as one bundle.
+    /// If the switch takes them, it answers with a bundle.
+    #[must_use]
+    pub fn asking_for_bundles(self, setup: &Setup) -> Self {
+        let probes = [0, 1].map(|offset| {
+            let mut header = setup.job.header(Kind::Update, offset, true);
+            header.flags = header.flags.with(Flags::SCALE_ONLY, false) | Flags::PROBE;
+            header.worker = setup.place.child.0;
+            header.transmission = MAX_TRANSMISSION;
+            header
+        });
+        let question = Some(Question {
+            probes,
+            left: QUESTIONS,
+            due_ns: 0,
+        });
+        Self { question, ..self }
+    }
+
     /// Number of the rank that uses this carrier.
     pub fn rank(&self) -> u16 {
         self.rank
     }
 }
 
+/// Number of times that a rank asks whether its switch takes bundles, and the time between two of them.
+const QUESTIONS: u32 = 3;
+const BETWEEN_QUESTIONS_NS: u64 = 200_000_000;
+
+/// Question whether the switch takes bundles.
+struct Question {
+    probes: [Repr; 2],
+    /// Number of times that the question is still asked.
+    left: u32,
+    due_ns: u64,
+}
+
+impl Question {
+    /// Whether a frame answers one of the probes. Probes of the rank itself differ in their number of transmissions.
+    fn is_answered_by(&self, header: &Repr) -> bool {
+        header.kind == Kind::Sum
+            && header.flags.contains(Flags::PROBE)
+            && header.transmission == MAX_TRANSMISSION
+            && self.probes.iter().any(|probe| probe.chunk == header.chunk)
+    }
+}
+
 impl<F: Frames> Carrier for Datagrams<F> {
+    fn handle_timeout(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
+        let Some(question) = self.question.as_mut() else {
+            return Ok(());
+        };
+        if question.left == 0 || now_ns < question.due_ns {
+            return Ok(());
+        }
+        question.due_ns = now_ns.saturating_add(BETWEEN_QUESTIONS_NS);
+        let to = asking(self.job, self.me);
+        let [one, other] = [0, 1].map(|at| {
+            let header = question.probes[at];
+            let mut frame = vec![0; HEADERS_LEN + header.buffer_len()];
+            let number = self.identification.wrapping_add(at as u16);
+            let bytes = write_headers(&mut frame, self.me, to, number);
+            header.emit(&mut Packet::new_unchecked(bytes));
+            frame
+        });
+        let is_open = self.frames.ask_for_bundles([&one, &other]).map_err(io_error)?;
+        self.identification = self.identification.wrapping_add(2);
+        question.left = if is_open { question.left - 1 } else { 0 };
+        Ok(())
+    }
+
+    fn poll_timeout(&self, _now_ns: u64) -> Option<u64> {
+        let question = self.question.as_ref()?;
+        (question.left > 0).then_some(question.due_ns)
+    }
+
     fn send(&mut self, _now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError> {
         let to = match frame.to {
             Destination::All => sum(self.job),
@@ -74,11 +148,12 @@ impl<F: Frames> Carrier for Datagrams<F> {
             Destination::Server => return Ok(()),
         };
         let len = HEADERS_LEN + frame.header.buffer_len();
-        let write = |bytes: &mut [u8]| frame.write_frame(write_headers(bytes, self.me, to));
+        let number = self.identification;
+        self.identification = number.wrapping_add(1);
+        let write = |bytes: &mut [u8]| frame.write_frame(write_headers(bytes, self.me, to, number));
         if let Some(room) = self.frames.room(len).map_err(io_error)? {
             write(room);
-            self.frames.written(len);
-            return Ok(());
+            return self.frames.written(len).map_err(io_error);
         }
         self.frame.resize(len, 0);
         write(&mut self.frame);
@@ -98,6 +173,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
     ) -> Result<usize, CollectiveError> {
         let (me, foreign, peers) = (self.me, &mut self.foreign, &self.peers);
         let senders = &self.senders;
+        let question = &self.question;
         let is_known = |frame: &[u8]| {
             senders.is_empty() || source(frame).is_some_and(|ip| senders.binary_search(&ip).is_ok())
         };
@@ -106,6 +182,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
             .receive(most, &mut |frame: &[u8]| match open(frame, me) {
                 Some(_) if !is_known(frame) => *foreign += 1,
                 Some(bytes) => match Repr::parse_frame(bytes) {
+                    Ok((header, _)) if question.as_ref().is_some_and(|q| q.is_answered_by(&header)) => {}
                     Ok((header, payload)) => taker.take(mark(frame), &header, payload),
                     Err(_) => taker.malformed(),
                 },
