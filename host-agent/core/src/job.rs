@@ -367,6 +367,14 @@ impl Job {
     }
 
     /// Header of a chunk's frame, with the fields that follow from the chunk's `sequence` filled in.
+    /// Header of a probe, by the worker with this number at its switch, of the chunk `sequence` after the job's first.
+    pub fn probe(&self, sequence: u64, child: WorkerId) -> wire::Repr {
+        let mut header = self.header(wire::Kind::Update, sequence, true);
+        header.flags = header.flags.with(wire::Flags::SCALE_ONLY, false) | wire::Flags::PROBE;
+        header.worker = child.0;
+        header
+    }
+
     pub(crate) fn header(&self, kind: wire::Kind, sequence: u64, scale_only: bool) -> wire::Repr {
         let chunk = self.chunk(sequence);
         wire::Repr {

@@ -94,10 +94,8 @@ impl Opening {
             if self.answered[offset] {
                 continue;
             }
-            let mut repr = self.job.header(Kind::Update, offset as u64, true);
-            repr.flags = (repr.flags.with(Flags::SCALE_ONLY, false) | Flags::PROBE)
-                .with(Flags::CLOSE, self.has_deadlines);
-            repr.worker = self.place.child.0;
+            let mut repr = self.job.probe(offset as u64, self.place.child);
+            repr.flags = repr.flags.with(Flags::CLOSE, self.has_deadlines);
             return Some(repr);
         }
         if self.due_ns.is_none() && self.unanswered > 0 {

@@ -66,9 +66,7 @@ impl<F: Frames> Datagrams<F> {
     #[must_use]
     pub fn asking_for_bundles(self, setup: &Setup) -> Self {
         let probes = [0, 1].map(|offset| {
-            let mut header = setup.job.header(Kind::Update, offset, true);
-            header.flags = header.flags.with(Flags::SCALE_ONLY, false) | Flags::PROBE;
-            header.worker = setup.place.child.0;
+            let mut header = setup.job.probe(offset, setup.place.child);
             header.transmission = MAX_TRANSMISSION;
             header
         });
@@ -126,7 +124,10 @@ impl<F: Frames> Carrier for Datagrams<F> {
             header.emit(&mut Packet::new_unchecked(bytes));
             frame
         });
-        let is_open = self.frames.ask_for_bundles([&one, &other]).map_err(io_error)?;
+        let is_open = self
+            .frames
+            .ask_for_bundles([&one, &other])
+            .map_err(io_error)?;
         self.identification = self.identification.wrapping_add(2);
         question.left = if is_open { question.left - 1 } else { 0 };
         Ok(())
@@ -182,7 +183,8 @@ impl<F: Frames> Carrier for Datagrams<F> {
             .receive(most, &mut |frame: &[u8]| match open(frame, me) {
                 Some(_) if !is_known(frame) => *foreign += 1,
                 Some(bytes) => match Repr::parse_frame(bytes) {
-                    Ok((header, _)) if question.as_ref().is_some_and(|q| q.is_answered_by(&header)) => {}
+                    Ok((header, _))
+                        if question.as_ref().is_some_and(|q| q.is_answered_by(&header)) => {}
                     Ok((header, payload)) => taker.take(mark(frame), &header, payload),
                     Err(_) => taker.malformed(),
                 },
