@@ -5,9 +5,8 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use scenario::model::topology::Mac;
 use testbeds::host::Namespace;
-use testbeds::net::{Interface, Netlink, Sending};
+use testbeds::net::{Interface, Mac, Netlink, Sending};
 
 use super::support::Numbers;
 
@@ -69,7 +68,7 @@ impl HostPair {
             let inside = Netlink::open_in(namespace)?;
             let interface = Interface {
                 name: name.to_owned(),
-                mac: Mac::of_host(number + 1).0,
+                mac: mac_of(number),
                 mtu: 1500,
                 address: Some((HOSTS[number], 24)),
                 arp: true,
@@ -93,7 +92,7 @@ impl HostPair {
     pub fn add_neighbours(&self) -> Result<()> {
         for (number, name) in INTERFACES.into_iter().enumerate() {
             let other = 1 - number;
-            let neighbour = (HOSTS[other], Mac::of_host(other + 1).0);
+            let neighbour = (HOSTS[other], mac_of(other));
             Netlink::open_in(&self.namespaces[number])?.add_neighbours(name, [neighbour])?;
         }
         Ok(())
@@ -214,6 +213,11 @@ impl Stream {
         let streams = streams.and_then(|streams| streams.try_into().ok());
         streams.with_context(|| format!("the measurement printed {text:?}"))
     }
+}
+
+/// Ethernet address of a host, which `l2.p4` forwards to the port of the host's number + 1.
+fn mac_of(number: usize) -> Mac {
+    [2, 0, 0, 0, 0, number as u8 + 1]
 }
 
 fn pattern() -> Vec<u8> {
