@@ -26,7 +26,7 @@ pub const JUMBO_NAMES: &[&str] = &["allreduce/bulk_9000", "allreduce/bulk_9000_o
 const OFFLOADS: AllReduceSetting = AllReduceSetting {
     name: "bulk_offloads",
     backends: &["gloo_offloads"],
-    patience: Duration::from_secs(120),
+    patience: Duration::from_secs(60),
     ..SWITCH
 };
 
