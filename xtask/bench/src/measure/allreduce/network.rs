@@ -16,6 +16,7 @@ use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
 use super::AllReduceSetting;
+use crate::measure::hosts::{Segments, configure};
 use crate::measure::veth::ip;
 
 const PREFIX: u8 = 16;
@@ -85,13 +86,15 @@ impl RankNetwork {
                 (&ours, port.as_str(), [2, 0, 0, 0, 1, number as u8], None),
             ];
             for (netlink, name, mac, address) in ends {
-                netlink.configure(&Interface {
+                let interface = Interface {
                     name: name.to_owned(),
                     mac,
                     mtu: setting.mtu,
                     address,
                     arp: false,
-                })?;
+                };
+                // The ranks' scripts finish Gloo's segments (offloads.py).
+                configure(netlink, &interface, Segments::Unfinished)?;
                 if let Some(rate_bps) = setting.rate_bps {
                     netlink.limit_rate(
                         name,
@@ -239,6 +242,7 @@ pub fn copy_package(folder: &Path, native: &Path) -> Result<()> {
         "bench/allreduce.py",
         "bench/stream.py",
         "bench/ddp.py",
+        "bench/offloads.py",
         "examples/fashion.py",
     ] {
         let name = Path::new(script).file_name().context("a name")?;
