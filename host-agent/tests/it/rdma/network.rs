@@ -342,7 +342,7 @@ pub fn provider<F: Frames>(frames: F, rank: u16, seed: u64) -> Software<F> {
 impl Node {
     /// Whether all RoCEv2 frames that have arrived were processed.
     pub fn has_looked(&self) -> bool {
-        self.roce.came.borrow().is_empty()
+        self.roce.came.lock().unwrap().is_empty()
     }
 
     /// Content of the memory region.
