@@ -181,6 +181,10 @@ fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
             let text = format!("{}; system calls copy them", not(way, why));
             vec![Finding::note(about, text)]
         }
+        (Some(Err(why)), Some(Err(other))) if falls_back => {
+            let text = format!("{}, nor with {}: {other}", not(way, why), Io::Calls);
+            vec![Finding::wrong(about, text)]
+        }
         (Some(Err(why)), _) => vec![Finding::wrong(about, not(way, why))],
         (None, _) => Vec::new(),
     }
