@@ -235,13 +235,7 @@ impl Netlink {
         })?;
         self.disable_ipv6(name)?;
         self.namespace
-            .run(|| {
-                if std::env::var_os("WEIR_KEEP").is_some() {
-                    Ok(())
-                } else {
-                    ethtool::offloads_off(name)
-                }
-            })
+            .run(|| ethtool::offloads_off(name))
             .map_err(|source| failure("cannot switch the offloads off of", name, source))?;
         if let Some((address, prefix)) = interface.address {
             self.request("cannot give an address to", name, |handle| async move {

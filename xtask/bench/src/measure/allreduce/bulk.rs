@@ -44,7 +44,6 @@ const BRIDGE_OFFLOADS: AllReduceSetting = AllReduceSetting {
 
 const SWITCH: AllReduceSetting = AllReduceSetting {
     name: "bulk",
-    backends: &["weir"],
     ranks: 4,
     values: 25_000_000,
     rounds: 5,
@@ -83,15 +82,7 @@ pub const SETTINGS: [AllReduceSetting; 7] = [
 pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SWITCH)?;
     let weir_s = measured.best("weir")?.seconds;
-    println!(
-        "{} {}",
-        measured.seconds("weir"),
-        processors(&measured, "weir")
-    );
-    let mut rows: Vec<Row> = Vec::new();
-    if std::env::var_os("WEIR_KEEP").is_some() || std::env::var_os("WEIR_ONLY").is_some() {
-        return Ok(rows);
-    }
+    let mut rows = vec![beside_gloo(NAMES[0], &SWITCH, &measured)?];
     for (name, setting, over) in [
         (
             NAMES[1],

@@ -129,8 +129,8 @@ impl RankNetwork {
         for (host, port) in self.scenario.topology.hosts.iter().zip(ports) {
             let at = self.scenario.topology.next_hop(SWITCH, &host.name);
             let number = at.context("a port")?.number;
-            let suffix = std::env::var("WEIR_SUF").unwrap_or_default();
-            command.args(["-i", &format!("{number}@{port}{suffix}")]);
+
+            command.args(["-i", &format!("{number}@{port}")]);
         }
         let mut switch = Process::spawn("switch", command)?;
         let line = wait_for_line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
