@@ -78,7 +78,7 @@ impl Transmit {
         Ok(())
     }
 
-    /// Sends the queued packets as one bundle each, whether or not the other end is known to take bundles.
+    /// Sends these frames as one bundle, whether or not the other end is known to take bundles.
     pub(crate) fn send_together(
         &mut self,
         socket: &PacketSocket,
@@ -95,7 +95,7 @@ impl Transmit {
         sent
     }
 
-    /// A place for the next frame, of at most `len` bytes; `None` if it is longer than any frame.
+    /// A place for the next frame, of at most `len` bytes.
     pub(crate) fn room(&mut self, socket: &PacketSocket, len: usize) -> io::Result<&mut [u8]> {
         let open = self.queued.checked_sub(1).map(|open| &self.runs[open]);
         if !open.is_some_and(|open| open.is_empty() || open.may_grow(len, self.joins)) {
