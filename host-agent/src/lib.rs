@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`frames`] | raw frames over rings shared with the kernel, AF_PACKET (pnet) or a cable in memory, and their Ethernet, IPv4 and UDP headers |
+//! | [`frames`] | opening of an interface for aggregation frames, through the crate `frames`; their Ethernet, IPv4 and UDP headers |
 //! | [`train`] | the data set, the model, its gradient and its update; the reference run without a network |
 //! | [`collective`] | a rank of an all-reduce: a thread that sums values over the network |
 //! | [`metrics`] | the status of a member of a job, for Prometheus and for `weir doctor` |

@@ -49,7 +49,7 @@ struct Member {
     spare: Arc<Spare>,
     /// I/O backend that the rank uses.
     io: Io,
-    /// Error of the rings, if another I/O backend was chosen because of it; otherwise `None`.
+    /// Notice with the error of the rings, if system calls are used because of it; otherwise `None`.
     refused: Option<String>,
     /// HTTP server of the rank's status and metrics; `None` if there is none.
     exporter: Mutex<Option<Exporter>>,
@@ -185,13 +185,13 @@ impl Member {
         self.begin(py, Values::Integers(vec![0]), reduction, Writes::Nothing)
     }
 
-    /// I/O backend that the rank uses: `rings` or `pnet`.
+    /// I/O backend that the rank uses: `rings`, `calls` or `pnet`.
     #[getter]
     fn io(&self) -> String {
         self.io.to_string()
     }
 
-    /// Reason why the I/O backend is not `rings`, if rings were wanted; otherwise `None`.
+    /// Notice with the reason why the I/O backend is `calls`, if rings were wanted; otherwise `None`.
     #[getter]
     fn refused(&self) -> Option<&str> {
         self.refused.as_deref()

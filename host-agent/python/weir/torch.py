@@ -15,13 +15,14 @@ WEIR_LATE set when a chunk is summed without all ranks, and whether late values 
 ``rdma``: the frames to the switch are UDP datagrams or RDMA WRITEs.
 
 The user may set eight more variables. WEIR_INTERFACE is the interface; the default is ``eth0``. WEIR_IO is the I/O backend:
-``rings``, shared with the kernel, ``pnet``, or ``auto``, the first of these that the system allows. WEIR_ROUNDING is the
-rounding of values before they are summed: ``nearest``, or ``stochastic:SEED``. WEIR_NON_FINITE is the handling of a sum with
-NaN or infinity: it fails (``fail``), or Gloo computes it (``gloo``). WEIR_GONE_AFTER is the number of seconds without a reply
-after which a rank is declared dead. WEIR_FALLBACK is the behavior while the switch is silent, the same at all ranks: they sum
-themselves (``hosts``), or fail (``fail``). WEIR_METRICS is the address at which the rank serves its metrics and its unfinished
-chunk. WEIR_AGENT is the socket of a daemon that owns the interface, ``weir-agent serve``: with it a rank needs no capability,
-and the daemon's I/O backend applies.
+``rings``, shared with the kernel, ``calls``, ``pnet``, or ``auto``: rings or else system calls, and bundles of frames if the
+switch takes them; ``bundles`` is the same without asking the switch. WEIR_ROUNDING is the rounding of values before they are
+summed: ``nearest``, or ``stochastic:SEED``. WEIR_NON_FINITE is the handling of a sum with NaN or infinity: it fails
+(``fail``), or Gloo computes it (``gloo``). WEIR_GONE_AFTER is the number of seconds without a reply after which a rank is
+declared dead. WEIR_FALLBACK is the behavior while the switch is silent, the same at all ranks: they sum themselves
+(``hosts``), or fail (``fail``). WEIR_METRICS is the address at which the rank serves its metrics and its unfinished chunk.
+WEIR_AGENT is the socket of a daemon that owns the interface, ``weir-agent serve``: with it a rank needs no capability, and the
+daemon's I/O backend applies.
 """
 
 import atexit
@@ -114,7 +115,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         self._member = join(store, job, interface, _settings.seed(), self.rank(), self._timeout)
         self._order = Order(self._member.operations)
         if self._member.refused is not None:
-            warnings.warn(f"weir: no rings ({self._member.refused}), so each frame is copied on its own", stacklevel=2)
+            warnings.warn(f"weir: {self._member.refused}", stacklevel=2)
         _joined.append(_Joined(self._member, weakref.ref(self), self._member.descriptors))
 
     def getBackendName(self):
@@ -486,7 +487,7 @@ def _warn_if_coarse(typical, bound):
 
 
 def io():
-    """I/O backend in use, ``rings`` or ``pnet``; None if this process is not a rank of a job."""
+    """I/O backend in use, ``rings``, ``calls`` or ``pnet``; None if this process is not a rank of a job."""
     return _joined[0].member.io if _joined else None
 
 

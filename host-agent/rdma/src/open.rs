@@ -15,8 +15,8 @@ use crate::verbs::{At, Installed, Verbs, VerbsError, Wanted};
 /// How RDMA packets are sent and received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// An RDMA device, if there is one; else raw frames, by [`Self::Rings`] or else [`Self::Pnet`]. If the process may not send
-    /// raw frames: a UDP socket.
+    /// An RDMA device, if there is one; else raw frames, by rings or else system calls, and in bundles once one has come. If the
+    /// process may not send raw frames: a UDP socket.
     #[default]
     Auto,
     /// An RDMA device or the kernel's rxe, by libibverbs.

@@ -216,7 +216,8 @@ impl Client {
         }
     }
 
-    /// Joins a job as a rank; returns the daemon's I/O backend, and the error of the rings if that made the daemon choose it.
+    /// Joins a job as a rank; returns the daemon's I/O backend, and a notice with the error of the rings if the daemon uses system
+    /// calls because of it.
     pub fn join(
         &self,
         rank: &RankOf,

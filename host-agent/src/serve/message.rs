@@ -189,9 +189,9 @@ pub enum Answer {
     Opened(u32),
     /// Reply to `Join`: the client is a rank now.
     Joined {
-        /// I/O backend that the daemon uses: `rings` or `pnet`.
+        /// I/O backend that the daemon uses: `rings`, `calls` or `pnet`.
         io: String,
-        /// Error of the rings, if another backend was chosen because of it.
+        /// Notice with the error of the rings, if system calls are used because of it.
         refused: Option<String>,
         /// Maximum number of unanswered operations; a client that exceeds it is disconnected. So the daemon never has to leave
         /// a message unread, and limits its open files, one per unanswered operation.

@@ -49,7 +49,7 @@ fn frames_pass_by_each_way_in_their_order() {
         let (left, right) = (opened("left", one), opened("right", other));
         assert_eq!((left.io, right.io), (one, other));
         let (mut left, mut right) = (left.frames, right.frames);
-        // More frames than the transmit ring has slots; some do not fit a slot.
+        // More frames than a batch has; some do not fit a slot of the ring.
         let payload =
             |number: usize| vec![number as u8; if number % 50 == 7 { 8000 } else { 1044 }];
         let mut frame = Vec::new();

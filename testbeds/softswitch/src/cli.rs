@@ -51,15 +51,15 @@ pub struct Args {
     /// Backend for the exchange of frames with the interfaces.
     #[arg(long, default_value_t = Io::Auto, value_name = "auto|bundles|rings|calls|pnet")]
     pub io: Io,
-    /// Maximum number of received frames in a port's ring; each takes 1.6 kB.
+    /// Maximum number of received frames in a port's ring; each takes 1.6 kB. Bundles wait elsewhere.
     #[arg(long, default_value_t = ports::Options::default().slots, value_name = "FRAMES",
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_RECEIVE_QUEUE))]
     pub receive_queue: usize,
-    /// Bypass the interfaces' queueing disciplines: slightly cheaper, but `tc` has no effect, and tcpdump on these interfaces
-    /// shows only frames that the switch receives.
+    /// Bypass the interfaces' queueing disciplines: slightly cheaper, but `tc` has no effect, tcpdump on these interfaces shows
+    /// only frames that the switch receives, and no bundles are sent.
     #[arg(long)]
     pub qdisc_bypass: bool,
-    /// Mark frames (ECN) that find this many frames in front of them in the port's send ring, such as 65 for all ports or 2@20 for
+    /// Mark frames (ECN) that find this many frames in front of them in the port's send queue, such as 65 for all ports or 2@20 for
     /// one. Only frames of ECN-capable transports (ECT) are marked.
     #[arg(long, value_name = "[PORT@]FRAMES")]
     pub ecn: Vec<PortMark>,
