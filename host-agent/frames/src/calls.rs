@@ -53,8 +53,15 @@ impl Calls {
         socket: &PacketSocket,
         intake: &mut Intake<'_>,
     ) -> io::Result<bool> {
-        if !self.has_packets() {
-            self.receive(socket)?;
+        while !self.has_packets() {
+            match self.receive(socket) {
+                Ok(()) => break,
+                // A bundle of a kind that this kernel cannot describe (UDP before Linux 6.2). It is lost, and its call fails.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && intake.has_room() => {
+                    intake.received.errors += 1;
+                }
+                Err(error) => return Err(error),
+            }
         }
         let Some(packet) = self.packets.get(self.next) else {
             return Ok(false);
