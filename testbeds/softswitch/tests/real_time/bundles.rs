@@ -527,3 +527,34 @@ fn frames_arrive_from_an_interface_that_carries_no_bundles() {
         assert!(receive(&mut peer, COUNT).0 == frames, "{size}");
     }
 }
+
+/// A bundle waits in the socket's buffer, which may be small. The frames of those that found no place there are counted.
+#[test]
+fn frames_of_bundles_that_found_no_place_are_counted() {
+    if !in_namespace("frames_of_bundles_that_found_no_place_are_counted") {
+        return;
+    }
+    veth("s1", "h1");
+    ip("link set h1 mtu 1500");
+    let mut port = open("s1", Io::Bundles);
+    let mut peer = open("h1", Io::Rings);
+    let frames = flow(1, 60);
+    // More than the largest buffer that is requested holds, in fewer packets than the ring has slots.
+    const BUNDLES: usize = 600;
+    for _ in 0..BUNDLES {
+        send_all(&mut port, &frames);
+    }
+    let (mut arrived, mut lost) = (0, 0);
+    while arrived + lost < BUNDLES * frames.len() {
+        let mut take = |frame: &[u8]| {
+            assert!(frame == frames[arrived % frames.len()]);
+            arrived += 1;
+        };
+        let received = peer.receive(64, &mut take).unwrap();
+        let overflow = peer.overflow().unwrap() as usize;
+        assert!(received.frames + overflow > 0, "{arrived} {lost}");
+        lost += overflow;
+    }
+    assert_eq!(arrived + lost, BUNDLES * frames.len());
+    assert!(arrived > 0 && lost > 0, "{arrived} {lost}");
+}
