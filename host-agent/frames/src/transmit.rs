@@ -259,10 +259,11 @@ impl Transmit {
         }
         self.refused = self.refused.with(offload.joins());
         self.joins = self.joins.without(self.refused);
+        let protocol = if offload.joins().udp { "UDP" } else { "TCP" };
         tracing::warn!(
             interface = self.name,
             %why,
-            "the interface takes no bundles of frames any more: frames are sent one by one"
+            "the interface takes no bundles of {protocol} frames: they are sent one by one from now on"
         );
     }
 
