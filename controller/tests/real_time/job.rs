@@ -17,14 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const VALUES: usize = 256;
 
 /// A switch without a program, with a host's interface for each port, and where it is reached.
-struct Bed {
+pub(super) struct Bed {
     folder: tempfile::TempDir,
     address: String,
     _switch: Running,
 }
 
 impl Bed {
-    fn up() -> Bed {
+    pub(super) fn up() -> Bed {
         ip("link set lo up");
         let folder = tempfile::tempdir().unwrap();
         let mut args = vec!["switch", "--no-p4", "--grpc-server-addr", "127.0.0.1:0"];
@@ -63,7 +63,7 @@ impl Bed {
     }
 
     #[track_caller]
-    fn done(&self, line: &str) -> Finished {
+    pub(super) fn done(&self, line: &str) -> Finished {
         let finished = self.job(line);
         assert_eq!(finished.code, Some(PASSED), "{line}: {finished:?}");
         finished
@@ -109,7 +109,7 @@ impl Bed {
     }
 }
 
-fn host(port: u32) -> Endpoint {
+pub(super) fn host(port: u32) -> Endpoint {
     Endpoint {
         mac: Mac([2, 0, 0, 0, 1, port as u8]),
         ip: Ipv4Addr::new(10, 0, 1, port as u8),
@@ -171,7 +171,7 @@ fn sum_at(port: &mut dyn Frames) -> Vec<i32> {
     }
 }
 
-fn set_up(bed: &Bed) {
+pub(super) fn set_up(bed: &Bed) {
     let hosts: Vec<String> = (1..=HOSTS)
         .map(|port| format!("--host {port}={}", host(port).mac))
         .collect();

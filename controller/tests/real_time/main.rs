@@ -6,6 +6,7 @@
 
 mod between;
 mod bmv2;
+mod bundles;
 mod demo;
 mod doctor;
 mod existing;

@@ -2,7 +2,8 @@
 
 use crate::bundle::{Checksums, Cut, Joins, Malformed, Offload};
 use crate::slots::HEADROOM;
-use crate::{MAX_FRAME, Received, Sink};
+use crate::socket::ETHERNET_HEADER;
+use crate::{Link, MAX_FRAME, Received, Sink};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,8 +29,9 @@ pub(crate) struct About {
 /// State that outlives a call of `receive`: the rest of a bundle, and what was learnt of the link.
 pub(crate) struct Pending {
     name: String,
+    pub(crate) link: Link,
     checksums: Checksums,
-    /// Length of the longest frame that the interface takes, in bytes without VLAN tags.
+    /// Length of the longest frame that the interface takes, in bytes without VLAN tags, when that was last read.
     longest: usize,
     /// A bundle whose frames have not all been passed on; allocated when the first one comes.
     bytes: Vec<u8>,
@@ -44,9 +46,10 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) fn new(name: &str, checksums: Checksums, longest: usize) -> Self {
+    pub(crate) fn new(name: &str, link: Link, checksums: Checksums, longest: usize) -> Self {
         Self {
             name: name.to_owned(),
+            link,
             checksums,
             longest,
             bytes: Vec::new(),
@@ -57,6 +60,14 @@ impl Pending {
             has_warned: false,
             has_warned_of_length: false,
         }
+    }
+
+    /// Reads the interface's MTU again; returns whether it has grown.
+    fn has_grown(&mut self) -> bool {
+        let known = self.longest;
+        let mtu = self.link.mtu().unwrap_or(0);
+        self.longest = known.max(ETHERNET_HEADER + mtu as usize);
+        self.longest > known
     }
 
     /// Whether frames of a bundle wait.
@@ -155,21 +166,18 @@ impl<'a> Intake<'a> {
 
     /// Begins with the bundle at this place of the buffer.
     fn bundle(&mut self, about: About, (start, end): (usize, usize)) {
-        let Pending {
-            bytes,
-            longest,
-            checksums,
-            ..
-        } = &mut *self.pending;
-        let start_with_tag = put_back(about.tag, &mut bytes[..end], start);
-        let packet = &bytes[start_with_tag..end];
-        match Cut::new(
-            about.offload,
-            packet,
-            start - start_with_tag,
-            *checksums,
-            *longest,
-        ) {
+        let start_with_tag = put_back(about.tag, &mut self.pending.bytes[..end], start);
+        let inserted = start - start_with_tag;
+        let cut = |pending: &Pending| {
+            let packet = &pending.bytes[start_with_tag..end];
+            let (checksums, longest) = (pending.checksums, pending.longest);
+            Cut::new(about.offload, packet, inserted, checksums, longest)
+        };
+        let mut whole = cut(self.pending);
+        if matches!(whole, Err(Malformed::SegmentLong)) && self.pending.has_grown() {
+            whole = cut(self.pending);
+        }
+        match whole {
             Ok(cut) => {
                 self.pending.came = self.pending.came.with(about.offload.joins());
                 self.pending.place = (start_with_tag, end);

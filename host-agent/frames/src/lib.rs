@@ -115,7 +115,8 @@ pub trait Frames: Send {
         None
     }
 
-    /// Number of frames lost since the last call because too many waited for [`Self::receive`]; `None` if unknown.
+    /// Number of frames lost since the last call because too many waited for [`Self::receive`]; `None` if unknown. A bundle that the
+    /// kernel has dropped without a trace counts as one.
     fn overflow(&mut self) -> Option<u64> {
         None
     }

@@ -15,7 +15,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 /// An interface; promiscuous while this value exists if all frames are received. The host's own frames are not received.
 pub struct PacketFrames {
     name: String,
-    link: Link,
     socket: PacketSocket,
     source: Source,
     pending: Pending,
@@ -71,11 +70,10 @@ impl PacketFrames {
         let counts = options.mark_at.is_some() || options.hears != Hears::Everything;
         Ok(Self {
             name: interface.to_owned(),
-            link: Link::from_name(interface)?,
             socket,
             source,
-            pending: Pending::new(interface, checksums, longest),
-            transmit: Transmit::new(interface, sends, counts),
+            pending: Pending::new(interface, Link::from_name(interface)?, checksums, longest),
+            transmit: Transmit::new(interface, longest, sends, counts),
             learns,
             mark_at: options.mark_at,
             marked: 0,
@@ -184,11 +182,11 @@ impl Frames for PacketFrames {
     }
 
     fn interface(&self) -> Option<u32> {
-        Some(self.link.index())
+        Some(self.pending.link.index())
     }
 
     fn fault(&self) -> Option<LinkFault> {
-        self.link.fault()
+        self.pending.link.fault()
     }
 
     fn descriptors(&self) -> Vec<RawFd> {

@@ -4,6 +4,7 @@
 //! TPACKET_V2, not V3: V3 hands over blocks of frames, and a block that is not full only after a millisecond or more,
 //! which is acceptable for a capture but not for a switch (docs/decisions).
 
+use crate::bundle::Cut;
 use crate::intake::{About, Intake};
 use crate::slots::{self, Arrived, BLOCK, HEADROOM, SlotSize, Slots};
 use crate::socket::{PacketSocket, stripped_tag};
@@ -14,7 +15,7 @@ pub(crate) struct RxRing {
     slots: Slots,
     /// Index of the slot that the kernel fills next.
     next: usize,
-    /// Number of packets that the kernel has cut since the last query because the socket's buffer was full.
+    /// Number of frames in packets that the kernel has cut since the last query because the socket's buffer was full.
     cut: u64,
 }
 
@@ -48,7 +49,7 @@ impl RxRing {
         self.slots.has_arrived(self.next)
     }
 
-    /// Number of packets that the kernel has cut since the last call.
+    /// Number of frames in packets that the kernel has cut since the last call.
     pub(crate) fn take_cut(&mut self) -> u64 {
         std::mem::take(&mut self.cut)
     }
@@ -72,14 +73,14 @@ impl RxRing {
         let taken = self.hand_over(socket, intake);
         self.slots.set_status(self.next, libc::TP_STATUS_KERNEL);
         self.next = (self.next + 1) % self.slots.count();
-        self.cut += u64::from(!taken?);
+        self.cut += taken? as u64;
         Ok(())
     }
 
-    /// Passes the next packet to `intake`; false if the kernel kept only a part of it.
-    fn hand_over(&mut self, socket: &PacketSocket, intake: &mut Intake<'_>) -> io::Result<bool> {
+    /// Passes the next packet to `intake`; returns the number of its frames that are lost because the kernel kept only a part of it.
+    fn hand_over(&mut self, socket: &PacketSocket, intake: &mut Intake<'_>) -> io::Result<usize> {
         let Some(arrived) = self.slots.arrived(self.next) else {
-            return Ok(false);
+            return Ok(1);
         };
         let Arrived {
             status,
@@ -95,13 +96,14 @@ impl RxRing {
             tag: stripped_tag(status, vlan_tpid, vlan_tci),
             at_ns: Some(at_ns),
         };
-        if status & libc::TP_STATUS_COPY != 0 {
-            return intake.read_beside(about, len, |buffer| socket.receive(buffer));
+        let is_beside = status & libc::TP_STATUS_COPY != 0;
+        if is_beside && intake.read_beside(about, len, |buffer| socket.receive(buffer))? {
+            return Ok(0);
         }
-        if bytes.len() != HEADROOM + len {
-            return Ok(false);
+        if is_beside || bytes.len() != HEADROOM + len {
+            return Ok(Cut::lost(offload, &bytes[HEADROOM..], len));
         }
         intake.packet(about, bytes);
-        Ok(true)
+        Ok(0)
     }
 }

@@ -68,6 +68,12 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// A socket of another kind in place of a packet socket.
+    #[cfg(test)]
+    pub(crate) fn from_fd(fd: OwnedFd) -> Self {
+        Self { fd, index: 0 }
+    }
+
     /// Length of the longest frame that the interface currently sends, in bytes without VLAN tags.
     pub(crate) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
         // SAFETY: plain data, for which all zeros is a value.

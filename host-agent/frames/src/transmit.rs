@@ -9,11 +9,15 @@ use std::io;
 use std::mem::zeroed;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 /// Maximum number of packets per system call.
 const BATCH: usize = 32;
 /// Maximum number of sent packets of which the number of frames is remembered, to count those that still wait.
 const REMEMBERED: usize = 1024;
+
+/// Interval at which the interface's MTU is read again while bundles are sent: the kernel does not compare their frames with it.
+const MTU_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Frames to send, and the packets that the kernel has taken.
 pub(crate) struct Transmit {
@@ -21,6 +25,9 @@ pub(crate) struct Transmit {
     /// Bundles that the other end takes, as far as known, and that the kernel takes.
     joins: Joins,
     refused: Joins,
+    /// Length of the longest frame that the interface sends, in bytes without VLAN tags, and when that was read.
+    longest: usize,
+    read_at: Instant,
     /// The packets that the kernel has not been given; the last one may still grow.
     runs: Vec<Run>,
     queued: usize,
@@ -35,11 +42,13 @@ pub(crate) struct Transmit {
 
 impl Transmit {
     /// `counts`: whether [`Self::waiting`] will be asked.
-    pub(crate) fn new(name: &str, joins: Joins, counts: bool) -> Self {
+    pub(crate) fn new(name: &str, longest: usize, joins: Joins, counts: bool) -> Self {
         Self {
             name: name.to_owned(),
             joins,
             refused: Joins::default(),
+            longest,
+            read_at: Instant::now(),
             runs: (0..BATCH).map(|_| Run::new()).collect(),
             queued: 0,
             lost: 0,
@@ -133,10 +142,20 @@ impl Transmit {
             // A place that was given, but not written to.
             queued -= 1;
         }
+        self.read_mtu(socket, queued);
         let mut first = 0;
         let mut result = Ok(());
         while first < queued && result.is_ok() {
-            let error = match self.hand_over(socket, first..queued) {
+            let fit = self.runs[first..queued]
+                .iter()
+                .take_while(|run| self.fits(run));
+            let end = first + fit.count();
+            if end == first {
+                result = self.send_apart(socket, first);
+                first += 1;
+                continue;
+            }
+            let error = match self.hand_over(socket, first..end) {
                 Ok(sent) => {
                     first += sent;
                     continue;
@@ -147,11 +166,12 @@ impl Transmit {
                 Some(libc::EINTR) => {}
                 // The packet is at fault: too long for the link, or a bundle of a kind that the kernel does not take.
                 Some(libc::EMSGSIZE | libc::EINVAL) => {
-                    result = self.send_apart(socket, first, &error);
+                    self.refuse(first, &error);
+                    result = self.send_apart(socket, first);
                     first += 1;
                 }
-                // The packet was lost in a full queue.
-                Some(libc::ENOBUFS) => {
+                // The packet was lost in a full queue, or for lack of memory.
+                Some(libc::ENOBUFS | libc::ENOMEM) => {
                     self.lost += self.runs[first].count();
                     first += 1;
                 }
@@ -166,6 +186,26 @@ impl Transmit {
             .sum::<usize>();
         self.runs[..queued].iter_mut().for_each(Run::clear);
         result
+    }
+
+    /// Reads the interface's MTU again, if bundles are to be sent and some time has passed, or if it seems too low for them.
+    fn read_mtu(&mut self, socket: &PacketSocket, queued: usize) {
+        let bundles = self.runs[..queued].iter().filter(|run| run.count() > 1);
+        let Some(longest) = bundles.map(Run::longest_frame).max() else {
+            return;
+        };
+        if longest <= self.longest && self.read_at.elapsed() < MTU_INTERVAL {
+            return;
+        }
+        self.read_at = Instant::now();
+        if let Ok(longest) = socket.longest_frame(&self.name) {
+            self.longest = longest;
+        }
+    }
+
+    /// Whether a packet may be handed to the kernel as it is. Of single frames the kernel knows better.
+    fn fits(&self, run: &Run) -> bool {
+        run.count() <= 1 || run.longest_frame() <= self.longest
     }
 
     /// Hands these packets to the kernel; returns how many it took, at least one.
@@ -211,28 +251,30 @@ impl Transmit {
         Ok(sent)
     }
 
-    /// Handles a packet that the kernel does not take: sends the frames of a bundle one by one, and no such bundle again.
-    fn send_apart(
-        &mut self,
-        socket: &PacketSocket,
-        index: usize,
-        why: &io::Error,
-    ) -> io::Result<()> {
+    /// Sends no more bundles of this packet's kind, if it is one: the kernel does not take it.
+    fn refuse(&mut self, index: usize, why: &io::Error) {
+        let (offload, _) = self.runs[index].finish();
+        if !offload.is_bundle() || offload.joins().without(self.refused) == Joins::default() {
+            return;
+        }
+        self.refused = self.refused.with(offload.joins());
+        self.joins = self.joins.without(self.refused);
+        let protocol = if offload.joins().udp { "UDP" } else { "TCP" };
+        tracing::warn!(
+            interface = self.name,
+            %why,
+            "the interface takes no bundles of {protocol} frames: they are sent one by one from now on"
+        );
+    }
+
+    /// Sends the frames of a bundle one by one. A packet that is a single frame is lost: the kernel does not take it.
+    fn send_apart(&mut self, socket: &PacketSocket, index: usize) -> io::Result<()> {
         let (offload, packet) = self.runs[index].finish();
         if !offload.is_bundle() {
             self.lost += 1;
             return Ok(());
         }
         let mut packet = packet.to_vec();
-        if offload.joins().without(self.refused) != Joins::default() {
-            self.refused = self.refused.with(offload.joins());
-            self.joins = self.joins.without(self.refused);
-            tracing::warn!(
-                interface = self.name,
-                %why,
-                "the interface takes no bundles of frames any more: frames are sent one by one"
-            );
-        }
         let whole = Cut::new(offload, &packet, 0, Checksums::Finish, usize::MAX);
         let mut cut = whole.expect("a run is a bundle that can be cut");
         while let Some(frame) = cut.next(&mut packet) {
@@ -300,6 +342,7 @@ fn is_of_link(error: &io::Error) -> bool {
                 | libc::EINVAL
                 | libc::EAGAIN
                 | libc::ENOBUFS
+                | libc::ENOMEM
                 | libc::ENETDOWN
                 | libc::ENXIO
                 | libc::ENODEV
@@ -310,6 +353,90 @@ fn is_of_link(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tracing::span;
+
+    /// Counts warnings.
+    #[derive(Clone, Default)]
+    struct Warnings(Arc<AtomicUsize>);
+
+    impl tracing::Subscriber for Warnings {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let is_warning = *event.metadata().level() == tracing::Level::WARN;
+            self.0.fetch_add(usize::from(is_warning), Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    /// A UDP frame without a checksum.
+    fn datagram(number: u16, payload: usize) -> Vec<u8> {
+        let mut frame = vec![number as u8; 42 + payload];
+        frame[..42].fill(0);
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(28 + payload as u16).to_be_bytes());
+        frame[18..20].copy_from_slice(&number.to_be_bytes());
+        frame[23] = 17;
+        let checksum = !crate::bundle::fold(crate::bundle::sum(&frame[14..34]));
+        frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+        frame[38..40].copy_from_slice(&(8 + payload as u16).to_be_bytes());
+        frame
+    }
+
+    /// A UDP socket refuses the longest bundles (EMSGSIZE), as a kernel or an interface may.
+    #[test]
+    fn frames_of_refused_bundles_leave_one_by_one_with_one_warning() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(peer.local_addr().unwrap()).unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let socket = PacketSocket::from_fd(socket.into());
+        let warnings = Warnings::default();
+        let _guard = tracing::subscriber::set_default(warnings.clone());
+        let mut transmit = Transmit::new("nowhere", 1514, Joins::ALL, false);
+        let frames: Vec<_> = (0..60).map(|number| datagram(number, 1091)).collect();
+        for turn in 0..3 {
+            for frame in &frames {
+                transmit.send(&socket, frame).unwrap();
+            }
+            let packets = if turn == 0 { 1 } else { BATCH };
+            assert!(transmit.queued <= packets, "{turn}");
+            transmit.transmit(&socket).unwrap();
+            assert_eq!(transmit.take_lost(), 0);
+            let mut buffer = [0; 2000];
+            for frame in &frames {
+                let len = peer.recv(&mut buffer).unwrap();
+                let (header, arrived) = buffer[..len].split_at(Offload::LEN);
+                assert_eq!(header, [0; Offload::LEN]);
+                // A frame of a bundle has a UDP checksum.
+                assert_eq!(arrived[..40], frame[..40]);
+                assert_eq!(arrived[42..], frame[42..]);
+                assert_eq!(arrived[40..42] == [0, 0], turn > 0);
+            }
+            assert!(peer.recv(&mut buffer).is_err(), "no further packet");
+            assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
+        }
+        // The other end has sent a bundle meanwhile: this kernel does not take one all the same.
+        transmit.allow(Joins::ALL);
+        assert!(!transmit.joins.udp && transmit.joins.tcp && !transmit.may_learn_udp());
+    }
 
     /// Measured with Linux 6.18: the growth of SIOCOUTQ after a packet was sent to a veth interface behind a slow tbf.
     #[test]

@@ -81,6 +81,14 @@ impl Cut {
         })
     }
 
+    /// Number of frames of a packet of `len` bytes that is lost, except for its beginning `head`; 1 if it is no valid bundle.
+    pub(crate) fn lost(offload: Offload, head: &[u8], len: usize) -> usize {
+        let headers = offload.is_bundle().then(|| Headers::parse(head, len).ok());
+        let payload = headers.flatten().map_or(0, |headers| len - headers.payload);
+        let segment = usize::from(offload.segment).max(1);
+        payload.div_ceil(segment).clamp(1, MAX_TCP_SEGMENTS)
+    }
+
     /// Number of frames in all.
     pub fn frames(&self) -> usize {
         self.frames

@@ -77,6 +77,20 @@ impl Run {
         self.count
     }
 
+    /// Length of the run's first frame, which is the longest, in bytes: as Linux compares it with an interface's MTU, so without a
+    /// tag of 802.1Q.
+    pub fn longest_frame(&self) -> usize {
+        const TAG: [u8; 2] = [0x81, 0x00];
+        let len = match self.headers.filter(|_| self.count > 1) {
+            Some(headers) => headers.payload + self.segment,
+            None => self.len,
+        };
+        match self.buffer[..self.len].get(12..14) {
+            Some(kind) if kind == TAG => len - 4,
+            _ => len,
+        }
+    }
+
     /// Whether the run has no frame.
     pub fn is_empty(&self) -> bool {
         self.count == 0

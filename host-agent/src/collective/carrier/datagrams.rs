@@ -76,6 +76,7 @@ impl<F: Frames> Datagrams<F> {
             probes,
             left: QUESTIONS,
             due_ns: 0,
+            unanswered: 0,
         });
         Self { question, ..self }
     }
@@ -96,15 +97,23 @@ struct Question {
     /// Number of times that the question is still asked.
     left: u32,
     due_ns: u64,
+    /// Number of probes sent that no answer has been received for.
+    unanswered: u32,
 }
 
 impl Question {
-    /// Whether a frame answers one of the probes. Probes of the rank itself differ in their number of transmissions.
-    fn is_answered_by(&self, header: &Repr) -> bool {
-        header.kind == Kind::Sum
+    /// Takes a frame that answers one of the probes; returns `false` for any other frame.
+    ///
+    /// Probes of the rank itself differ in their number of transmissions, until that saturates: a rank that waits long for another
+    /// probes the job's first chunks so often. So no more answers are taken than probes were sent.
+    fn take_answer(&mut self, header: &Repr) -> bool {
+        let is_answer = self.unanswered > 0
+            && header.kind == Kind::Sum
             && header.flags.contains(Flags::PROBE)
             && header.transmission == MAX_TRANSMISSION
-            && self.probes.iter().any(|probe| probe.chunk == header.chunk)
+            && self.probes.iter().any(|probe| probe.chunk == header.chunk);
+        self.unanswered -= u32::from(is_answer);
+        is_answer
     }
 }
 
@@ -130,7 +139,12 @@ impl<F: Frames> Carrier for Datagrams<F> {
             .ask_for_bundles([&one, &other])
             .map_err(io_error)?;
         self.identification = self.identification.wrapping_add(2);
-        question.left = if is_open { question.left - 1 } else { 0 };
+        if is_open {
+            question.left -= 1;
+            question.unanswered += 2;
+        } else {
+            question.left = 0;
+        }
         Ok(())
     }
 
@@ -179,7 +193,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
     ) -> Result<usize, CollectiveError> {
         let (me, foreign, peers) = (self.me, &mut self.foreign, &self.peers);
         let senders = &self.senders;
-        let question = &self.question;
+        let question = &mut self.question;
         let is_known = |frame: &[u8]| {
             senders.is_empty() || source(frame).is_some_and(|ip| senders.binary_search(&ip).is_ok())
         };
@@ -189,7 +203,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
                 Some(_) if !is_known(frame) => *foreign += 1,
                 Some(bytes) => match Repr::parse_frame(bytes) {
                     Ok((header, _))
-                        if question.as_ref().is_some_and(|q| q.is_answered_by(&header)) => {}
+                        if question.as_mut().is_some_and(|q| q.take_answer(&header)) => {}
                     Ok((header, payload)) => taker.take(mark(frame), &header, payload),
                     Err(_) => taker.malformed(),
                 },
@@ -226,5 +240,209 @@ impl<F: Frames> Carrier for Datagrams<F> {
 
     fn descriptors(&self) -> Vec<RawFd> {
         self.frames.descriptors()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::{Mac, build};
+    use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+    use aggregation::{Mark, Retransmission};
+    use frames::{Received, Sink};
+    use std::collections::VecDeque;
+
+    const JOB: u16 = 3;
+    const MS: u64 = 1_000_000;
+
+    /// A link that keeps the questions, and gives the frames that were put in.
+    struct Link {
+        is_open: bool,
+        questions: Vec<[Vec<u8>; 2]>,
+        arrived: VecDeque<Vec<u8>>,
+    }
+
+    impl Frames for Link {
+        fn receive(&mut self, _: usize, sink: &mut dyn Sink) -> std::io::Result<Received> {
+            let frames = self.arrived.len();
+            self.arrived
+                .drain(..)
+                .for_each(|frame| sink.frame(&frame, 0));
+            Ok(Received { frames, errors: 0 })
+        }
+
+        fn send(&mut self, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&mut self) -> std::io::Result<usize> {
+            Ok(0)
+        }
+
+        fn readable(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn ask_for_bundles(&mut self, frames: [&[u8]; 2]) -> std::io::Result<bool> {
+            if self.is_open {
+                self.questions.push(frames.map(<[u8]>::to_vec));
+            }
+            Ok(self.is_open)
+        }
+
+        fn name(&self) -> &str {
+            "link"
+        }
+    }
+
+    /// The headers that reach the rank.
+    #[derive(Default)]
+    struct Rank(Vec<Repr>);
+
+    impl Takes for Rank {
+        fn take(&mut self, _: Mark, header: &Repr, _: &[u8]) {
+            self.0.push(*header);
+        }
+
+        fn malformed(&mut self) {
+            panic!("a malformed frame");
+        }
+
+        fn unreachable(&mut self, _: Ipv4Addr) {}
+
+        fn near(&self, _: u16) -> (u32, u8) {
+            (0, 0)
+        }
+    }
+
+    fn me() -> Endpoint {
+        Endpoint {
+            mac: Mac([2, 0, 0, 0, 0, 1]),
+            ip: Ipv4Addr::new(10, 0, 0, 1),
+        }
+    }
+
+    fn carrier(is_open: bool) -> Datagrams<Link> {
+        let config = JobConfig {
+            job: JobId(JOB),
+            workers: 2,
+            window: 64,
+            values_per_packet: 256,
+            values_per_round: 0,
+            first_chunk: ChunkId(128),
+        };
+        let job = Job::new(config).unwrap();
+        let setup = Setup::under_one_switch(job, WorkerId(1), Retransmission::of_ranks());
+        let link = Link {
+            is_open,
+            questions: Vec::new(),
+            arrived: VecDeque::new(),
+        };
+        Datagrams::new(link, JOB, 1, me(), vec![me(), me()]).asking_for_bundles(&setup)
+    }
+
+    /// The probes of a question, as the switch reads them.
+    fn probes(question: &[Vec<u8>; 2]) -> [Repr; 2] {
+        [0, 1].map(|at| {
+            let bytes = open(&question[at], asking(JOB, me())).unwrap();
+            Repr::parse_frame(bytes).unwrap().0
+        })
+    }
+
+    /// Passes frames with these headers to the carrier; returns those that reach the rank.
+    fn arriving(carrier: &mut Datagrams<Link>, headers: &[Repr]) -> Vec<Repr> {
+        for header in headers {
+            let mut payload = vec![0; header.buffer_len()];
+            header.emit(&mut Packet::new_unchecked(&mut payload[..]));
+            let mut frame = Vec::new();
+            build(&mut frame, me(), me(), &payload);
+            carrier.frames.arrived.push_back(frame);
+        }
+        let mut rank = Rank::default();
+        carrier.receive(0, 64, &mut rank).unwrap();
+        rank.0
+    }
+
+    #[test]
+    fn a_rank_asks_three_times() {
+        let mut carrier = carrier(true);
+        for (now_ns, asked, due_ns) in [
+            (0, 1, Some(200 * MS)),
+            (199 * MS, 1, Some(200 * MS)),
+            (200 * MS, 2, Some(400 * MS)),
+            // Called late, the next question is as far from this one.
+            (450 * MS, 3, None),
+            (10_000 * MS, 3, None),
+        ] {
+            carrier.handle_timeout(now_ns).unwrap();
+            assert_eq!(carrier.frames.questions.len(), asked, "{now_ns}");
+            assert_eq!(carrier.poll_timeout(now_ns), due_ns, "{now_ns}");
+        }
+        for question in &carrier.frames.questions {
+            let chunks = probes(question).map(|probe| probe.chunk);
+            assert_eq!(chunks, [128, 129]);
+            // Or the frames would not be one bundle.
+            let numbers = [0, 1].map(|at| u16::from_be_bytes([question[at][18], question[at][19]]));
+            assert_eq!(numbers[1], numbers[0].wrapping_add(1));
+        }
+    }
+
+    #[test]
+    fn a_rank_does_not_ask_where_no_bundles_are_sent() {
+        let mut carrier = carrier(false);
+        assert_eq!(carrier.poll_timeout(0), Some(0));
+        carrier.handle_timeout(0).unwrap();
+        assert_eq!(carrier.poll_timeout(0), None);
+        carrier.frames.is_open = true;
+        carrier.handle_timeout(1_000 * MS).unwrap();
+        assert!(carrier.frames.questions.is_empty());
+    }
+
+    /// The link has learnt that bundles are taken.
+    #[test]
+    fn a_rank_stops_asking_once_bundles_are_sent() {
+        let mut carrier = carrier(true);
+        carrier.handle_timeout(0).unwrap();
+        carrier.frames.is_open = false;
+        carrier.handle_timeout(200 * MS).unwrap();
+        assert_eq!(carrier.frames.questions.len(), 1);
+        assert_eq!(carrier.poll_timeout(200 * MS), None);
+    }
+
+    #[test]
+    fn answers_to_questions_do_not_reach_the_rank() {
+        let mut carrier = carrier(true);
+        let first = carrier.question.as_ref().unwrap().probes[0];
+        let answer = |probe: Repr| Repr {
+            kind: Kind::Sum,
+            ..probe
+        };
+        // Nothing was asked.
+        assert_eq!(
+            arriving(&mut carrier, &[answer(first)]),
+            [answer(first)],
+            "before a question"
+        );
+        carrier.handle_timeout(0).unwrap();
+        let answers = probes(&carrier.frames.questions[0]).map(answer);
+        let others = [
+            Repr {
+                transmission: 5,
+                ..answers[0]
+            },
+            Repr {
+                chunk: 130,
+                ..answers[0]
+            },
+            Repr {
+                flags: Flags::SCALE_ONLY,
+                ..answers[0]
+            },
+        ];
+        let all = [&answers[..1], &others, &answers[1..]].concat();
+        assert_eq!(arriving(&mut carrier, &all), others);
+        // A rank that has waited long probes the same chunks with the same number of transmissions.
+        assert_eq!(arriving(&mut carrier, &answers), answers);
+        assert_eq!(carrier.foreign(), 0);
     }
 }

@@ -424,3 +424,137 @@ fn a_malformed_bundle_is_counted_and_those_after_it_pass() {
         assert_eq!(peer.overflow(), Some(0), "{io}");
     }
 }
+
+/// The kernel compares no bundle with the MTU: neither a frame longer than the MTU may leave in one, nor may a frame stay single for
+/// an MTU that has passed.
+#[test]
+fn frames_obey_an_mtu_that_changes() {
+    if !in_namespace("frames_obey_an_mtu_that_changes") {
+        return;
+    }
+    veth("s1", "h1");
+    let mut port = open("s1", Io::Bundles);
+    let mut peer = open("h1", Io::Rings);
+    let plain = PlainSocket::open("h1", false);
+    let frames_of = |len: usize| -> Vec<_> {
+        let frame = |number| datagram(2, number, &vec![7; len - HEADERS]);
+        (0..COUNT as u16).map(frame).collect()
+    };
+    let long = frames_of(HEADERS + 1500);
+    let tagged = |len: usize| -> Vec<_> {
+        let mut frames = frames_of(len);
+        for frame in &mut frames {
+            frame.splice(12..12, [0x81, 0, 0, 5]);
+        }
+        frames
+    };
+    let send = |port: &mut Box<dyn Frames>, frames: &[Vec<u8>]| {
+        frames.iter().for_each(|frame| port.send(frame).unwrap());
+        port.flush().unwrap()
+    };
+    assert_eq!(send(&mut port, &long), 0);
+    assert_eq!(plain.lengths(), [HEADERS + COUNT * 1500]);
+    receive(&mut peer, COUNT);
+
+    ip("link set s1 mtu 1300");
+    std::thread::sleep(Duration::from_millis(120));
+    for (frames, lost) in [
+        (&long, COUNT),
+        (&frames_of(1315), COUNT),
+        (&frames_of(1314), 0),
+        // A tag is beside the MTU.
+        (&tagged(1315), COUNT),
+        (&tagged(1314), 0),
+    ] {
+        assert_eq!(send(&mut port, frames), lost);
+        let packets = usize::from(lost == 0);
+        assert_eq!(plain.lengths().len(), packets, "{} bytes", frames[0].len());
+        let (arrived, errors) = receive(&mut peer, COUNT - lost);
+        assert!(arrived == frames[lost..], "{}", arrived.len());
+        assert_eq!(errors, 0);
+    }
+
+    ip("link set s1 mtu 9216");
+    assert_eq!(send(&mut port, &long), 0);
+    assert_eq!(plain.lengths(), [HEADERS + COUNT * 1500]);
+    assert!(receive(&mut peer, COUNT).0 == long);
+}
+
+#[test]
+fn bundles_of_longer_frames_are_received_after_the_mtu_was_raised() {
+    if !in_namespace("bundles_of_longer_frames_are_received_after_the_mtu_was_raised") {
+        return;
+    }
+    veth("s1", "h1");
+    let mtu = |mtu| ["s1", "h1"].map(|end| ip(&format!("link set {end} mtu {mtu}")));
+    for io in [Io::Rings, Io::Calls] {
+        mtu(1500);
+        let mut peer = open("h1", io);
+        mtu(9000);
+        let mut port = open("s1", Io::Bundles);
+        let frame = |number| datagram(3, number, &[number as u8; 8000]);
+        let frames: Vec<_> = (0..20).map(frame).collect();
+        // A single frame, too, is longer than a slot of the ring.
+        for count in [1, 20] {
+            send_all(&mut port, &frames[..count]);
+            let (arrived, errors) = receive(&mut peer, count);
+            assert!(arrived == frames[..count], "{io}: {}", arrived.len());
+            assert_eq!(errors, 0, "{io}");
+        }
+        assert_eq!(peer.overflow(), Some(0), "{io}");
+    }
+}
+
+/// The kernel cuts bundles that an interface does not carry, or not as long ones.
+#[test]
+fn frames_arrive_from_an_interface_that_carries_no_bundles() {
+    let test = "frames_arrive_from_an_interface_that_carries_no_bundles";
+    if !in_namespace(test) {
+        return;
+    }
+    veth("s1", "h1");
+    let mut port = open("s1", Io::Bundles);
+    let mut peer = open("h1", Io::Rings);
+    let plain = PlainSocket::open("h1", false);
+    let frames = flow(1, COUNT);
+    for (size, lengths) in [
+        (65_536, vec![HEADERS + COUNT * PAYLOAD]),
+        (2000, vec![HEADERS + PAYLOAD; COUNT]),
+    ] {
+        ip(&format!("link set s1 gso_max_size {size}"));
+        send_all(&mut port, &frames);
+        assert_eq!(plain.lengths(), lengths, "{size}");
+        assert!(receive(&mut peer, COUNT).0 == frames, "{size}");
+    }
+}
+
+/// A bundle waits in the socket's buffer, which may be small. The frames of those that found no place there are counted.
+#[test]
+fn frames_of_bundles_that_found_no_place_are_counted() {
+    if !in_namespace("frames_of_bundles_that_found_no_place_are_counted") {
+        return;
+    }
+    veth("s1", "h1");
+    ip("link set h1 mtu 1500");
+    let mut port = open("s1", Io::Bundles);
+    let mut peer = open("h1", Io::Rings);
+    let frames = flow(1, 60);
+    // More than the largest buffer that is requested holds, in fewer packets than the ring has slots.
+    const BUNDLES: usize = 600;
+    for _ in 0..BUNDLES {
+        send_all(&mut port, &frames);
+    }
+    let (mut arrived, mut lost) = (0, 0);
+    while arrived + lost < BUNDLES * frames.len() {
+        let mut take = |frame: &[u8]| {
+            assert!(frame == frames[arrived % frames.len()]);
+            arrived += 1;
+        };
+        let received = peer.receive(64, &mut take).unwrap();
+        let overflow = peer.overflow().unwrap() as usize;
+        assert!(received.frames + overflow > 0, "{arrived} {lost}");
+        lost += overflow;
+    }
+    assert_eq!(arrived + lost, BUNDLES * frames.len());
+    assert!(arrived > 0 && lost > 0, "{arrived} {lost}");
+}
