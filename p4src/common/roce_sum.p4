@@ -228,14 +228,15 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.roce_answer.transmission = transmission;
         hdr.roce_answer.zero = 0;
     }
-    // Sets the headers around the payload. `total_len` is the IPv4 packet's length in bytes.
+    // Sets the headers around the payload. `total_len` is the IPv4 packet's length in bytes. The identification counts up with
+    // the PSN, so that consecutive packets to a worker can leave the switch as one bundle, whose frames the kernel numbers.
     action carry(bit<16> total_len) {
         hdr.ethernet.src = 40w0x02005e5745 ++ job[7:0];
         hdr.ethernet.dst = mac;
         hdr.ipv4.version = 4;
         hdr.ipv4.ihl = 5;
         hdr.ipv4.total_len = total_len;
-        hdr.ipv4.identification = 0;
+        hdr.ipv4.identification = to.psn[15:0];
         hdr.ipv4.flags = 2;
         hdr.ipv4.frag_offset = 0;
         hdr.ipv4.ttl = 64;
@@ -244,7 +245,8 @@ control RoceOut(inout headers_t hdr, inout metadata_t meta, in bit<16> instance)
         hdr.ipv4.dst = ip;
         // Starts with the checksum's constant words: 0x4500, flags, 0x4011 and the source address.
         bit<32> sum = (32w0x4500 + 0x4000 + 0x4011 + 0xEF57 + 0x4500) + (24w0 ++ job[7:0])
-            + (24w0 ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn) + (16w0 ++ total_len) + (16w0 ++ ip[31:16]) + (16w0 ++ ip[15:0]);
+            + (24w0 ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn) + (16w0 ++ total_len) + (16w0 ++ to.psn[15:0])
+            + (16w0 ++ ip[31:16]) + (16w0 ++ ip[15:0]);
         sum = (16w0 ++ sum[31:16]) + (16w0 ++ sum[15:0]);
         hdr.ipv4.checksum = ~(sum[31:16] + sum[15:0]);
         hdr.udp.src_port = 2w3 ++ to.qpn[13:0];

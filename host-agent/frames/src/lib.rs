@@ -126,9 +126,9 @@ pub trait Frames: Send {
         0
     }
 
-    /// Whether at least `_frames` sent frames still wait for the link; `false` if unknown.
-    fn has_waiting(&self, _frames: usize) -> bool {
-        false
+    /// Number of sent frames that still wait for the link, an estimate; 0 if unknown. It takes a system call: ask once per batch.
+    fn waiting(&self) -> usize {
+        0
     }
 
     /// Descriptor that becomes readable when frames have arrived; `None`: there is none to wait for (a file).
@@ -199,8 +199,8 @@ macro_rules! passed_on {
                 (**self).marked()
             }
 
-            fn has_waiting(&self, frames: usize) -> bool {
-                (**self).has_waiting(frames)
+            fn waiting(&self) -> usize {
+                (**self).waiting()
             }
 
             fn readable(&self) -> Option<BorrowedFd<'_>> {

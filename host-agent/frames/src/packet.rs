@@ -127,7 +127,7 @@ impl Frames for PacketFrames {
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         match self.mark_at {
-            Some(frames) if self.has_waiting(frames) => self.send_marked(frame),
+            Some(frames) if self.waiting() >= frames => self.send_marked(frame),
             _ => self.transmit.send(&self.socket, frame),
         }
     }
@@ -168,12 +168,12 @@ impl Frames for PacketFrames {
         std::mem::take(&mut self.marked)
     }
 
-    fn has_waiting(&self, frames: usize) -> bool {
+    fn waiting(&self) -> usize {
         // Frames that the kernel has not been given wait as well, but only if the link is busy: a batch for an idle link is no
         // queue.
         match self.transmit.waiting(&self.socket) {
-            0 => false,
-            waiting => waiting + self.transmit.queued_frames() >= frames,
+            0 => 0,
+            waiting => waiting + self.transmit.queued_frames(),
         }
     }
 

@@ -23,6 +23,8 @@ pub enum Way {
     Verbs,
     /// RoCEv2 in user space over rings shared with the kernel.
     Rings,
+    /// Like [`Self::Rings`], and consecutive packets of a queue pair leave as bundles of frames: the peer is known to take them.
+    Bundles,
     /// RoCEv2 in user space over the datalink channel of the crate pnet.
     Pnet,
     /// RoCEv2 in user space over a UDP socket, which only other weir programs understand.
@@ -37,10 +39,11 @@ impl std::str::FromStr for Way {
             "auto" => Ok(Self::Auto),
             "verbs" => Ok(Self::Verbs),
             "rings" => Ok(Self::Rings),
+            "bundles" => Ok(Self::Bundles),
             "pnet" => Ok(Self::Pnet),
             "udp" => Ok(Self::Udp),
             _ => Err(format!(
-                "`{text}` is not one of auto, verbs, rings, pnet, udp"
+                "`{text}` is not one of auto, verbs, rings, bundles, pnet, udp"
             )),
         }
     }
@@ -88,6 +91,7 @@ pub fn open(name: Option<&str>, way: Way, seed: u64) -> Result<Box<dyn Provider>
             Err(why) => (Io::Auto, Some(why)),
         },
         Way::Rings => (Io::Rings, None),
+        Way::Bundles => (Io::Bundles, None),
         Way::Pnet => (Io::Pnet, None),
         Way::Udp => {
             let interface = Interface::find(name)?;
@@ -153,8 +157,8 @@ fn raw_because(
     let Opened {
         frames,
         io: by,
+        bundles,
         notice,
-        ..
     } = opened.map_err(|source| OpenError::Raw {
         interface: interface.name.clone(),
         source,
@@ -166,7 +170,7 @@ fn raw_because(
     };
     let name = interface.name.clone();
     let options = SoftwareOptions {
-        name: format!("roce over {by} of {name}{because}"),
+        name: format!("roce over {by} of {name}, bundles {bundles}{because}"),
         address: interface.address,
         max_mtu: interface.mtu()?,
         seed,

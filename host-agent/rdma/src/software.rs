@@ -127,21 +127,19 @@ impl<F: Frames> Software<F> {
             self.endpoint.handle_timeout(now_ns);
         }
         let Backlog { frames, .. } = self.backlog;
-        let was_nearly_empty = !self.frames.has_waiting(frames / 4);
+        let waiting = self.frames.waiting();
+        let was_nearly_empty = waiting < (frames / 4).max(1);
         // A batch for an idle link does not mean a backlog, although it waits like one.
-        let (most, mut sent) = (BATCH.min(frames), 0);
-        let is_full = loop {
-            if sent == most {
-                break false;
-            }
-            if self.frames.has_waiting(frames) {
-                break true;
-            }
-            if !self.send_one(now_ns)? {
-                break false;
-            }
-            sent += 1;
+        let space = match waiting {
+            0 => usize::MAX,
+            waiting => frames.saturating_sub(waiting),
         };
+        let most = BATCH.min(frames);
+        let mut sent = 0;
+        while sent < most.min(space) && self.send_one(now_ns)? {
+            sent += 1;
+        }
+        let is_full = sent == space;
         self.unsent += self.frames.flush()? as u64;
         self.backlog.looked(Look {
             now_ns,

@@ -1,9 +1,9 @@
 //! RoCEv2 packets over a UDP socket, which needs no capability; both ends must use this transport.
 //!
 //! The ICRC covers the IP and UDP headers, which a socket neither shows nor lets the program choose. But both ends can derive
-//! them: the IP identification is 0 on an unconnected socket that forbids fragmentation, and the source port is the socket's
-//! own. So the sender strips these headers from its frames, and the receiver rebuilds them. An RDMA device uses other source
-//! ports, so the receiver would find its ICRC wrong.
+//! them: the IP identification follows from the PSN, and the source port is the socket's own. So the sender strips these headers
+//! from its frames, and the receiver rebuilds them. An RDMA device receives other values (the kernel sends an identification of
+//! 0), so it would find the ICRC wrong.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -181,7 +181,7 @@ fn copies_and_framing(messages: u64) {
         for at in (0..MESSAGE).step_by(BATCH * MTU) {
             for (index, buffer) in buffers.iter_mut().enumerate() {
                 let from = &source[at + index * MTU..][..MTU];
-                packet::write_network_headers(&mut buffer[..PAYLOAD_AT + MTU + 4], &route());
+                packet::rebuild_network_headers(&mut buffer[..PAYLOAD_AT + MTU + 4], &route());
                 buffer[PAYLOAD_AT..PAYLOAD_AT + MTU].copy_from_slice(black_box(from));
             }
             for (index, buffer) in buffers.iter().enumerate() {

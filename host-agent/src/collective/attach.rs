@@ -112,7 +112,7 @@ pub fn attach(
             .asking_for_bundles(&config.setup);
         return Ok((Box::new(carrier), way));
     }
-    let provider = provider(interface, way.io)?;
+    let provider = provider(interface, io)?;
     let way = by_rdma(&provider, way);
     Ok((Box::new(Rdma::new(provider, frames, config)?), way))
 }
@@ -126,11 +126,11 @@ pub fn attach_alone(
     me: Endpoint,
 ) -> Result<AnyCarrier, AttachError> {
     let (job, rank) = (setup.job.id().0, setup.rank.0);
-    let (frames, way) = opened(interface, io)?;
+    let (frames, _) = opened(interface, io)?;
     Ok(match transport {
         Transport::Udp => Box::new(Datagrams::alone(frames, job, rank, me)),
         Transport::Rdma => {
-            let provider = provider(interface, way.io)?;
+            let provider = provider(interface, io)?;
             Box::new(Rdma::alone(provider, frames, setup, me)?)
         }
     })

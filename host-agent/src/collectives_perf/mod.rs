@@ -97,7 +97,7 @@ pub struct CollectivesPerfArgs {
     /// Name of the interface or RDMA device; without, the only interface that is up and has an IPv4 address.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Provider: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability.
+    /// Provider: auto, verbs (a device, by libibverbs), rings, bundles (of frames), pnet, or udp, which needs no capability.
     #[arg(long, default_value = "auto", value_name = "WAY")]
     way: Way,
     /// Path MTU in bytes: 256, 512, 1024, 2048 or 4096; without, the largest that all ranks' interfaces carry.

@@ -108,7 +108,7 @@ pub struct PortArgs {
     /// Name of the interface or RDMA device; without, the only interface that is up and has an IPv4 address.
     #[arg(short = 'd', long, value_name = "NAME")]
     pub interface: Option<String>,
-    /// Provider: auto, verbs (a device, by libibverbs), rings, pnet, or udp, which needs no capability, but requires weir at
+    /// Provider: auto, verbs (a device, by libibverbs), rings, bundles (of frames), pnet, or udp, which needs no capability, but requires weir at
     /// both ends.
     #[arg(long, default_value = "auto", value_name = "WAY")]
     pub way: Way,

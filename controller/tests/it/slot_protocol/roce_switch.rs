@@ -265,6 +265,8 @@ impl RoceSwitch {
         assert_eq!(header.destination, Qpn::new(told.target.qpn));
         assert_eq!(header.pkey, PKEY);
         assert_eq!(header.psn, Psn::new(told.psn));
+        let identification = u16::from_be_bytes([bytes[18], bytes[19]]);
+        assert_eq!(identification, told.psn as u16);
         told.psn = (told.psn + 1) & 0xFF_FFFF;
         let reth = header.reth.expect("a WRITE");
         assert_eq!(reth.rkey, told.target.rkey);

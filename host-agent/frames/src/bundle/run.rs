@@ -129,8 +129,10 @@ impl Run {
 
     /// Whether a UDP frame of `len` bytes might continue the run, so that it may be written to the run's [room](Self::room).
     pub fn may_grow(&self, len: usize, may: Joins) -> bool {
-        let known = self.headers.map(|headers| headers.payload);
-        let fits = known.is_some_and(|head| head <= OVERLAP && len > head);
+        let fits = self.headers.is_some_and(|at| {
+            let head = at.payload;
+            head <= OVERLAP && len > head && self.len - at.network + len - head <= PACKET
+        });
         self.is_open && may.udp && fits && self.count < MAX_FRAMES
     }
 

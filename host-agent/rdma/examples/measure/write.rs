@@ -1,7 +1,7 @@
 //! `write_cpu`: processor time of both ends per gigabyte of WRITEs of 1 MiB over veth, compared with rings that only copy, and
-//! with the kernel's TCP.
+//! with the kernel's TCP. The packets of a WRITE leave as bundles of frames, or without bundles, singly.
 //!
-//! "copies" sends as many bytes in frames of the same size: one side copies each payload into the ring, the other side copies it
+//! "copies" sends as many bytes in single frames of the same size: one side copies each payload into the ring, the other side copies it
 //! out, and the receiver answers every 32nd frame, so that none is lost. The time of all threads counts, in user and kernel mode.
 
 use std::io::{Read, Write};
@@ -35,9 +35,10 @@ type Subject = (&'static str, fn() -> Result<()>);
 
 /// Prints the processor seconds per gigabyte, one line per subject: median, minimum, maximum.
 pub fn measure() -> Result<()> {
-    let subjects: [Subject; 4] = [
+    let subjects: [Subject; 5] = [
         ("copies", copies),
-        ("roce", write),
+        ("roce", || write(Way::Bundles)),
+        ("roce without bundles", || write(Way::Rings)),
         ("tcp", || tcp(None)),
         ("tcp without GSO", || tcp(Some("near"))),
     ];
@@ -64,7 +65,7 @@ fn processors() -> Result<f64> {
     Ok(time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9)
 }
 
-fn write() -> Result<()> {
+fn write(way: Way) -> Result<()> {
     let options = BandwidthOptions {
         size: MESSAGE as u32,
         iterations: MESSAGES,
@@ -72,11 +73,11 @@ fn write() -> Result<()> {
         ..BandwidthOptions::new(Verb::Write)
     };
     let (_cable, far) = Cable::lay(move || {
-        let mut provider = rdma::open(Some("far"), Way::Rings, 1)?;
+        let mut provider = rdma::open(Some("far"), way, 1)?;
         bandwidth(&mut *provider, Verb::Write, None, &options)?;
         Ok(())
     });
-    let mut provider = rdma::open(Some("near"), Way::Rings, 2)?;
+    let mut provider = rdma::open(Some("near"), way, 2)?;
     let near = bandwidth(&mut *provider, Verb::Write, Some(FAR), &options);
     far.join().map_err(|_| anyhow::anyhow!("the far end"))??;
     near?;

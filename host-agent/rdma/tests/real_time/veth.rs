@@ -47,7 +47,7 @@ fn messages_go_to_and_fro_by_each_way() {
     if !in_namespace("messages_go_to_and_fro_by_each_way") {
         return;
     }
-    for way in [Way::Rings, Way::Pnet, Way::Udp] {
+    for way in [Way::Rings, Way::Bundles, Way::Pnet, Way::Udp] {
         for (size, mtu, link_mtu) in [
             (4096, Mtu::B1024, 1500),
             (65_536, Mtu::B4096, 4200),
@@ -76,7 +76,7 @@ fn bandwidths_are_measured_by_each_way() {
     if !in_namespace("bandwidths_are_measured_by_each_way") {
         return;
     }
-    for way in [Way::Rings, Way::Pnet, Way::Udp] {
+    for way in [Way::Rings, Way::Bundles, Way::Pnet, Way::Udp] {
         for (verb, size) in [
             (Verb::Write, 65_536),
             (Verb::Write, 2),
@@ -227,7 +227,7 @@ fn latencies_are_measured_by_each_way() {
     if !in_namespace("latencies_are_measured_by_each_way") {
         return;
     }
-    for way in [Way::Rings, Way::Pnet, Way::Udp] {
+    for way in [Way::Rings, Way::Bundles, Way::Pnet, Way::Udp] {
         for (verb, size) in [
             (Verb::Write, 2),
             (Verb::Write, 10_000),

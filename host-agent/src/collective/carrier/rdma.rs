@@ -47,10 +47,12 @@ pub struct Rdma<P, F> {
 }
 
 impl<P: Provider, F: Frames> Rdma<P, F> {
-    /// A carrier over an RDMA provider, and over frames of the same interface for other ranks.
+    /// A carrier over an RDMA provider, and over frames of the same interface for other ranks. By the latter, it asks the switch
+    /// whether it takes bundles of frames; the provider sends bundles once the switch has sent some.
     pub fn new(provider: P, frames: F, config: &Config) -> Result<Self, CollectiveError> {
         let Setup { job, rank, .. } = config.setup;
-        let words = Datagrams::new(frames, job.id().0, rank.0, config.me, config.peers.clone());
+        let words = Datagrams::new(frames, job.id().0, rank.0, config.me, config.peers.clone())
+            .asking_for_bundles(&config.setup);
         Self::with(provider, words, &config.setup)
     }
 
@@ -314,6 +316,7 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
     }
 
     fn handle_timeout(&mut self, now_ns: u64) -> Result<(), CollectiveError> {
+        self.words.handle_timeout(now_ns)?;
         match self.registering.due(now_ns) {
             Due::Nothing => Ok(()),
             Due::Ask => self.register(),
@@ -338,7 +341,12 @@ impl<P: Provider, F: Frames> Carrier for Rdma<P, F> {
         let due = self.pair.provider().due();
         let due_ns = due.map(|due| now_ns.saturating_add(due.as_nanos() as u64));
         let registering_ns = self.registering.poll_timeout();
-        registering_ns.into_iter().chain(due_ns).min()
+        let words_ns = self.words.poll_timeout(now_ns);
+        registering_ns
+            .into_iter()
+            .chain(due_ns)
+            .chain(words_ns)
+            .min()
     }
 
     fn readable(&self) -> Vec<BorrowedFd<'_>> {
