@@ -25,6 +25,9 @@ use crate::capture::{CaptureError, Filter, Handed, Limits, Recording};
 use crate::host::{Host, Process, ProcessError};
 use crate::net::{Counters, NetError};
 
+/// Environment variable with which agents choose how they exchange frames with an interface.
+const IO_VARIABLE: &str = "WEIR_IO";
+
 /// How the links of a topology are implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wiring {
@@ -42,6 +45,8 @@ pub struct Options {
     /// Whether the hosts' kernels speak IP on their interfaces. Off for agents, which make their own packets: the
     /// kernel would answer them with ICMP errors.
     pub kernel_ip: bool,
+    /// Whether the switches take bundles, packets that stand for many frames. If not, each frame on the links is finished.
+    pub bundles: bool,
     /// Which frames are recorded at switch ports.
     pub filter: Filter,
     /// Limits of a recording that is collected in memory.
@@ -251,9 +256,32 @@ impl Bed {
             .collect()
     }
 
-    /// Starts a process in a host of the topology.
-    pub fn spawn_in_host(&self, host: &str, command: Command) -> Result<Process, BedError> {
+    /// Whether the link of a switch's port carries bundles: both its ends may send packets that stand for many frames.
+    pub fn port_takes_bundles(&self, switch: &str, port: u32) -> bool {
+        match &self.links {
+            Links::Veth(links) => links.port_takes_bundles(switch, port),
+            // The peer of an existing interface shows that it takes bundles by sending one.
+            Links::Memory(_) | Links::Wire(_) => false,
+        }
+    }
+
+    /// Whether a host's link carries bundles, as [`Bed::port_takes_bundles`].
+    pub fn host_takes_bundles(&self, host: &str) -> bool {
+        match &self.links {
+            Links::Veth(links) => links.host_takes_bundles(host),
+            Links::Memory(_) | Links::Wire(_) => false,
+        }
+    }
+
+    /// Starts a process in a host of the topology. Where the host's link carries bundles, agents send them from the start
+    /// (`WEIR_IO=bundles`), unless `WEIR_IO` is set.
+    pub fn spawn_in_host(&self, host: &str, mut command: Command) -> Result<Process, BedError> {
         let attachment = self.host_attachment(host)?;
+        let is_set = std::env::var_os(IO_VARIABLE).is_some()
+            || command.get_envs().any(|(name, _)| name == IO_VARIABLE);
+        if self.host_takes_bundles(host) && !is_set {
+            command.env(IO_VARIABLE, frames::Io::Bundles.to_string());
+        }
         match self.host(host) {
             Some(namespace) => Ok(namespace.spawn(command)?),
             None => Ok(Process::spawn(host, inheriting(command, &[attachment]))?),
@@ -320,6 +348,7 @@ mod tests {
         let options = Options {
             wiring: Wiring::Memory,
             kernel_ip: false,
+            bundles: true,
             filter: Filter::Everything,
             limits: Limits::AGGREGATION_HEADERS,
         };

@@ -24,6 +24,7 @@ pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
             mtu: 1500,
             address: Some((Ipv4Addr::new(10, 0, 0, last), 24)),
             arp,
+            bundles: None,
         })?;
         if !arp {
             let peer = 3 - last;

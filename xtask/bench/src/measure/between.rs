@@ -212,6 +212,7 @@ impl HostPair {
                 mtu: 1500,
                 address: Some((HOSTS[number], 24)),
                 arp: true,
+                bundles: None,
             })?;
             if finishes {
                 inside.set_sending(name, None)?;

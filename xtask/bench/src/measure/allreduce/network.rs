@@ -91,6 +91,7 @@ impl RankNetwork {
                     mtu: setting.mtu,
                     address,
                     arp: false,
+                    bundles: None,
                 })?;
                 if let Some(rate_bps) = setting.rate_bps {
                     netlink.limit_rate(
