@@ -25,9 +25,6 @@ use crate::capture::{CaptureError, Filter, Handed, Limits, Recording};
 use crate::host::{Host, Process, ProcessError};
 use crate::net::{Counters, NetError};
 
-/// Environment variable with which agents choose how they exchange frames with an interface.
-const IO_VARIABLE: &str = "WEIR_IO";
-
 /// How the links of a topology are implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wiring {
@@ -265,23 +262,10 @@ impl Bed {
         }
     }
 
-    /// Whether a host's link carries bundles, as [`Bed::port_takes_bundles`].
-    pub fn host_takes_bundles(&self, host: &str) -> bool {
-        match &self.links {
-            Links::Veth(links) => links.host_takes_bundles(host),
-            Links::Memory(_) | Links::Wire(_) => false,
-        }
-    }
-
     /// Starts a process in a host of the topology. Where the host's link carries bundles, agents send them from the start
     /// (`WEIR_IO=bundles`), unless `WEIR_IO` is set.
-    pub fn spawn_in_host(&self, host: &str, mut command: Command) -> Result<Process, BedError> {
+    pub fn spawn_in_host(&self, host: &str, command: Command) -> Result<Process, BedError> {
         let attachment = self.host_attachment(host)?;
-        let is_set = std::env::var_os(IO_VARIABLE).is_some()
-            || command.get_envs().any(|(name, _)| name == IO_VARIABLE);
-        if self.host_takes_bundles(host) && !is_set {
-            command.env(IO_VARIABLE, frames::Io::Bundles.to_string());
-        }
         match self.host(host) {
             Some(namespace) => Ok(namespace.spawn(command)?),
             None => Ok(Process::spawn(host, inheriting(command, &[attachment]))?),

@@ -1,6 +1,6 @@
 //! Links as virtual Ethernet: each host has a separate namespace; the switches' ends of the links are in the bed's namespace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use scenario::model::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
 
@@ -29,8 +29,6 @@ pub struct VethLinks {
     hosts: BTreeMap<String, (Host, Netlink)>,
     /// Ports by switch name and port number.
     ports: BTreeMap<(String, u32), Port>,
-    /// Hosts whose links carry bundles.
-    bundling_hosts: BTreeSet<String>,
     /// Netlink connection to the namespace of the switches' interfaces.
     ours: Netlink,
 }
@@ -50,7 +48,6 @@ impl VethLinks {
         let mut links = VethLinks {
             hosts,
             ports: BTreeMap::new(),
-            bundling_hosts: BTreeSet::new(),
             ours,
         };
         let bundles = match options.bundles && (is_ordered || !options.kernel_ip) {
@@ -91,6 +88,13 @@ impl VethLinks {
             },
         });
         self.ours.connect(ends, GROUP)?;
+        if bundles.is_some() {
+            for end in &link.ends {
+                if let Some((host, _)) = self.hosts.get_mut(end) {
+                    host.declare_bundles();
+                }
+            }
+        }
         for (end, name) in link.ends.iter().zip(&names) {
             if topology.has_switch(end) {
                 let port = topology
@@ -125,9 +129,6 @@ impl VethLinks {
                     ..interface(HOST_INTERFACE, host.mac.0, link, bundles)
                 };
                 bring_up(netlink, &interface, link)?;
-                if bundles.is_some() {
-                    self.bundling_hosts.insert(host.name.clone());
-                }
                 if options.kernel_ip {
                     let others = topology
                         .hosts
@@ -161,10 +162,6 @@ impl VethLinks {
     pub fn port_takes_bundles(&self, switch: &str, port: u32) -> bool {
         let port = self.ports.get(&(switch.to_owned(), port));
         port.is_some_and(|port| port.takes_bundles)
-    }
-
-    pub fn host_takes_bundles(&self, host: &str) -> bool {
-        self.bundling_hosts.contains(host)
     }
 
     pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {

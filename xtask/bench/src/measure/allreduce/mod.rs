@@ -62,6 +62,8 @@ pub(super) struct AllReduceSetting {
     pub transport: Transport,
     pub window: u32,
     pub mtu: u32,
+    /// Whether the kernel splits TCP's packets into frames before the hosts send them. Bundles of ranks stay whole.
+    pub splits_tcp: bool,
 }
 
 impl AllReduceSetting {
@@ -86,6 +88,7 @@ impl AllReduceSetting {
         transport: Transport::Udp,
         window: 256,
         mtu: 1500,
+        splits_tcp: true,
     };
 
     pub fn bytes(&self) -> usize {

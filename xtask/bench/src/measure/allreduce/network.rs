@@ -12,6 +12,7 @@ use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use scenario::Scenario;
 use scenario::model::job::Transport;
+use testbeds::capture::{LinkSize, longest_bundles, page_bytes};
 use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
@@ -73,10 +74,11 @@ impl RankNetwork {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
         let topology = self.scenario.topology.clone();
+        let bundles = self.bundles(setting);
         let mut ports = Vec::new();
         for (number, host) in topology.hosts.iter().enumerate() {
             let port = format!("port{number}");
-            let inside = Host::new(&host.name)?;
+            let mut inside = Host::new(&host.name)?;
             let netlink = Netlink::open_in(inside.namespace())?;
             let end = |name, namespace| LinkEnd { name, namespace };
             ours.connect([end(&port, None), end("eth0", Some(inside.namespace()))], 0)?;
@@ -91,7 +93,7 @@ impl RankNetwork {
                     mtu: setting.mtu,
                     address,
                     arp: false,
-                    bundles: None,
+                    bundles,
                 })?;
                 if let Some(rate_bps) = setting.rate_bps {
                     netlink.limit_rate(
@@ -102,6 +104,12 @@ impl RankNetwork {
                             limit_bytes: setting.queue_bytes,
                         },
                     )?;
+                }
+            }
+            if bundles.is_some() {
+                inside.declare_bundles();
+                if setting.splits_tcp {
+                    netlink.split_tcp("eth0")?;
                 }
             }
             let others = topology
@@ -118,16 +126,33 @@ impl RankNetwork {
         Ok(ports)
     }
 
+    /// Maximum length of the bundles on each link; `None` if the links carry none, as those of a bridge.
+    fn bundles(&self, setting: &AllReduceSetting) -> Option<u32> {
+        let size = LinkSize {
+            rate_bps: setting.rate_bps,
+            mtu: setting.mtu,
+        };
+        match setting.through {
+            Fabric::Switch => longest_bundles(&[size], page_bytes())[0],
+            _ => None,
+        }
+    }
+
     /// Starts the `weir` binary as a switch, with the configuration that `weir run` would give it. No capture
     /// proves the losses, since sums leave the switch instead of updates; the sums themselves are verified.
     fn start_switch(&mut self, weir: &Path, ports: &[String]) -> Result<()> {
+        let takes_bundles = self.hosts.iter().all(Host::takes_bundles);
         let mut command = Command::new(weir);
         command.args(["switch", "--no-p4", "--device-id", "1"]);
         command.args(["--grpc-server-addr", "127.0.0.1:0"]);
         for (host, port) in self.scenario.topology.hosts.iter().zip(ports) {
             let at = self.scenario.topology.next_hop(SWITCH, &host.name);
             let number = at.context("a port")?.number;
-            command.args(["-i", &format!("{number}@{port}")]);
+            let bundles = match takes_bundles {
+                true => ",bundles",
+                false => "",
+            };
+            command.args(["-i", &format!("{number}@{port}{bundles}")]);
         }
         let mut switch = Process::spawn("switch", command)?;
         let line = wait_for_line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
