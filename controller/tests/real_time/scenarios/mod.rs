@@ -1,6 +1,7 @@
 //! Every shipped scenario, end to end in namespaces.
 
 mod abort;
+mod bundles;
 mod commands;
 mod disruptions;
 mod foreign;
