@@ -1,6 +1,7 @@
 //! Hosts with their offloads on, whose kernels send packets that stand for many frames: the switch, its faults and the captures
 //! see frames.
 
+use super::bundled_replay::assert_equal_in_bundles;
 use super::ways::frames;
 use crate::support::leftovers::Watched;
 use crate::support::*;
@@ -87,6 +88,8 @@ fn run_captured(text: &str) -> (Value, Vec<Vec<u8>>) {
     let frames = frames(&folder.path().join("run/sw.pcapng"));
     let again = run(folder.path(), &["replay", "run", "--json"]);
     again.expect_code(PASSED);
+    let replayed = assert_equal_in_bundles(&folder.path().join("run"));
+    assert!(replayed.packets < replayed.frames / 2, "{replayed:?}");
     (finished.json(), frames)
 }
 
