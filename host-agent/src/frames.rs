@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use ::frames::bundle::{fold, sum as words};
 use aggregation::Mark;
 use pnet::datalink;
 use pnet::ipnetwork::IpNetwork;
@@ -14,7 +15,6 @@ use pnet::packet::ethernet::{EtherTypes, EthernetPacket, MutableEthernetPacket};
 use pnet::packet::ip::IpNextHeaderProtocols;
 use pnet::packet::ipv4::{self, Ipv4Flags, Ipv4Packet, MutableIpv4Packet};
 use pnet::packet::udp::{self, MutableUdpPacket, UdpPacket};
-use pnet::packet::util;
 use pnet::util::MacAddr;
 
 pub use ::frames::{
@@ -196,50 +196,69 @@ fn beside_group(job: u16, first: u8) -> Endpoint {
 /// Builds an Ethernet frame around an aggregation frame (`payload`). It replaces the content of `frame`.
 pub fn build(frame: &mut Vec<u8>, from: Endpoint, to: Endpoint, payload: &[u8]) {
     frame.resize(HEADERS_LEN + payload.len(), 0);
-    write_headers(frame, from, to, 0).copy_from_slice(payload);
+    let rest = Headers::new(from, to).write(frame, 0);
+    rest.copy_from_slice(payload);
 }
 
-/// Writes the Ethernet, IPv4 and UDP headers, [`HEADERS_LEN`] bytes, to the beginning of a frame. Returns the rest of the frame,
-/// for the aggregation frame.
-///
-/// Frames with consecutive identifications (in the IP header) can leave as one bundle, whose frames the kernel numbers.
-///
-/// # Panics
-/// If the frame is shorter than the headers.
-pub fn write_headers(
-    frame: &mut [u8],
-    from: Endpoint,
-    to: Endpoint,
-    identification: u16,
-) -> &mut [u8] {
-    let ip_len = frame.len() - ETHERNET_LEN;
-    let (frame, payload) = frame.split_at_mut(HEADERS_LEN);
-    frame.fill(0);
-    if let Some(mut ethernet) = MutableEthernetPacket::new(frame) {
-        ethernet.set_destination(mac_addr(to.mac));
-        ethernet.set_source(mac_addr(from.mac));
-        ethernet.set_ethertype(EtherTypes::Ipv4);
+/// Ethernet, IPv4 and UDP headers of the frames from one agent to one destination.
+#[derive(Debug, Clone)]
+pub struct Headers {
+    /// The headers, with lengths, identification and checksums of 0.
+    bytes: [u8; HEADERS_LEN],
+    /// Sum of the IPv4 header's words.
+    sum: u64,
+}
+
+impl Headers {
+    /// Headers of frames from one agent to another, or to a group.
+    pub fn new(from: Endpoint, to: Endpoint) -> Headers {
+        let mut bytes = [0; HEADERS_LEN];
+        if let Some(mut ethernet) = MutableEthernetPacket::new(&mut bytes) {
+            ethernet.set_destination(mac_addr(to.mac));
+            ethernet.set_source(mac_addr(from.mac));
+            ethernet.set_ethertype(EtherTypes::Ipv4);
+        }
+        if let Some(mut ip) = MutableIpv4Packet::new(&mut bytes[ETHERNET_LEN..]) {
+            ip.set_version(4);
+            ip.set_header_length((IPV4_LEN / 4) as u8);
+            ip.set_ecn(ECN_CAPABLE);
+            ip.set_flags(Ipv4Flags::DontFragment);
+            ip.set_ttl(64);
+            ip.set_next_level_protocol(IpNextHeaderProtocols::Udp);
+            ip.set_source(from.ip);
+            ip.set_destination(to.ip);
+        }
+        if let Some(mut udp) = MutableUdpPacket::new(&mut bytes[ETHERNET_LEN + IPV4_LEN..]) {
+            udp.set_source(wire::UDP_PORT);
+            udp.set_destination(wire::UDP_PORT);
+            // The UDP checksum stays 0, "none" (RFC 768): a switch changes the payload.
+        }
+        Headers {
+            sum: words(&bytes[ETHERNET_LEN..ETHERNET_LEN + IPV4_LEN]),
+            bytes,
+        }
     }
-    if let Some(mut ip) = MutableIpv4Packet::new(&mut frame[ETHERNET_LEN..]) {
-        ip.set_version(4);
-        ip.set_header_length((IPV4_LEN / 4) as u8);
-        ip.set_ecn(ECN_CAPABLE);
-        ip.set_total_length(ip_len as u16);
-        ip.set_identification(identification);
-        ip.set_flags(Ipv4Flags::DontFragment);
-        ip.set_ttl(64);
-        ip.set_next_level_protocol(IpNextHeaderProtocols::Udp);
-        ip.set_source(from.ip);
-        ip.set_destination(to.ip);
-        ip.set_checksum(ipv4::checksum(&ip.to_immutable()));
+
+    /// Writes the headers, [`HEADERS_LEN`] bytes, to the beginning of a frame, and returns the rest of the frame, for the
+    /// aggregation frame.
+    ///
+    /// Frames with consecutive identifications (in the IP header) can leave as one bundle, whose frames the kernel numbers.
+    ///
+    /// # Panics
+    /// If the frame is shorter than the headers.
+    pub fn write<'f>(&self, frame: &'f mut [u8], identification: u16) -> &'f mut [u8] {
+        let ip_len = (frame.len() - ETHERNET_LEN) as u16;
+        let (headers, payload) = frame.split_at_mut(HEADERS_LEN);
+        headers.copy_from_slice(&self.bytes);
+        let checksum = !fold(self.sum + u64::from(ip_len) + u64::from(identification));
+        let (_, ip) = headers.split_at_mut(ETHERNET_LEN);
+        ip[2..4].copy_from_slice(&ip_len.to_be_bytes());
+        ip[4..6].copy_from_slice(&identification.to_be_bytes());
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        let udp_len = ip_len - IPV4_LEN as u16;
+        ip[IPV4_LEN + 4..IPV4_LEN + 6].copy_from_slice(&udp_len.to_be_bytes());
+        payload
     }
-    if let Some(mut udp) = MutableUdpPacket::new(&mut frame[ETHERNET_LEN + IPV4_LEN..]) {
-        udp.set_source(wire::UDP_PORT);
-        udp.set_destination(wire::UDP_PORT);
-        udp.set_length((ip_len - IPV4_LEN) as u16);
-        // The UDP checksum stays 0, "none" (RFC 768): a switch changes the payload.
-    }
-    payload
 }
 
 /// Sets the congestion mark (ECN) in the IP header of a frame from [`build`], which answers a frame with this mark.
@@ -323,8 +342,7 @@ fn plain_ip(bytes: &[u8]) -> Option<Ipv4Packet<'_>> {
 
 /// The Internet checksum (RFC 1071) of all words: 0 if the data includes a correct checksum.
 fn internet_checksum(bytes: &[u8]) -> u16 {
-    const NO_WORD: usize = usize::MAX;
-    util::checksum(bytes, NO_WORD)
+    !fold(words(bytes))
 }
 
 fn mac_addr(mac: Mac) -> MacAddr {

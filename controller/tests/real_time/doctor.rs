@@ -212,7 +212,7 @@ fn a_capability_that_is_missing() {
     for expected in [
         "wrong  host: CAP_NET_RAW is missing: a rank sends raw frames, which this user may not\n",
         "setcap cap_net_raw+ep",
-        "wrong  interface eth0: frames cannot be sent and received with rings or pnet: ",
+        "wrong  interface eth0: frames cannot be sent and received with rings or calls: ",
         "note   host: CAP_NET_ADMIN is missing, so a receive buffer has ",
     ] {
         assert!(
@@ -234,7 +234,10 @@ fn what_is_asked_wrongly_cannot_be_answered() {
         (&["--rank", "rank0"], "`rank0` is not an address"),
         (&["--peer", "rank0"], "`rank0` is neither IPv4 nor MAC/IPv4"),
         (&["--for", "0s"], "0s is too short"),
-        (&["--io", "fast"], "`fast` is not one of auto, rings, pnet"),
+        (
+            &["--io", "fast"],
+            "`fast` is not one of auto, bundles, rings, calls, pnet",
+        ),
         (&["--values", "0"], "0 is not in 1..=16384"),
         (
             &["--switch", "sw=127.0.0.1:1", "--switch", "sw=127.0.0.1:2"],

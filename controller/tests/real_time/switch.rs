@@ -118,6 +118,6 @@ fn a_packet_is_explained_and_warnings_are_seen() {
     let mut stderr = switch.0.stderr.take().unwrap();
     stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains("WARN"), "{said}");
-    let reason = "frames of 9300 bytes arrive, longer than any of Ethernet";
+    let reason = "frames of 9300 bytes arrive and are lost: the maximum is 9238;";
     assert!(said.contains(reason), "{said}");
 }

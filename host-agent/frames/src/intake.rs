@@ -40,6 +40,7 @@ pub(crate) struct Pending {
     /// The kinds of bundles that have come: the other end takes these.
     pub(crate) came: Joins,
     has_warned: bool,
+    has_warned_of_length: bool,
 }
 
 impl Pending {
@@ -54,6 +55,7 @@ impl Pending {
             at_ns: None,
             came: Joins::default(),
             has_warned: false,
+            has_warned_of_length: false,
         }
     }
 
@@ -102,7 +104,7 @@ impl<'a> Intake<'a> {
             return;
         }
         if bytes.len() > HEADROOM + MAX_FRAME {
-            self.received.errors += 1;
+            self.refuse_long(bytes.len() - HEADROOM);
             return;
         }
         let start = put_back(about.tag, bytes, HEADROOM);
@@ -183,6 +185,16 @@ impl<'a> Intake<'a> {
         self.received.errors += 1;
         if !std::mem::replace(&mut self.pending.has_warned, true) {
             tracing::warn!(interface = self.pending.name, %why, "a bundle of frames is malformed, and lost");
+        }
+    }
+
+    fn refuse_long(&mut self, len: usize) {
+        self.received.errors += 1;
+        if !std::mem::replace(&mut self.pending.has_warned_of_length, true) {
+            tracing::warn!(
+                interface = self.pending.name,
+                "frames of {len} bytes arrive and are lost: the maximum is {MAX_FRAME}; lower the MTU of the other end to 9216"
+            );
         }
     }
 

@@ -11,6 +11,7 @@ import os
 import resource
 import time
 
+import offloads
 import torch
 import torch.distributed as dist
 
@@ -37,8 +38,9 @@ def main():
     backends = told.backends.split(",")
     if "weir" in backends:
         import weir.torch
-    dist.init_process_group(backends[0], init_method=f"tcp://{told.at}", rank=told.rank, world_size=told.ranks)
-    groups = [dist.group.WORLD] + [dist.new_group(backend=other) for other in backends[1:]]
+    names = [offloads.transport(backend) for backend in backends]
+    dist.init_process_group(names[0], init_method=f"tcp://{told.at}", rank=told.rank, world_size=told.ranks)
+    groups = [dist.group.WORLD] + [dist.new_group(backend=other) for other in names[1:]]
 
     # Rank r has r + 1 times the same values, so the expected sums are known.
     generator = torch.Generator().manual_seed(1)
@@ -56,6 +58,7 @@ def main():
 
     def round_of(backend, group, number, calls):
         took, worst = [], 0.0
+        offloads.set_for(backend)
         fill()
         dist.barrier(group=group)
         user, system = processor_s()

@@ -13,6 +13,7 @@ import time
 
 import fashion
 import numpy
+import offloads
 import torch
 import torch.distributed as dist
 import weir.torch
@@ -41,10 +42,13 @@ def exact_first(told, data, part):
 
 def run(told, data, name, group):
     backend, _, stride = name.partition(":")
+    # Gradients are gathered and weights broadcast by Gloo.
+    offloads.set_for("gloo")
     part = told.rank * int(stride) % told.ranks
     exact = exact_first(told, data, part)
     plain = fashion.network(told.hidden, told.seed)
     model = plain if backend == "alone" else DistributedDataParallel(plain, process_group=group)
+    offloads.set_for(backend)
     indexes = fashion.batches(len(data[0]), told.batch, part, told.ranks, told.seed)
     said = {"run": name, "part": part, "losses": [], "step_s": [], "values": len(exact)}
     dist.barrier()

@@ -18,7 +18,7 @@ use nix::sys::socket::{
 };
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
 
-use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, write_network_headers};
+use roce::packet::{Address, Ecn, NETWORK_LEN, Packet, Route, UDP_PORT, rebuild_network_headers};
 
 /// Requested size in bytes of the socket's kernel buffer, for each direction: the packets in flight of several connections.
 const BUFFER: usize = 4 << 20;
@@ -109,7 +109,7 @@ impl UdpFrames {
             dscp: tos >> 2,
             ecn: Ecn::of_tos(tos),
         };
-        write_network_headers(&mut self.buffer[..end], &route);
+        rebuild_network_headers(&mut self.buffer[..end], &route);
         Ok(Some(end))
     }
 }

@@ -122,7 +122,7 @@ impl Member {
     }
 
     /// Starts the rank's thread over this transport of frames.
-    pub fn start(config: Config, frames: impl Frames + Send + 'static) -> io::Result<Member> {
+    pub fn start(config: Config, frames: impl Frames + 'static) -> io::Result<Member> {
         Self::start_at(config, frames, None)
     }
 
@@ -130,7 +130,7 @@ impl Member {
     /// the job at this interface.
     pub fn start_at(
         config: Config,
-        frames: impl Frames + Send + 'static,
+        frames: impl Frames + 'static,
         place: Option<JobLock>,
     ) -> io::Result<Member> {
         let (job, rank) = (config.setup.job.id().0, config.setup.rank.0);

@@ -181,6 +181,14 @@ fn opened(about: &str, facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
             let text = format!("{}; system calls copy them", not(way, why));
             vec![Finding::note(about, text)]
         }
+        (Some(Err(why)), Some(Err(other))) if falls_back => {
+            let calls = Io::Calls;
+            let text = match why == other {
+                true => format!("frames cannot be sent and received with {way} or {calls}: {why}"),
+                false => format!("{}, nor with {calls}: {other}", not(way, why)),
+            };
+            vec![Finding::wrong(about, text)]
+        }
         (Some(Err(why)), _) => vec![Finding::wrong(about, not(way, why))],
         (None, _) => Vec::new(),
     }
@@ -342,7 +350,10 @@ mod tests {
         facts.calls = Some(Err("nor there".to_owned()));
         let (level, told) = said(&facts, &wanted());
         assert_eq!(level, Level::Wrong);
-        assert!(told.contains("nor there"), "{told}");
+        assert!(
+            told.contains("with rings: not here, nor with calls: nor there"),
+            "{told}"
+        );
         let poor = Facts {
             net_admin: false,
             ..healthy()

@@ -159,7 +159,7 @@ fn invalid_jobs_fail_with_one_line() {
         (
             "--rank 0 --way udp",
             &[],
-            "`udp` is not one of auto, rings, pnet",
+            "`udp` is not one of auto, bundles, rings, calls, pnet",
         ),
         (
             "--rank 1",

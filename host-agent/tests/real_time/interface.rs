@@ -114,7 +114,7 @@ fn hears_its_own(left: &mut dyn Frames, right: &mut dyn Frames, io: Io) {
         left.send(other).unwrap();
     }
     left.send(&ours).unwrap();
-    left.flush().unwrap();
+    assert_eq!(left.flush().unwrap(), 0, "{io}");
     let (mut came, begun) = (Vec::new(), Instant::now());
     while !came.contains(&ours) && begun.elapsed() < TIMEOUT {
         right

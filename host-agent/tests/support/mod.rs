@@ -44,7 +44,7 @@ pub struct Switch {
 
 impl Switch {
     /// Starts a switch; `ports` are the far ends of the ranks' links. It loses every `loses`th frame that it sends.
-    pub fn start<F: Frames + Send + 'static>(
+    pub fn start<F: Frames + 'static>(
         mut ports: Vec<F>,
         mut slots: impl RankSwitch + Send + 'static,
         loses: Option<u64>,

@@ -27,7 +27,7 @@ pub struct Switch {
 
 impl Switch {
     /// Starts a switch; each rank has a link for RoCEv2 and one for UDP. It loses every `loses`th frame that it sends.
-    pub fn start<F: Frames + Send + 'static>(
+    pub fn start<F: Frames + 'static>(
         job: Job,
         slots: RankSlotSwitch,
         mut ports: Vec<[F; 2]>,

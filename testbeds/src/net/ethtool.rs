@@ -164,11 +164,6 @@ pub(super) fn offloads_off(name: &str, finish: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the kernel split TCP's packets into frames before the interface sends them; checksums stay unfinished.
-pub(super) fn split_tcp(name: &str) -> io::Result<()> {
-    ethtool(name, ETHTOOL_STSO, 0).map(drop)
-}
-
 /// Makes the kernel take the frames of a virtual Ethernet interface from one queue, one after the other, by enabling GRO. Without
 /// GRO each processor hands up its own frames, and two simultaneous frames may reach two listeners in different orders.
 pub(super) fn one_queue(name: &str) -> io::Result<()> {

@@ -262,12 +262,6 @@ impl Netlink {
         })
     }
 
-    /// Splits TCP's packets into frames before an interface sends them. Other bundles still leave by it, and checksums unfinished.
-    pub fn split_tcp(&self, name: &str) -> Result<(), NetError> {
-        let set = self.namespace.run(|| ethtool::split_tcp(name));
-        set.map_err(|source| failure("cannot set the offloads of", name, source))
-    }
-
     /// Lets the interfaces that are created in this namespace from now on deliver what they receive on one processor, so that all
     /// listeners of an interface get its packets in the same order. Returns `false` where the kernel cannot (before Linux 6.3), or
     /// /proc/sys is read-only. `number` chooses the processor, so that the work of several interfaces can be spread; `None`: new

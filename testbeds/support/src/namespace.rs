@@ -7,8 +7,11 @@ use nix::unistd::gettid;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 const INSIDE: &str = "WEIR_TEST_IN_NAMESPACE";
+/// Maximum time until both ends of a veth pair pass frames.
+const UP_WITHIN: Duration = Duration::from_secs(20);
 
 /// Returns whether the calling test, `test` without modules, runs inside its namespaces. If not, runs the test again
 /// inside, and requires that it passes; skips it if `unshare`, `ip` or unprivileged namespaces are missing.
@@ -62,7 +65,7 @@ pub fn ip(arguments: &str) {
     );
 }
 
-/// Creates a veth pair with these names, both ends up, with an MTU of 9,216 bytes.
+/// Creates a veth pair with these names, both ends up and passing frames, with an MTU of 9,216 bytes.
 ///
 /// # Panics
 /// The pair cannot be made.
@@ -74,6 +77,25 @@ pub fn veth(one: &str, other: &str) {
         // Without IPv6, so that the kernel sends nothing by itself.
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         ip(&format!("link set {name} up"));
+    }
+    for name in [one, other] {
+        wait_until_up(name);
+    }
+}
+
+/// Waits until the kernel passes an interface's frames, which it does some time after both ends are up; until then it loses them.
+fn wait_until_up(interface: &str) {
+    let start = Instant::now();
+    loop {
+        let output = Command::new("ip")
+            .args(["-o", "link", "show", interface])
+            .output()
+            .expect("ip starts");
+        if String::from_utf8_lossy(&output.stdout).contains(" state UP ") {
+            return;
+        }
+        assert!(start.elapsed() < UP_WITHIN, "{interface} is not up");
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

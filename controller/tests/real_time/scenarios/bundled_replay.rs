@@ -12,7 +12,7 @@ use pipeline::{Config, Switch};
 use test_support::runs_all;
 use testbeds::capture::Direction;
 
-use super::{TESTED, shipped};
+use super::TESTED;
 use crate::support::leftovers::Watched;
 use crate::support::*;
 
@@ -262,16 +262,10 @@ fn shipped_scenarios_do_the_same_to_bundles() {
             continue;
         }
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("s.yaml"), shipped(file)).unwrap();
-        let arguments = [
-            "run",
-            "s.yaml",
-            "--json",
-            "--captures",
-            "all",
-            "--out",
-            "run",
-        ];
+        let scenario = repository("testbeds/scenarios").join(file);
+        let scenario = scenario.to_str().unwrap();
+        let captured = ["--captures", "all", "--out", "run"];
+        let arguments = [&["run", scenario, "--json"][..], &captured].concat();
         Watched::weir(folder.path(), &arguments)
             .run()
             .expect_code(PASSED);

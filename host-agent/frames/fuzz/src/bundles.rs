@@ -133,7 +133,7 @@ fn are_pieces(packet: &[u8], segment: usize, longest: usize, frames: &[Vec<u8>])
 /// Joins the frames and cuts the packets again: the same frames, but for UDP checksums of 0. Payloads that are written in place
 /// make the same packets.
 fn join(frames: &[Vec<u8>]) {
-    let (mut added, mut written) = (Run::new(), Run::new());
+    let mut added = Run::new();
     let mut first = 0;
     for (at, frame) in frames.iter().enumerate() {
         if !added.add(frame, BOTH) {
@@ -142,22 +142,25 @@ fn join(frames: &[Vec<u8>]) {
             first = at;
             assert!(added.add(frame, BOTH));
         }
-        let headers = frame.len().min(42);
-        if written
-            .room(&frame[..headers], frame.len() - headers, BOTH)
-            .is_none()
-        {
-            let (offload, packet) = written.finish();
-            Cut::new(offload, packet, 0, Checksums::Finish, usize::MAX).expect("a run");
-            written.clear();
-        } else {
-            continue;
-        }
-        let room = written.room(&frame[..headers], frame.len() - headers, BOTH);
-        room.expect("an empty run has room")
-            .copy_from_slice(&frame[headers..]);
     }
     leaves(&mut added, &frames[first..]);
+    let (mut written, mut unfit) = (Run::new(), Vec::new());
+    let mut first = 0;
+    for (at, frame) in frames.iter().enumerate() {
+        let may_grow = written.is_empty() || written.may_grow(frame.len(), BOTH);
+        if may_grow {
+            written.room(frame.len()).copy_from_slice(frame);
+        }
+        if !may_grow || !written.written(frame.len(), BOTH, &mut unfit) {
+            assert!(!may_grow || unfit == *frame);
+            leaves(&mut written, &frames[first..at]);
+            written.clear();
+            first = at;
+            written.room(frame.len()).copy_from_slice(frame);
+            assert!(written.written(frame.len(), BOTH, &mut unfit));
+        }
+    }
+    leaves(&mut written, &frames[first..]);
 }
 
 /// A run stands for these frames.

@@ -361,3 +361,49 @@ fn is_checksum_right(frame: &[u8], headers: Headers) -> bool {
 fn is_right(header: &[u8], checksum: usize) -> bool {
     fold(sum(header)) == 0xffff && number(header, checksum) != Some(0xffff)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A UDP frame without a checksum.
+    fn datagram(identification: u8, payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 42];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x45;
+        frame[17] = (28 + payload.len()) as u8;
+        frame[19] = identification;
+        frame[23] = 17;
+        let checksum = !fold(sum(&frame[14..34]));
+        write(&mut frame, 24, checksum);
+        frame[39] = (8 + payload.len()) as u8;
+        frame.extend_from_slice(payload);
+        frame
+    }
+
+    #[test]
+    fn a_room_that_is_not_used_changes_no_frame() {
+        let mut unfit = Vec::new();
+        let payloads = [[1; 50], [2; 50], [3; 50]];
+        let mut run = Run::new();
+        for (number, payload) in payloads.iter().enumerate() {
+            run.room(100).fill(0xaa);
+            run.room(200).fill(0xbb);
+            let frame = datagram(number as u8, payload);
+            match number {
+                1 => assert!(run.add(&frame, Joins::ALL)),
+                _ => {
+                    run.room(frame.len()).copy_from_slice(&frame);
+                    assert!(run.written(frame.len(), Joins::ALL, &mut unfit));
+                }
+            }
+        }
+        run.room(100).fill(0xcc);
+        let (offload, packet) = run.finish();
+        assert!(offload.is_bundle());
+        assert_eq!(packet[42..], payloads.concat());
+        run.room(100).fill(0xdd);
+        run.clear();
+        assert_eq!(run.finish(), (Offload::NONE, &[][..]));
+    }
+}

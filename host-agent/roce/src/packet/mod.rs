@@ -12,7 +12,8 @@ mod opcode;
 pub use extended::{Aeth, NakCode, Reth, RnrTimer, Syndrome};
 pub use header::{Header, Packet};
 pub use icrc::icrc;
-pub use network::{Address, Ecn, Route, write_network_headers};
+use network::write_network_headers;
+pub use network::{Address, Ecn, Route, rebuild_network_headers};
 pub use opcode::{Opcode, Operation, Position, Service};
 
 /// The UDP destination port of RoCEv2.
@@ -133,7 +134,7 @@ pub fn emit<E>(
     let padding = payload_len.wrapping_neg() % 4;
     let icrc_at = payload_at + payload_len + padding;
     let frame = &mut buffer[..icrc_at + ICRC_LEN];
-    write_network_headers(frame, route);
+    write_network_headers(frame, route, header.psn);
     header.write(&mut frame[NETWORK_LEN..payload_at], padding as u8);
     fill(&mut frame[payload_at..payload_at + payload_len])?;
     frame[payload_at + payload_len..icrc_at].fill(0);

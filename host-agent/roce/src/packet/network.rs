@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use crate::psn::Psn;
+
 use super::{ETHERNET_LEN, Error, IPV4_LEN, NETWORK_LEN, UDP_LEN, UDP_PORT};
 
 mod field {
@@ -13,6 +15,7 @@ mod field {
     pub const VERSION_AND_LEN: usize = 14;
     pub const TOS: usize = 15;
     pub const TOTAL_LEN: Range<usize> = 16..18;
+    pub const IDENTIFICATION: Range<usize> = 18..20;
     pub const FRAGMENT: Range<usize> = 20..22;
     pub const TTL: usize = 22;
     pub const PROTOCOL: usize = 23;
@@ -82,15 +85,27 @@ pub struct Route {
     pub ecn: Ecn,
 }
 
-/// Writes Ethernet, IPv4 and UDP headers at the beginning of `frame`, whose length is that of the whole frame. The other bytes
-/// may be written before or after.
-///
-/// The IP identification is 0 and fragmentation is forbidden (RFC 6864), as in packets of an unconnected UDP socket; a receiver
-/// behind such a socket rebuilds these headers, and then checks the ICRC.
+/// Writes Ethernet, IPv4 and UDP headers in front of a packet that came without them, through a UDP socket. Its ICRC covers them.
 ///
 /// # Panics
 /// If the frame is shorter than these headers.
-pub fn write_network_headers(frame: &mut [u8], route: &Route) {
+pub fn rebuild_network_headers(frame: &mut [u8], route: &Route) {
+    /// Position of the PSN in the transport header.
+    const PSN: usize = 9;
+    let psn = frame[NETWORK_LEN..].get(PSN..PSN + 3);
+    let psn = psn.map_or(0, |psn| u32::from_be_bytes([0, psn[0], psn[1], psn[2]]));
+    write_network_headers(frame, route, Psn::new(psn));
+}
+
+/// Writes Ethernet, IPv4 and UDP headers at the beginning of `frame`, whose length is that of the whole frame. The other bytes
+/// may be written before or after.
+///
+/// The IP identification is the low 16 bits of the PSN. So consecutive packets of a queue pair can leave as one bundle, whose
+/// frames the kernel numbers, and a receiver behind a UDP socket can rebuild these headers.
+///
+/// # Panics
+/// If the frame is shorter than these headers.
+pub(super) fn write_network_headers(frame: &mut [u8], route: &Route, psn: Psn) {
     let ip_len = (frame.len() - ETHERNET_LEN) as u16;
     let headers = &mut frame[..NETWORK_LEN];
     headers.fill(0);
@@ -100,6 +115,7 @@ pub fn write_network_headers(frame: &mut [u8], route: &Route) {
     headers[field::VERSION_AND_LEN] = IPV4_PLAIN;
     headers[field::TOS] = route.dscp << 2 | route.ecn as u8;
     headers[field::TOTAL_LEN].copy_from_slice(&ip_len.to_be_bytes());
+    headers[field::IDENTIFICATION].copy_from_slice(&(psn.bits() as u16).to_be_bytes());
     headers[field::FRAGMENT].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
     headers[field::TTL] = TTL;
     headers[field::PROTOCOL] = PROTOCOL_UDP;

@@ -228,7 +228,7 @@ proptest! {
     fn no_bytes_behind_udp_panic(transport in prop::collection::vec(any::<u8>(), 0..80)) {
         let mut frame = vec![0; NETWORK_LEN];
         frame.extend(transport);
-        write_network_headers(&mut frame, &route());
+        rebuild_network_headers(&mut frame, &route());
         let _ = Packet::parse(&frame);
         let _ = Packet::parse_unchecked(&frame);
     }

@@ -10,16 +10,17 @@ use wire::{Flags, Kind, MAX_TRANSMISSION, Packet, Repr};
 use super::super::CollectiveError;
 use super::{Carrier, Takes, io_error};
 use crate::frames::{
-    Endpoint, Frames, HEADERS_LEN, LinkFault, asking, mark, open, refused, source, sum,
-    write_headers,
+    Endpoint, Frames, HEADERS_LEN, Headers, LinkFault, asking, mark, open, refused, source, sum,
 };
 
 /// Carrier of a rank's frames over UDP datagrams.
 pub struct Datagrams<F> {
     frames: F,
-    job: u16,
     rank: u16,
     me: Endpoint,
+    /// Headers of frames that the switch sums for all ranks, and of those that it answers.
+    to_all: Headers,
+    to_switch: Headers,
     /// Addresses of the job's ranks, by rank number; empty if they are unknown.
     peers: Vec<Endpoint>,
     /// Accepted senders, ascending: the job's ranks, whose addresses are also in the frames that a switch makes of their
@@ -40,9 +41,10 @@ impl<F: Frames> Datagrams<F> {
         senders.sort_unstable();
         Self {
             frames,
-            job,
             rank,
             me,
+            to_all: Headers::new(me, sum(job)),
+            to_switch: Headers::new(me, asking(job, me)),
             peers,
             senders,
             frame: Vec::new(),
@@ -115,12 +117,11 @@ impl<F: Frames> Carrier for Datagrams<F> {
             return Ok(());
         }
         question.due_ns = now_ns.saturating_add(BETWEEN_QUESTIONS_NS);
-        let to = asking(self.job, self.me);
         let [one, other] = [0, 1].map(|at| {
             let header = question.probes[at];
             let mut frame = vec![0; HEADERS_LEN + header.buffer_len()];
             let number = self.identification.wrapping_add(at as u16);
-            let bytes = write_headers(&mut frame, self.me, to, number);
+            let bytes = self.to_switch.write(&mut frame, number);
             header.emit(&mut Packet::new_unchecked(bytes));
             frame
         });
@@ -139,11 +140,15 @@ impl<F: Frames> Carrier for Datagrams<F> {
     }
 
     fn send(&mut self, _now_ns: u64, frame: &Transmit<'_>) -> Result<(), CollectiveError> {
-        let to = match frame.to {
-            Destination::All => sum(self.job),
-            Destination::Worker(to) if to.0 == self.rank => asking(self.job, self.me),
+        let to_peer;
+        let headers = match frame.to {
+            Destination::All => &self.to_all,
+            Destination::Worker(to) if to.0 == self.rank => &self.to_switch,
             Destination::Worker(to) => match self.peers.get(usize::from(to.0)) {
-                Some(peer) => *peer,
+                Some(peer) => {
+                    to_peer = Headers::new(self.me, *peer);
+                    &to_peer
+                }
                 None => return Ok(()),
             },
             Destination::Server => return Ok(()),
@@ -151,7 +156,7 @@ impl<F: Frames> Carrier for Datagrams<F> {
         let len = HEADERS_LEN + frame.header.buffer_len();
         let number = self.identification;
         self.identification = number.wrapping_add(1);
-        let write = |bytes: &mut [u8]| frame.write_frame(write_headers(bytes, self.me, to, number));
+        let write = |bytes: &mut [u8]| frame.write_frame(headers.write(bytes, number));
         if let Some(room) = self.frames.room(len).map_err(io_error)? {
             write(room);
             return self.frames.written(len).map_err(io_error);

@@ -2,6 +2,7 @@
 //! `unshare`, `ip` or unprivileged namespaces it is skipped by name.
 
 mod af_packet;
+mod bundles;
 mod carrier;
 mod marks;
 #[path = "../support/mod.rs"]

@@ -174,3 +174,50 @@ fn a_switch_counts_the_marks_of_its_ports() {
     handle.run_blocking(|core| core.stop()).unwrap();
     thread.join().unwrap();
 }
+
+/// The number of waiting frames is estimated from the kernel's memory. Here it is compared with the frames that have not arrived.
+#[test]
+fn the_number_of_waiting_frames_is_that_of_frames_not_arrived() {
+    if !in_namespace("the_number_of_waiting_frames_is_that_of_frames_not_arrived") {
+        return;
+    }
+    veth("s1", "h1");
+    const FRAMES: usize = 60;
+    for len in [60, 200, 300, 690, 1076, 1514, 2000, 4000, 4096, 9000] {
+        let (mut switch, mut host) = (marking("s1"), open("h1", Io::Rings));
+        let mut long = frame(0, 0);
+        long.resize(len, 0);
+        let send_all = |switch: &mut Box<dyn Frames>| {
+            for _ in 0..FRAMES {
+                switch.send(&long).unwrap();
+            }
+            assert_eq!(switch.flush().unwrap(), 0);
+        };
+        let count = |host: &mut Box<dyn Frames>| {
+            let received = host.receive(1000, &mut |_: &[u8]| ()).unwrap();
+            received.frames
+        };
+        send_all(&mut switch);
+        assert_eq!(count(&mut host), FRAMES, "{len} bytes");
+        assert!(!switch.has_waiting(1), "{len} bytes");
+        // At this rate a frame takes a tenth of a second or more, once other frames have used up the burst.
+        tc("qdisc add dev s1 root tbf rate 4kbit burst 10kb limit 2mb");
+        let mut other = open("s1", Io::Rings);
+        for _ in 0..12 {
+            assert_eq!(send(&mut other, &[0; 1000]), 0);
+        }
+        let used = count(&mut host);
+        send_all(&mut switch);
+        assert!(used >= 5, "{len} bytes: {used} other frames passed");
+        let waiting = FRAMES - count(&mut host).min(FRAMES);
+        let estimate = (0..=2 * FRAMES).rfind(|frames| switch.has_waiting(*frames));
+        let estimate = estimate.unwrap_or(0);
+        eprintln!("{len} bytes: {waiting} frames wait, {estimate} are estimated");
+        // Kernels differ in the memory of short packets.
+        assert!(
+            (waiting * 2 / 3..=waiting * 3 / 2).contains(&estimate),
+            "{len} bytes: {waiting} frames wait, not {estimate}"
+        );
+        tc("qdisc delete dev s1 root");
+    }
+}

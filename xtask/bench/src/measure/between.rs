@@ -1,20 +1,20 @@
 //! `cargo xtask bench between`: measures the cost of `weir between` for packets that no fault hits, beside a bare cable.
 //!
 //! The two hosts are network namespaces. Their interfaces are the two ends of one virtual Ethernet pair, or a wire
-//! with a scenario connects them. In both cases the senders complete segments and checksums, as on a cable.
+//! with a scenario connects them. In both cases the senders complete segments and checksums, as on a cable, except in
+//! the row [`OFFLOADS`].
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use scenario::model::topology::Mac;
 use serde_json::{Value, json};
-use testbeds::host::Namespace;
-use testbeds::net::{Interface, Netlink};
+use testbeds::net::Netlink;
 
 use super::driver::{self, Group};
+use super::hosts::{HOSTS, HostPair, Segments, Stream};
 use super::programs::WEIR;
 use super::row::{Goal, Row};
 use super::support::median;
@@ -24,9 +24,12 @@ use super::{Args, files, veth};
 pub const NAMES: &[&str] = &["between_rtt", "between_tcp"];
 /// Names of the rows of the long run: one minute under a fault.
 pub const LONG: &[&str] = &["between_long_memory", "between_long_rate"];
+/// Name of the row of hosts that leave their segments unfinished.
+pub const OFFLOADS: &str = "between_tcp_offloads";
 /// Role in which this program measures in the network namespace; `LONG_ROLE` for the long run.
 pub const ROLE: &str = "between";
 pub const LONG_ROLE: &str = "between-long";
+pub const OFFLOADS_ROLE: &str = "between-offloads";
 
 /// Bytes of UDP payload in a frame of 64 bytes with its FCS.
 const PAYLOAD: usize = 18;
@@ -34,7 +37,10 @@ const QUESTIONS: usize = 20_000;
 /// Number of bytes per TCP transfer: they fit into the captures of the proof.
 const BULK: usize = 100_000_000;
 const ROUNDS: usize = 5;
-const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+/// Interfaces that `weir between` connects.
+const ENDS: [&str; 2] = ["left1", "right1"];
+/// Maximum time of a transfer of unfinished segments.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Scenario with a fault that hits no measured packet.
 const SCENARIO: &str = "\
@@ -62,6 +68,7 @@ faults: [{id: lost, flows: bulk, effect: drop, select: {probability: 0.1%}}]
 pub fn run(args: &Args) -> Result<bool> {
     let groups = vec![
         Group::new(NAMES, |_| rows()),
+        Group::one(OFFLOADS, |_| offloads_row()),
         Group::new(LONG, |_| long_rows()),
     ];
     driver::measure(args, groups, || WEIR.build(args.prebuilt))
@@ -96,6 +103,44 @@ fn rows() -> Result<Vec<Row>> {
             ),
         },
     ])
+}
+
+/// Measures the row [`OFFLOADS`] in a network namespace of its own.
+fn offloads_row() -> Result<Row> {
+    let text = veth::in_namespace("between", OFFLOADS_ROLE, None)?;
+    let [finished, unfinished, wired] = Stream::parse_all(&text)?;
+    Ok(Row {
+        name: OFFLOADS,
+        value: Some(wired.mbit() / finished.mbit()),
+        unit: "ratio",
+        // 5 of 7.2 Gbit/s.
+        goal: Goal::AtLeast(0.69),
+        floor: None,
+        note: format!(
+            "{} MB over one TCP connection, median of {ROUNDS}, bytes compared, all captured for the proof, hosts with their \
+             offloads on: {}, by a bare veth pair whose senders finish their frames: {} (where they do not: {})",
+            BULK / 1_000_000,
+            wired.note(),
+            finished.note(),
+            unfinished.note()
+        ),
+    })
+}
+
+/// Measures the row [`OFFLOADS`], in the network namespace: a bare veth pair with finished and with unfinished
+/// segments, and the wire with unfinished ones.
+pub fn measure_offloads() -> Result<String> {
+    Netlink::open()?.set_up("lo", true)?;
+    let bare = HostPair::new(Segments::Finished)?;
+    let finished = Stream::median(ROUNDS, || bare.stream(BULK, LIMIT))?;
+    bare.set_segments(Segments::Unfinished)?;
+    let unfinished = Stream::median(ROUNDS, || bare.stream(BULK, LIMIT))?;
+    let wired = HostPair::cabled_to(ENDS, Segments::Unfinished)?;
+    let wired = Stream::median(ROUNDS, || {
+        let _wire = Wire::start(SCENARIO)?;
+        wired.stream(BULK, LIMIT)
+    })?;
+    Ok([finished, unfinished, wired].map(|of| of.print()).concat())
 }
 
 /// Measures the rows [`LONG`]: one minute without faults, and one minute with a fault.
@@ -139,7 +184,7 @@ fn long_rows() -> Result<Vec<Row>> {
 /// Measures the long runs, in the network namespace; returns the figures as JSON.
 pub fn measure_long() -> Result<String> {
     Netlink::open()?.set_up("lo", true)?;
-    let wired = HostPair::with_a_wire()?;
+    let wired = HostPair::cabled_to(ENDS, Segments::Finished)?;
     let wire = Wire::start(FREE)?;
     let without = wired.rate_over_a_minute()?;
     wire.end()?;
@@ -162,12 +207,12 @@ pub fn measure_long() -> Result<String> {
 pub fn measure() -> Result<String> {
     // The switch's P4Runtime server listens there.
     Netlink::open()?.set_up("lo", true)?;
-    let bare = HostPair::new(false)?;
+    let bare = HostPair::new(Segments::Unfinished)?;
     let unfinished = bare.bulk_rate()?;
-    let bare = HostPair::new(true)?;
+    bare.set_segments(Segments::Finished)?;
     let (bare_rtt, bare_p99) = bare.round_trips()?;
     let bare_mbit = bare.bulk_rate()?;
-    let wired = HostPair::with_a_wire()?;
+    let wired = HostPair::cabled_to(ENDS, Segments::Finished)?;
     let wire = Wire::start(SCENARIO)?;
     let (rtt, p99) = wired.round_trips()?;
     drop(wire);
@@ -184,47 +229,11 @@ pub fn measure() -> Result<String> {
     ))
 }
 
-struct HostPair([Namespace; 2]);
-
 impl HostPair {
-    /// Connects two hosts by a cable; `finishes`: the senders complete segments and checksums.
-    fn new(finishes: bool) -> Result<HostPair> {
-        Netlink::open()?.create_veth("left0", "right0")?;
-        HostPair::in_namespaces(finishes)
-    }
-
-    /// Creates two hosts, each with a cable; the other ends of the cables are `left1` and `right1`.
-    fn with_a_wire() -> Result<HostPair> {
-        for side in ["left", "right"] {
-            Netlink::open()?.create_veth(&format!("{side}0"), &format!("{side}1"))?;
-        }
-        HostPair::in_namespaces(true)
-    }
-
-    fn in_namespaces(finishes: bool) -> Result<HostPair> {
-        let ends = [Namespace::new()?, Namespace::new()?];
-        for (number, (namespace, name)) in ends.iter().zip(["left0", "right0"]).enumerate() {
-            Netlink::open()?.move_to(name, namespace)?;
-            let inside = Netlink::open_in(namespace)?;
-            inside.configure(&Interface {
-                name: name.to_owned(),
-                mac: Mac::of_host(number + 1).0,
-                mtu: 1500,
-                address: Some((HOSTS[number], 24)),
-                arp: true,
-                bundles: None,
-            })?;
-            if finishes {
-                inside.set_sending(name, None)?;
-            }
-        }
-        Ok(HostPair(ends))
-    }
-
     /// Median and 99th percentile of the round-trip time between the hosts, in microseconds.
     fn round_trips(&self) -> Result<(f64, f64)> {
         let bind = |end: usize| {
-            let socket = self.0[end].run(|| UdpSocket::bind((HOSTS[end], 9000)))?;
+            let socket = self.namespaces[end].run(|| UdpSocket::bind((HOSTS[end], 9000)))?;
             socket.set_read_timeout(Some(Duration::from_secs(5)))?;
             anyhow::Ok(socket)
         };
@@ -279,8 +288,8 @@ impl HostPair {
     /// Returns the number of received bytes.
     fn transfer_while(&self, goes_on: impl Fn(usize) -> bool + Send + 'static) -> Result<usize> {
         let to = SocketAddrV4::new(HOSTS[1], 9001);
-        let listener = self.0[1].run(|| TcpListener::bind(to))?;
-        let mut from = self.0[0].run(|| TcpStream::connect(to))?;
+        let listener = self.namespaces[1].run(|| TcpListener::bind(to))?;
+        let mut from = self.namespaces[0].run(|| TcpStream::connect(to))?;
         let (mut accepted, _) = listener.accept()?;
         let sender = std::thread::spawn(move || {
             let (block, mut sent) = (vec![0x5a; 100_000], 0);
@@ -303,7 +312,7 @@ impl HostPair {
     }
 }
 
-/// Process `weir between left1 right1`, which is stopped when this value is dropped.
+/// Process `weir between` of [`ENDS`], which is stopped when this value is dropped.
 struct Wire {
     child: Child,
     output: ChildStdout,
@@ -316,7 +325,7 @@ impl Wire {
         let folder = tempfile::tempdir()?;
         files::write(folder.path().join("s.yaml"), scenario)?;
         let mut weir = Command::new(WEIR.path()?);
-        weir.args(["-v", "between", "left1", "right1", "--json"])
+        weir.args(["-v", "between", ENDS[0], ENDS[1], "--json"])
             .args(["--scenario", "s.yaml"])
             .current_dir(folder.path())
             .stdout(Stdio::piped())

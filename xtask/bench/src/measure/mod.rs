@@ -12,6 +12,7 @@ mod collectives;
 mod driver;
 mod faults;
 mod files;
+mod hosts;
 mod lateness;
 pub mod planning;
 mod programs;
@@ -121,6 +122,7 @@ fn run_role(subject: Subject, role: &str) -> Result<String> {
         (Subject::Faults, faults::ROLE) => faults::measure_role(),
         (Subject::Between, between::ROLE) => between::measure(),
         (Subject::Between, between::LONG_ROLE) => between::measure_long(),
+        (Subject::Between, between::OFFLOADS_ROLE) => between::measure_offloads(),
         (Subject::Allreduce, role) => allreduce::run_role(role),
         (Subject::Collectives, role) => collectives::run_role(role),
         _ => bail!("no role of this subject is called {role}"),

@@ -1,7 +1,10 @@
 //! `allreduce/bulk`: all-reduce of 100 MB by 4 ranks at full speed, beside Gloo's TCP through the same
-//! switch, a kernel bridge and loopback. `bulk_9000`: with an MTU of 9,000, and so 2,048 values a frame.
+//! switch, a kernel bridge and loopback. `bulk_9000`: with an MTU of 9,000, and so 2,048 values a frame. `…_offloads`: Gloo
+//! between hosts with their offloads on, whose kernels send up to 64 KiB of TCP in one packet.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
 
 use super::super::row::{Goal, Row};
 use super::network::Fabric;
@@ -13,9 +16,31 @@ pub const NAMES: &[&str] = &[
     "allreduce/bulk",
     "allreduce/bulk_bridge",
     "allreduce/bulk_loopback",
+    "allreduce/bulk_offloads",
+    "allreduce/bulk_bridge_offloads",
 ];
 
-pub const JUMBO_NAMES: &[&str] = &["allreduce/bulk_9000"];
+pub const JUMBO_NAMES: &[&str] = &["allreduce/bulk_9000", "allreduce/bulk_9000_offloads"];
+
+/// Gloo between hosts with their offloads on. Where a switch loses unfinished segments, it never finishes.
+const OFFLOADS: AllReduceSetting = AllReduceSetting {
+    name: "bulk_offloads",
+    backends: &["gloo_offloads"],
+    patience: Duration::from_secs(60),
+    ..SWITCH
+};
+
+const JUMBO_OFFLOADS: AllReduceSetting = AllReduceSetting {
+    name: "bulk_9000_offloads",
+    mtu: 9000,
+    ..OFFLOADS
+};
+
+const BRIDGE_OFFLOADS: AllReduceSetting = AllReduceSetting {
+    name: "bulk_bridge_offloads",
+    through: Fabric::Bridge,
+    ..OFFLOADS
+};
 
 const SWITCH: AllReduceSetting = AllReduceSetting {
     name: "bulk",
@@ -44,7 +69,15 @@ const LOOPBACK: AllReduceSetting = AllReduceSetting {
     ..BRIDGE
 };
 
-pub const SETTINGS: [AllReduceSetting; 4] = [SWITCH, JUMBO, BRIDGE, LOOPBACK];
+pub const SETTINGS: [AllReduceSetting; 7] = [
+    SWITCH,
+    JUMBO,
+    BRIDGE,
+    LOOPBACK,
+    OFFLOADS,
+    JUMBO_OFFLOADS,
+    BRIDGE_OFFLOADS,
+];
 
 pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
     let measured = bench.measure(&SWITCH)?;
@@ -61,31 +94,59 @@ pub fn run(bench: &AllReduceBench) -> Result<Vec<Row>> {
             LOOPBACK,
             "the loopback interface of one namespace",
         ),
+        (NAMES[3], OFFLOADS, "the switch, offloads on"),
+        (
+            NAMES[4],
+            BRIDGE_OFFLOADS,
+            "a kernel bridge, same MTU, offloads on",
+        ),
     ] {
-        let other = bench.measure(&setting)?;
-        rows.push(Row {
-            name,
-            value: Some(other.best("gloo")?.seconds / weir_s),
-            unit: "times",
-            goal: Goal::Nothing,
-            floor: None,
-            note: format!(
-                "Gloo's time over {over}, divided by the switch's: {} s; {}",
-                other.seconds("gloo"),
-                other.machine
-            ),
-        });
+        rows.push(gloo_alone(bench, name, &setting, over, weir_s));
     }
     Ok(rows)
 }
 
-/// Measures the row `bulk_9000`, with jumbo frames.
+/// Ratio of Gloo's time in a setting of its own to the time `weir_s` of the switch's sums.
+fn gloo_alone(
+    bench: &AllReduceBench,
+    name: &'static str,
+    setting: &AllReduceSetting,
+    over: &str,
+    weir_s: f64,
+) -> Row {
+    let measured = bench.measure(setting).and_then(|other| {
+        let [backend] = setting.backends else {
+            bail!("{} has several backends", setting.name)
+        };
+        let note = format!(
+            "Gloo's time over {over}, divided by the switch's: {} s; {}",
+            other.seconds(backend),
+            other.machine
+        );
+        Ok((other.best(backend)?.seconds / weir_s, note))
+    });
+    match measured {
+        Ok((ratio, note)) => Row {
+            name,
+            value: Some(ratio),
+            unit: "times",
+            goal: Goal::Nothing,
+            floor: None,
+            note,
+        },
+        Err(error) => Row::failed(name, format!("Gloo over {over}: {error:#}")),
+    }
+}
+
+/// Measures the rows of jumbo frames.
 pub fn run_jumbo(bench: &AllReduceBench) -> Result<Vec<Row>> {
-    Ok(vec![beside_gloo(
-        JUMBO_NAMES[0],
-        &JUMBO,
-        &bench.measure(&JUMBO)?,
-    )?])
+    let measured = bench.measure(&JUMBO)?;
+    let weir_s = measured.best("weir")?.seconds;
+    let (name, over) = (JUMBO_NAMES[1], "the switch, MTU 9,000, offloads on");
+    Ok(vec![
+        beside_gloo(JUMBO_NAMES[0], &JUMBO, &measured)?,
+        gloo_alone(bench, name, &JUMBO_OFFLOADS, over, weir_s),
+    ])
 }
 
 /// Ratio of Gloo's time over TCP through the switch to the time of the switch's sums.

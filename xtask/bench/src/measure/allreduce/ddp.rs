@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::super::row::{Goal, Row};
 use super::machine::{self, CpuSnapshot};
 use super::network::{RankNetwork, copy_package};
-use super::ranks::{PATIENCE, PYTHON, read_lines};
+use super::ranks::{PYTHON, read_lines};
 use super::{AllReduceBench, AllReduceSetting, loss_plot, shaped};
 
 pub const NAMES: &[&str] = &["allreduce/ddp", "allreduce/ddp_apart"];
@@ -132,7 +132,7 @@ pub fn measure(weir: &Path, native: &Path) -> Result<Value> {
         command.envs(job.environment(&format!("r{rank}")));
         ranks.push(host.spawn(command)?);
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + SETTING.patience;
     let report = ranks.iter_mut().enumerate();
     let report = report.map(|(rank, process)| {
         read_lines(process, deadline).with_context(|| format!("rank {rank}"))

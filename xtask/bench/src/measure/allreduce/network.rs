@@ -12,11 +12,11 @@ use controller::experiment::{Planned, Switches};
 use controller::target::Kind;
 use scenario::Scenario;
 use scenario::model::job::Transport;
-use testbeds::capture::{LinkSize, longest_bundles, page_bytes};
 use testbeds::host::{Host, Output, Process};
 use testbeds::net::{Interface, LinkEnd, Netlink, Rate};
 
 use super::AllReduceSetting;
+use crate::measure::hosts::{Segments, configure};
 use crate::measure::veth::ip;
 
 const PREFIX: u8 = 16;
@@ -74,11 +74,10 @@ impl RankNetwork {
         let ours = Netlink::open()?;
         ours.set_up("lo", true)?;
         let topology = self.scenario.topology.clone();
-        let bundles = self.bundles(setting);
         let mut ports = Vec::new();
         for (number, host) in topology.hosts.iter().enumerate() {
             let port = format!("port{number}");
-            let mut inside = Host::new(&host.name)?;
+            let inside = Host::new(&host.name)?;
             let netlink = Netlink::open_in(inside.namespace())?;
             let end = |name, namespace| LinkEnd { name, namespace };
             ours.connect([end(&port, None), end("eth0", Some(inside.namespace()))], 0)?;
@@ -87,14 +86,16 @@ impl RankNetwork {
                 (&ours, port.as_str(), [2, 0, 0, 0, 1, number as u8], None),
             ];
             for (netlink, name, mac, address) in ends {
-                netlink.configure(&Interface {
+                let interface = Interface {
                     name: name.to_owned(),
                     mac,
                     mtu: setting.mtu,
                     address,
                     arp: false,
-                    bundles,
-                })?;
+                    bundles: None,
+                };
+                // The ranks' scripts finish Gloo's segments (offloads.py).
+                configure(netlink, &interface, Segments::Unfinished)?;
                 if let Some(rate_bps) = setting.rate_bps {
                     netlink.limit_rate(
                         name,
@@ -104,12 +105,6 @@ impl RankNetwork {
                             limit_bytes: setting.queue_bytes,
                         },
                     )?;
-                }
-            }
-            if bundles.is_some() {
-                inside.declare_bundles();
-                if setting.splits_tcp {
-                    netlink.split_tcp("eth0")?;
                 }
             }
             let others = topology
@@ -126,33 +121,17 @@ impl RankNetwork {
         Ok(ports)
     }
 
-    /// Maximum length of the bundles on each link; `None` if the links carry none, as those of a bridge.
-    fn bundles(&self, setting: &AllReduceSetting) -> Option<u32> {
-        let size = LinkSize {
-            rate_bps: setting.rate_bps,
-            mtu: setting.mtu,
-        };
-        match setting.through {
-            Fabric::Switch => longest_bundles(&[size], page_bytes())[0],
-            _ => None,
-        }
-    }
-
     /// Starts the `weir` binary as a switch, with the configuration that `weir run` would give it. No capture
     /// proves the losses, since sums leave the switch instead of updates; the sums themselves are verified.
     fn start_switch(&mut self, weir: &Path, ports: &[String]) -> Result<()> {
-        let takes_bundles = self.hosts.iter().all(Host::takes_bundles);
         let mut command = Command::new(weir);
         command.args(["switch", "--no-p4", "--device-id", "1"]);
         command.args(["--grpc-server-addr", "127.0.0.1:0"]);
         for (host, port) in self.scenario.topology.hosts.iter().zip(ports) {
             let at = self.scenario.topology.next_hop(SWITCH, &host.name);
             let number = at.context("a port")?.number;
-            let bundles = match takes_bundles {
-                true => ",bundles",
-                false => "",
-            };
-            command.args(["-i", &format!("{number}@{port}{bundles}")]);
+
+            command.args(["-i", &format!("{number}@{port}")]);
         }
         let mut switch = Process::spawn("switch", command)?;
         let line = wait_for_line(&mut switch, PATIENCE, |line| line.contains("P4Runtime at "))?;
@@ -264,6 +243,7 @@ pub fn copy_package(folder: &Path, native: &Path) -> Result<()> {
         "bench/allreduce.py",
         "bench/stream.py",
         "bench/ddp.py",
+        "bench/offloads.py",
         "examples/fashion.py",
     ] {
         let name = Path::new(script).file_name().context("a name")?;

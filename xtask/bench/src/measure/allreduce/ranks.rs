@@ -16,8 +16,6 @@ use super::{AllReduceSetting, monotonic_ns};
 
 /// Path of Debian's Python, for which Debian's PyTorch is built.
 pub const PYTHON: &str = "/usr/bin/python3";
-/// Time limit of the ranks. A round of the slowest row takes about 30 s on an idle machine.
-pub const PATIENCE: Duration = Duration::from_secs(900);
 /// Time between two samples of the switch's processor time.
 const SAMPLED: Duration = Duration::from_millis(20);
 /// Maximum error of a sum, relative to the largest sum: binary32 has a precision of 2^-24.
@@ -43,7 +41,7 @@ pub fn measure(setting: &AllReduceSetting, weir: &Path, native: &Path) -> Result
     let switch = network.switch_id();
     let (report, samples) = std::thread::scope(|scope| {
         let sampler = scope.spawn(|| sample(switch, &ends));
-        let report = read_all_ranks(&mut ranks);
+        let report = read_all_ranks(&mut ranks, setting.patience);
         ends.store(true, Ordering::Relaxed);
         let samples = sampler.join().map_err(|_| anyhow::anyhow!("a panic"))?;
         anyhow::Ok((report?, samples?))
@@ -68,12 +66,13 @@ fn sample(switch: Option<u32>, ends: &AtomicBool) -> Result<Vec<(u64, u64)>> {
     Ok(samples)
 }
 
-fn read_all_ranks(ranks: &mut [Process]) -> Result<Vec<Vec<Value>>> {
-    let deadline = Instant::now() + PATIENCE;
+fn read_all_ranks(ranks: &mut [Process], patience: Duration) -> Result<Vec<Vec<Value>>> {
+    let deadline = Instant::now() + patience;
     let report = ranks.iter_mut().enumerate();
     report
         .map(|(rank, process)| {
-            read_lines(process, deadline).with_context(|| format!("rank {rank}"))
+            let lines = read_lines(process, deadline);
+            lines.with_context(|| format!("rank {rank}, time limit {patience:?}"))
         })
         .collect()
 }
@@ -116,7 +115,7 @@ pub fn read_lines(process: &mut Process, deadline: Instant) -> Result<Vec<Value>
     loop {
         match process.next_line(deadline.saturating_duration_since(Instant::now())) {
             Output::Line(line) => lines.push(serde_json::from_str(&line).context(line)?),
-            Output::TimedOut => bail!("no output for {PATIENCE:?}"),
+            Output::TimedOut => bail!("it does not finish in time"),
             Output::End => break,
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::runs::{CompletedRun, ScenarioRunner};
 use crate::measure::row::{Goal, Row};
+use crate::measure::support::median;
 
 /// Names of the rows for ten seconds of TCP at 1 Gbit/s.
 pub const IPERF: [&str; 3] = [
@@ -14,6 +15,8 @@ pub const IPERF: [&str; 3] = [
     "faults/long_iperf_verdict",
     "faults/long_iperf_rate",
 ];
+/// Name of the row for TCP without a fault and without a limit on the rate.
+pub const UNLIMITED: &str = "faults/iperf";
 /// Name of the row for ten minutes of TCP at 1 Gbit/s.
 pub const TEN_MINUTES: &str = "faults/ten_minutes_memory";
 /// Names of the rows for 64 and 512 hosts that ping one host.
@@ -25,14 +28,17 @@ pub const WIDE: [&str; 4] = [
 ];
 
 const MIB: f64 = 1024.0 * 1024.0;
+/// Number of runs for [`UNLIMITED`], and the duration of each in seconds.
+const ROUNDS: usize = 5;
+const SECONDS: u64 = 5;
 /// Duration of the pings in a run.
 const PINGS: Duration = Duration::from_secs(3);
 
-/// Scenario of TCP over one link of 1 Gbit/s, with the fault `fault`.
-fn iperf(seconds: u64, fault: &str) -> String {
+/// Scenario of TCP over links of this rate, with the fault `fault`.
+fn iperf(rate: &str, seconds: u64, fault: &str) -> String {
     let time = seconds + 60;
     format!(
-        "weir: 1\nname: bench\nseed: 6\ntopology: {{star: {{hosts: [c, s], switch: sw, rate: 1Gbit/s}}}}\n\
+        "weir: 1\nname: bench\nseed: 6\ntopology: {{star: {{hosts: [c, s], switch: sw, rate: {rate}}}}}\n\
          limits: {{time: {time}s}}\nworkload:\n  commands:\n    \
          - {{name: server, host: s, run: [iperf3, --server, --forceflush, --bind, '{{host.s.ip}}'], ready: {{log: Server listening}}}}\n    \
          - name: bulk\n      host: c\n      run: [iperf3, --client, '{{host.s.ip}}', --time, '{seconds}', --json]\n      \
@@ -60,10 +66,31 @@ fn ensure_proved(ran: &CompletedRun) -> Result<&Value> {
     Ok(fault)
 }
 
+/// Row of TCP without faults, to compare two versions.
+pub fn unlimited(bench: &ScenarioRunner) -> Result<Row> {
+    let mut rates = Vec::new();
+    for round in 0..ROUNDS {
+        let ran = bench.run(&format!("iperf_{round}"), &iperf("100Gbit/s", SECONDS, ""))?;
+        rates.push(rate(&ran) / 1e6);
+    }
+    let all: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+    Ok(Row {
+        name: UNLIMITED,
+        value: Some(median(rates)),
+        unit: "Mbit/s",
+        goal: Goal::Nothing,
+        floor: None,
+        note: format!(
+            "{SECONDS} s of iperf3 over links of 100 Gbit/s without faults, median of {}",
+            all.join(", ")
+        ),
+    })
+}
+
 /// Rows of ten seconds of TCP.
 pub fn ten_seconds(bench: &ScenarioRunner) -> Result<Vec<Row>> {
-    let spared = bench.run("long_iperf_spared", &iperf(10, ""))?;
-    let ran = bench.run("long_iperf", &iperf(10, LOSS))?;
+    let spared = bench.run("long_iperf_spared", &iperf("1Gbit/s", 10, ""))?;
+    let ran = bench.run("long_iperf", &iperf("1Gbit/s", 10, LOSS))?;
     let fault = ensure_proved(&ran)?;
     let (without, with) = (rate(&spared), rate(&ran));
     let note = format!(
@@ -92,8 +119,8 @@ pub fn ten_seconds(bench: &ScenarioRunner) -> Result<Vec<Row>> {
 
 /// Row of ten minutes of TCP, compared with ten seconds.
 pub fn ten_minutes(bench: &ScenarioRunner) -> Result<Row> {
-    let short = bench.run("ten_seconds", &iperf(10, LOSS))?;
-    let long = bench.run("ten_minutes", &iperf(600, LOSS))?;
+    let short = bench.run("ten_seconds", &iperf("1Gbit/s", 10, LOSS))?;
+    let long = bench.run("ten_minutes", &iperf("1Gbit/s", 600, LOSS))?;
     let fault = ensure_proved(&long)?;
     let memory = |ran: &CompletedRun| strain(ran, "peak_memory_bytes") / MIB;
     Ok(Row {

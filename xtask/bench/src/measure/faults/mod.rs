@@ -106,6 +106,7 @@ fn groups() -> Vec<Group<ScenarioRunner>> {
         Group::new(&judge::LONG, |bench: &ScenarioRunner| {
             judge::long(bench.args.minutes)
         }),
+        Group::one(long::UNLIMITED, long::unlimited),
         Group::new(&long::IPERF, long::ten_seconds),
         Group::one(long::TEN_MINUTES, long::ten_minutes),
         Group::new(&long::WIDE, long::wide),

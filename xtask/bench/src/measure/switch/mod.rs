@@ -7,6 +7,7 @@ mod idle;
 mod load;
 mod lpm;
 mod router;
+mod tcp;
 mod ternary;
 mod writes;
 
@@ -25,6 +26,7 @@ pub fn run(args: &Args) -> Result<bool> {
         Group::new(load::NAMES, |_| load::run()),
         Group::new(writes::NAMES, writes::run),
         Group::new(veth::NAMES, veth::run),
+        Group::new(tcp::NAMES, tcp::run),
         Group::new(idle::NAMES, idle::run),
     ];
     measure(args, groups, || Ok(args.clone()))
@@ -34,6 +36,7 @@ pub fn run(args: &Args) -> Result<bool> {
 pub fn run_role(role: &str) -> Result<String> {
     match role {
         idle::ROLE => idle::measure(),
+        tcp::ROLE => tcp::measure(),
         role => veth::run_role(role),
     }
 }

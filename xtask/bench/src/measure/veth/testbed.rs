@@ -107,10 +107,15 @@ impl Drop for Running {
     }
 }
 
-/// Starts a switch between the interfaces s1 and s2, on processor `cpu` if given.
+/// Starts a switch with an L2 program between the interfaces s1 and s2, on processor `cpu` if given.
 pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
+    switch_with_program(weir, cpu, include_str!("../p4/l2.p4"))
+}
+
+/// Starts a switch with the P4 program `text` between the interfaces s1 and s2, on processor `cpu` if given.
+pub fn switch_with_program(weir: &Path, cpu: Option<usize>, text: &str) -> Result<Running> {
     let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
-    write(&program, include_str!("../p4/l2.p4"))?;
+    write(&program, text)?;
     let mut command = on_cpu(weir, cpu);
     command.arg("switch").arg(&program);
     command.args(["-i", "1@s1", "-i", "2@s2"]);
