@@ -275,7 +275,11 @@ impl Netlink {
         let result = self.namespace.run(|| fs::write(path, mask));
         match result.map_err(|error| (error.raw_os_error(), error)) {
             Ok(()) => Ok(true),
-            Err((Some(libc::ENOENT | libc::EROFS | libc::EACCES | libc::EPERM), _)) => Ok(false),
+            // The last: the processor is isolated (`isolcpus`).
+            Err((
+                Some(libc::ENOENT | libc::EROFS | libc::EACCES | libc::EPERM | libc::EINVAL),
+                _,
+            )) => Ok(false),
             Err((_, source)) => Err(failure("cannot order", "new interfaces", source)),
         }
     }

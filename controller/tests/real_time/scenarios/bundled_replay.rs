@@ -267,6 +267,7 @@ fn shipped_scenarios_do_the_same_to_bundles() {
         let captured = ["--captures", "all", "--out", "run"];
         let arguments = [&["run", scenario, "--json"][..], &captured].concat();
         Watched::weir(folder.path(), &arguments)
+            .env("PATH", with_weir_in_path())
             .run()
             .expect_code(PASSED);
         let replayed = assert_equal_in_bundles(&folder.path().join("run"));
