@@ -131,15 +131,16 @@ impl UdpPosition {
     }
 }
 
-/// Sum of all big-endian words of 16 bits.
+/// A number that is congruent, modulo 65,535, to the sum of all big-endian words of 16 bits.
 fn sum(bytes: &[u8]) -> u64 {
-    let mut words = bytes.chunks_exact(2);
-    let sum: u64 = words
-        .by_ref()
-        .map(|word| u64::from(u16::from_be_bytes([word[0], word[1]])))
-        .sum();
-    let last = words.remainder().first();
-    sum + last.map_or(0, |last| u64::from(*last) << 8)
+    let add = |sum: u64, word: [u8; 8]| {
+        let word = u64::from_be_bytes(word);
+        sum + (word >> 32) + (word & 0xffff_ffff)
+    };
+    let (words, rest) = bytes.as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    add(words.iter().fold(0, |sum, word| add(sum, *word)), last)
 }
 
 /// Hasher that passes identities through unchanged, since they are random already.

@@ -13,6 +13,7 @@ use test_support::runs_all;
 use testbeds::capture::Direction;
 
 use super::TESTED;
+use super::rdma::with_weir_in_path;
 use crate::support::leftovers::Watched;
 use crate::support::*;
 
