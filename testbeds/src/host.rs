@@ -26,7 +26,12 @@ use crate::starter;
 pub struct Host {
     name: String,
     namespace: Namespace,
+    /// Whether the host's link carries bundles of frames.
+    takes_bundles: bool,
 }
+
+/// Environment variable with which agents choose how they exchange frames with an interface.
+const IO_VARIABLE: &str = "WEIR_IO";
 
 impl Host {
     /// Creates a host that has only a loopback interface.
@@ -34,7 +39,28 @@ impl Host {
         Ok(Host {
             name: name.into(),
             namespace: Namespace::new()?,
+            takes_bundles: false,
         })
+    }
+
+    /// Declares that the host's link carries bundles, packets that stand for many frames.
+    pub fn declare_bundles(&mut self) {
+        self.takes_bundles = true;
+    }
+
+    /// Whether the host's link was declared to carry bundles.
+    pub fn takes_bundles(&self) -> bool {
+        self.takes_bundles
+    }
+
+    /// Makes agents that the command starts send bundles from the start (`WEIR_IO=bundles`) if the host's link was declared to carry
+    /// them, unless `WEIR_IO` is set.
+    pub(crate) fn choose_io(&self, command: &mut Command) {
+        let is_set = std::env::var_os(IO_VARIABLE).is_some()
+            || command.get_envs().any(|(name, _)| name == IO_VARIABLE);
+        if self.takes_bundles && !is_set {
+            command.env(IO_VARIABLE, frames::Io::Bundles.to_string());
+        }
     }
 
     /// Name of the host.
@@ -49,6 +75,7 @@ impl Host {
 
     /// Starts a process in this host.
     pub fn spawn(&self, mut command: Command) -> Result<Process, ProcessError> {
+        self.choose_io(&mut command);
         let namespace = self.namespace.clone();
         // SAFETY: setns(2) is async-signal-safe, and the closure only reads a descriptor that it keeps open.
         unsafe {

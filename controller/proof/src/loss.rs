@@ -12,7 +12,7 @@ pub struct Loss {
     pub switch: String,
     /// Port of the switch; `None` if the switch does not report it.
     pub port: Option<u32>,
-    /// Number of lost frames.
+    /// Minimum number of lost frames: a packet of many frames that a recorder or a link loses counts as one.
     pub frames: u64,
     /// The component that lost the frames.
     pub by: Loser,
@@ -75,7 +75,7 @@ impl fmt::Display for Loss {
         match self.by {
             Loser::Recorder => write!(
                 f,
-                "the capture at {port} lost {frames}: the recorder was too slow"
+                "the capture at {port} lost at least {frames}: the recorder was too slow"
             ),
             Loser::Limit => write!(
                 f,

@@ -257,6 +257,7 @@ fn machines_talk_through_it_and_see_each_others_cable() {
                 mtu: 9000,
                 address: Some((Ipv4Addr::new(10, 9, 0, number), 24)),
                 arp: true,
+                bundles: None,
             })
             .unwrap();
         (host, netlink)

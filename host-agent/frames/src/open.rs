@@ -65,7 +65,8 @@ pub struct Options {
     /// 9,000. Further frames are lost and counted. Bundles wait elsewhere.
     pub slots: usize,
     /// Whether frames are sent past the interface's queueing discipline: a little cheaper, but `tc` has no effect, and captures
-    /// on the interface do not see frames that the switch sends.
+    /// on the interface do not see frames that the switch sends. No bundles are sent then: Linux drops a bundle on this path that
+    /// the interface does not take as it is.
     pub qdisc_bypass: bool,
     /// Number of frames waiting for the link, 1 to [`MOST_MARK_AT`], from which on a new frame is marked if its transport
     /// supports ECN. `None`: no frame is marked, and the queue is not checked.
@@ -143,6 +144,7 @@ pub fn open(interface: &str, options: Options) -> io::Result<Opened> {
         }
         Io::Auto | Io::Bundles => {
             let (bundles, told) = match options.io {
+                _ if options.qdisc_bypass => (never, NEVER),
                 Io::Bundles => (always, "sent"),
                 _ => (learning, "sent once one has come"),
             };

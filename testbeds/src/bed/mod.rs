@@ -42,6 +42,8 @@ pub struct Options {
     /// Whether the hosts' kernels speak IP on their interfaces. Off for agents, which make their own packets: the
     /// kernel would answer them with ICMP errors.
     pub kernel_ip: bool,
+    /// Whether the switches take bundles, packets that stand for many frames. If not, each frame on the links is finished.
+    pub bundles: bool,
     /// Which frames are recorded at switch ports.
     pub filter: Filter,
     /// Limits of a recording that is collected in memory.
@@ -251,7 +253,17 @@ impl Bed {
             .collect()
     }
 
-    /// Starts a process in a host of the topology.
+    /// Whether the link of a switch's port carries bundles: both its ends may send packets that stand for many frames.
+    pub fn port_takes_bundles(&self, switch: &str, port: u32) -> bool {
+        match &self.links {
+            Links::Veth(links) => links.port_takes_bundles(switch, port),
+            // The peer of an existing interface shows that it takes bundles by sending one.
+            Links::Memory(_) | Links::Wire(_) => false,
+        }
+    }
+
+    /// Starts a process in a host of the topology. Where the host's link carries bundles, agents send them from the start
+    /// (`WEIR_IO=bundles`), unless `WEIR_IO` is set.
     pub fn spawn_in_host(&self, host: &str, command: Command) -> Result<Process, BedError> {
         let attachment = self.host_attachment(host)?;
         match self.host(host) {
@@ -320,6 +332,7 @@ mod tests {
         let options = Options {
             wiring: Wiring::Memory,
             kernel_ip: false,
+            bundles: true,
             filter: Filter::Everything,
             limits: Limits::AGGREGATION_HEADERS,
         };

@@ -6,6 +6,7 @@ use scenario::model::topology::{BURST_BYTES, Link, QUEUE_BYTES, Topology};
 
 use super::recording::PortInterface;
 use super::{Attachment, BedError, Options};
+use crate::capture::{LinkSize, longest_bundles, page_bytes};
 use crate::host::Host;
 use crate::net::{Counters, Interface, LinkEnd, Netlink, Rate};
 
@@ -16,10 +17,18 @@ const GROUP: u32 = u32::from_be_bytes(*b"weir");
 /// Prefix length of the IP network that all hosts share, in bits.
 const PREFIX: u8 = 16;
 
+/// A switch's port.
+struct Port {
+    interface: String,
+    /// Rate of the port's link in bit/s.
+    rate_bps: u64,
+    takes_bundles: bool,
+}
+
 pub struct VethLinks {
     hosts: BTreeMap<String, (Host, Netlink)>,
-    /// Interface name and rate of the link in bit/s, by switch name and port number.
-    ports: BTreeMap<(String, u32), (String, u64)>,
+    /// Ports by switch name and port number.
+    ports: BTreeMap<(String, u32), Port>,
     /// Netlink connection to the namespace of the switches' interfaces.
     ours: Netlink,
 }
@@ -33,13 +42,27 @@ impl VethLinks {
             let netlink = Netlink::open_in(namespace.namespace())?;
             hosts.insert(host.name.clone(), (namespace, netlink));
         }
+        // A capture and its switch are two listeners, and a host's kernel sends from every processor. An agent sends from one thread,
+        // so its frames keep their order.
+        let is_ordered = options.kernel_ip && ours.deliver_on_one_processor(Some(0))?;
         let mut links = VethLinks {
             hosts,
             ports: BTreeMap::new(),
             ours,
         };
-        for (number, link) in topology.links.iter().enumerate() {
-            links.connect(topology, number, link, options)?;
+        let bundles = match options.bundles && (is_ordered || !options.kernel_ip) {
+            true => bundles(topology),
+            // Bundles come in one order only with this setting; `one_order` needs finished frames.
+            false => vec![None; topology.links.len()],
+        };
+        for (number, (link, bundles)) in topology.links.iter().zip(bundles).enumerate() {
+            if is_ordered {
+                links.ours.deliver_on_one_processor(Some(number))?;
+            }
+            links.connect(topology, number, link, options, bundles)?;
+        }
+        if is_ordered {
+            links.ours.deliver_on_one_processor(None)?;
         }
         Ok(links)
     }
@@ -50,6 +73,7 @@ impl VethLinks {
         number: usize,
         link: &Link,
         options: &Options,
+        bundles: Option<u32>,
     ) -> Result<(), BedError> {
         // A switch's end has a name of its own; a host's end is `eth0` in the host's namespace.
         let names = [format!("weir{number}a"), format!("weir{number}b")];
@@ -64,6 +88,13 @@ impl VethLinks {
             },
         });
         self.ours.connect(ends, GROUP)?;
+        if bundles.is_some() {
+            for end in &link.ends {
+                if let Some((host, _)) = self.hosts.get_mut(end) {
+                    host.declare_bundles();
+                }
+            }
+        }
         for (end, name) in link.ends.iter().zip(&names) {
             if topology.has_switch(end) {
                 let port = topology
@@ -71,15 +102,19 @@ impl VethLinks {
                     .find(|port| std::ptr::eq(port.link, link));
                 let port = port
                     .ok_or_else(|| BedError::Unknown(format!("port of {end} on link {number}")))?;
-                self.bring_up(&self.ours, name, switch_mac(number), link, None)?;
-                // A capture and its switch are two listeners, and a host's kernel sends from every processor. An agent sends
-                // from one thread, so its frames keep their order; and one order would count its bytes without their headers.
-                if options.kernel_ip {
+                let interface = interface(name, switch_mac(number), link, bundles);
+                bring_up(&self.ours, &interface, link)?;
+                // For agents, one order would count their bytes without their headers.
+                if options.kernel_ip && bundles.is_none() {
                     self.ours.one_order(name)?;
                 }
-                let number = port.number;
-                let interface = (name.to_owned(), link.rate_bps);
-                self.ports.insert((end.clone(), number), interface);
+                let at = (end.clone(), port.number);
+                let port = Port {
+                    interface: name.to_owned(),
+                    rate_bps: link.rate_bps,
+                    takes_bundles: bundles.is_some(),
+                };
+                self.ports.insert(at, port);
             } else {
                 let host = topology
                     .host(end)
@@ -89,7 +124,11 @@ impl VethLinks {
                     .get(end)
                     .ok_or_else(|| BedError::Unknown(format!("host {end}")))?;
                 let address = options.kernel_ip.then_some((host.ip, PREFIX));
-                self.bring_up(netlink, HOST_INTERFACE, host.mac.0, link, address)?;
+                let interface = Interface {
+                    address,
+                    ..interface(HOST_INTERFACE, host.mac.0, link, bundles)
+                };
+                bring_up(netlink, &interface, link)?;
                 if options.kernel_ip {
                     let others = topology
                         .hosts
@@ -103,44 +142,26 @@ impl VethLinks {
         Ok(())
     }
 
-    fn bring_up(
-        &self,
-        netlink: &Netlink,
-        name: &str,
-        mac: [u8; 6],
-        link: &Link,
-        address: Option<(std::net::Ipv4Addr, u8)>,
-    ) -> Result<(), BedError> {
-        netlink.configure(&Interface {
-            name: name.into(),
-            mac,
-            mtu: link.mtu,
-            address,
-            arp: false,
-        })?;
-        let rate = Rate {
-            rate_bps: link.rate_bps,
-            burst_bytes: BURST_BYTES,
-            limit_bytes: QUEUE_BYTES,
-        };
-        Ok(netlink.limit_rate(name, rate)?)
-    }
-
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.get(name).map(|host| &host.0)
     }
 
     pub fn port(&self, switch: &str, port: u32) -> Option<Attachment> {
-        let (interface, _) = self.ports.get(&(switch.to_owned(), port))?;
-        Some(Attachment::Interface(interface.clone()))
+        let port = self.ports.get(&(switch.to_owned(), port))?;
+        Some(Attachment::Interface(port.interface.clone()))
     }
 
     pub fn port_interface(&self, switch: &str, port: u32) -> Option<PortInterface> {
-        let (name, rate_bps) = self.ports.get(&(switch.to_owned(), port))?;
+        let port = self.ports.get(&(switch.to_owned(), port))?;
         Some(PortInterface {
-            name: name.clone(),
-            rate_bps: Some(*rate_bps),
+            name: port.interface.clone(),
+            rate_bps: Some(port.rate_bps),
         })
+    }
+
+    pub fn port_takes_bundles(&self, switch: &str, port: u32) -> bool {
+        let port = self.ports.get(&(switch.to_owned(), port));
+        port.is_some_and(|port| port.takes_bundles)
     }
 
     pub fn host_counters(&self, host: &str) -> Result<Counters, BedError> {
@@ -158,6 +179,53 @@ impl Drop for VethLinks {
         // sandbox removes its namespace at its end.
         let _ = self.ours.remove_group(GROUP);
     }
+}
+
+/// Length of the longest bundle on each link of a topology.
+fn bundles(topology: &Topology) -> Vec<Option<u32>> {
+    // A link between switches has a ring at each end.
+    let rings = topology
+        .links
+        .iter()
+        .enumerate()
+        .flat_map(|(number, link)| {
+            let ends = link.ends.iter().filter(|end| topology.has_switch(end));
+            let size = LinkSize {
+                rate_bps: Some(link.rate_bps),
+                mtu: link.mtu,
+            };
+            std::iter::repeat_n((number, size), ends.count())
+        });
+    let (numbers, sizes): (Vec<usize>, Vec<LinkSize>) = rings.unzip();
+    let mut bundles = vec![None; topology.links.len()];
+    for (number, longest) in numbers
+        .into_iter()
+        .zip(longest_bundles(&sizes, page_bytes()))
+    {
+        bundles[number] = longest;
+    }
+    bundles
+}
+
+fn interface(name: &str, mac: [u8; 6], link: &Link, bundles: Option<u32>) -> Interface {
+    Interface {
+        name: name.into(),
+        mac,
+        mtu: link.mtu,
+        address: None,
+        arp: false,
+        bundles,
+    }
+}
+
+fn bring_up(netlink: &Netlink, interface: &Interface, link: &Link) -> Result<(), BedError> {
+    netlink.configure(interface)?;
+    let rate = Rate {
+        rate_bps: link.rate_bps,
+        burst_bytes: BURST_BYTES,
+        limit_bytes: QUEUE_BYTES,
+    };
+    Ok(netlink.limit_rate(&interface.name, rate)?)
 }
 
 /// MAC address of a switch's port on the link with this index; no frame is ever sent to it.

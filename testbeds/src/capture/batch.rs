@@ -21,7 +21,8 @@ pub enum Handed {
 pub struct Lost {
     /// Index of the port in the list of ports that the recorder was given.
     pub port: usize,
-    /// Number of lost frames.
+    /// Minimum number of lost frames. A packet that the kernel drops counts as one frame, because the kernel does not report how many
+    /// frames it stands for.
     pub frames: u64,
     /// The component that lost the frames.
     pub by: Loser,

@@ -11,12 +11,18 @@ pub enum Filter {
     Tcp,
 }
 
+/// Number of bytes that a program returns to accept a whole packet, however long.
+pub(super) const WHOLE_PACKET: u32 = 1 << 18;
+
+/// BPF instruction `A := length of the packet`.
+const LOAD_LENGTH: u16 = 0x80;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
 /// BPF instruction `X := 4 · (byte & 15)`, which loads the length of an IPv4 header.
 const LOAD_X_HEADER: u16 = 0xb1;
 const LOAD_HALF_AT_X: u16 = 0x48;
 const JUMP_EQUAL: u16 = 0x15;
+const JUMP_GREATER: u16 = 0x25;
 const JUMP_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
@@ -30,32 +36,43 @@ impl Filter {
         vec![op(RETURN, 0)]
     }
 
-    /// The BPF program of the filter; it accepts the first `keep` bytes of each selected frame.
-    pub(super) fn program(self, keep: u32) -> Vec<libc::sock_filter> {
-        match self {
-            Filter::Everything => vec![op(RETURN, keep)],
+    /// The BPF program of the filter. It accepts the first `keep` bytes of each selected frame, and the whole of each selected packet
+    /// of more than `longest_frame` bytes, which is a bundle of frames.
+    pub(super) fn program(self, keep: u32, longest_frame: u32) -> Vec<libc::sock_filter> {
+        let accept = [
+            op(LOAD_LENGTH, 0),
+            jump(JUMP_GREATER, longest_frame, 0, 1),
+            op(RETURN, WHOLE_PACKET),
+            op(RETURN, keep),
+        ];
+        let accept = match keep < WHOLE_PACKET {
+            true => &accept[..],
+            false => &accept[3..],
+        };
+        // The instruction that accepts no byte follows.
+        let past = accept.len() as u8;
+        let select = match self {
+            Filter::Everything => vec![],
             Filter::UdpTo(port) => vec![
                 op(LOAD_HALF, ETHERTYPE),
-                jump(JUMP_EQUAL, IPV4, 0, 8),
+                jump(JUMP_EQUAL, IPV4, 0, 7 + past),
                 op(LOAD_BYTE, IP + 9),
-                jump(JUMP_EQUAL, 17, 0, 6),
+                jump(JUMP_EQUAL, 17, 0, 5 + past),
                 op(LOAD_HALF, IP + 6),
-                jump(JUMP_SET, 0x1fff, 4, 0),
+                jump(JUMP_SET, 0x1fff, 3 + past, 0),
                 op(LOAD_X_HEADER, IP),
                 op(LOAD_HALF_AT_X, IP + 2),
-                jump(JUMP_EQUAL, port.into(), 0, 1),
-                op(RETURN, keep),
-                op(RETURN, 0),
+                jump(JUMP_EQUAL, port.into(), 0, past),
             ],
             Filter::Tcp => vec![
                 op(LOAD_HALF, ETHERTYPE),
-                jump(JUMP_EQUAL, IPV4, 0, 3),
+                jump(JUMP_EQUAL, IPV4, 0, 2 + past),
                 op(LOAD_BYTE, IP + 9),
-                jump(JUMP_EQUAL, 6, 0, 1),
-                op(RETURN, keep),
-                op(RETURN, 0),
+                jump(JUMP_EQUAL, 6, 0, past),
             ],
-        }
+        };
+        let reject = &[op(RETURN, 0)];
+        [&select[..], accept, reject].concat()
     }
 }
 
@@ -78,7 +95,10 @@ mod tests {
 
     /// The instructions above, and no others.
     fn accepts(filter: Filter, frame: &[u8]) -> u32 {
-        let program = filter.program(100);
+        accepts_of(&filter.program(100, 200), frame)
+    }
+
+    fn accepts_of(program: &[libc::sock_filter], frame: &[u8]) -> u32 {
         let half = |at: usize| {
             frame
                 .get(at..at + 2)
@@ -91,6 +111,7 @@ mod tests {
             let k = step.k as usize;
             let loaded = match step.code {
                 RETURN => return step.k,
+                LOAD_LENGTH => Some(frame.len() as u32),
                 LOAD_HALF => half(k),
                 LOAD_HALF_AT_X => half(x + k),
                 LOAD_BYTE => frame.get(k).map(|&b| b.into()),
@@ -100,6 +121,10 @@ mod tests {
                 }
                 JUMP_EQUAL => {
                     at += usize::from(if a == step.k { step.jt } else { step.jf });
+                    Some(a)
+                }
+                JUMP_GREATER => {
+                    at += usize::from(if a > step.k { step.jt } else { step.jf });
                     Some(a)
                 }
                 JUMP_SET => {
@@ -122,6 +147,28 @@ mod tests {
         frame[23] = protocol;
         frame[14 + 24 + 2..][..2].copy_from_slice(&port.to_be_bytes());
         frame
+    }
+
+    #[test]
+    fn packets_that_are_no_frames_are_accepted_whole() {
+        let long = |protocol| {
+            let mut frame = frame(protocol, 22341);
+            frame.resize(201, 0);
+            frame
+        };
+        for (filter, frame) in [
+            (Filter::Everything, long(1)),
+            (Filter::UdpTo(22341), long(17)),
+            (Filter::Tcp, long(6)),
+        ] {
+            assert_eq!(accepts(filter, &frame), WHOLE_PACKET, "{filter:?}");
+            assert_eq!(accepts(filter, &frame[..200]), 100, "{filter:?}");
+            let whole = filter.program(WHOLE_PACKET, 200);
+            assert_eq!(accepts_of(&whole, &frame[..60]), WHOLE_PACKET, "{filter:?}");
+        }
+        assert_eq!(accepts(Filter::UdpTo(22341), &long(6)), 0);
+        assert_eq!(accepts(Filter::Tcp, &long(17)), 0);
+        assert_eq!(accepts_of(&Filter::nothing(), &long(6)), 0);
     }
 
     #[test]

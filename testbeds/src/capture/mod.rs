@@ -24,7 +24,7 @@ pub use keys::{AggregationKey, TcpKey, aggregation_key, tcp_key};
 pub use matching::{CapturedFrame, Difference, LateFrame, match_frames};
 pub use recorder::{RecordedPort, Recorder};
 pub use ring::page_bytes;
-pub use size::{LinkSize, ring_bytes};
+pub use size::{LinkSize, longest_bundles, ring_bytes};
 
 use proof::Way;
 
@@ -109,7 +109,7 @@ impl Limits {
 pub struct Recording {
     /// The recorded frames, in order of time.
     pub frames: Vec<Frame>,
-    /// Number of frames that passed and were not recorded because the recorder was too slow.
+    /// Minimum number of frames that passed and were not recorded because the recorder was too slow, as [`Lost::frames`] counts them.
     pub lost: u64,
     /// Number of frames that passed and were not recorded because the recording was full.
     pub over_limit: u64,

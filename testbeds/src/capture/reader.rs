@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use proof::{Digest, Identity, Loser, Way};
 
-use super::ring::{CapturedFrame, RETIRE_MS, Ring};
+use super::ring::{RETIRE_MS, Ring};
 use super::{Batch, Handed, Lost};
 
 /// Time after the end of a recording within which the kernel usually hands over all earlier frames.
@@ -28,15 +28,15 @@ const COUNTING: Duration = Duration::from_millis(100);
 const BATCH_BYTES: usize = 1 << 20;
 /// Number of the stop pipe among the events of `epoll`; a ring's number is its index.
 const STOP: u64 = u64::MAX;
-/// Length of the two Ethernet addresses of a frame, after which a VLAN tag stands, in bytes.
-const ADDRESSES: usize = 12;
 
 /// A ring that is read, and how its frames are handed over.
 pub(super) struct WatchedRing {
     port: usize,
     keep: usize,
     ring: Ring,
-    /// Number of lost frames that have been reported.
+    /// Number of frames that are lost because their bundle is cut off.
+    cut_off: u64,
+    /// Number of losses that have been reported, as [`Lost::frames`] counts them.
     reported: u64,
     /// Time of the last query of the kernel's counters, in nanoseconds since 1970.
     counted_ns: u64,
@@ -48,13 +48,16 @@ impl WatchedRing {
             port,
             keep: keep as usize,
             ring,
+            cut_off: 0,
             reported: 0,
             counted_ns: now_ns(),
         }
     }
 
-    /// Reports newly lost frames to `sink`. `lost`: number since the start, for which the kernel was asked after `now_ns`.
-    fn report(&mut self, lost: u64, now_ns: u64, sink: &mut impl FnMut(Handed)) {
+    /// Reports new losses to `sink`. `dropped`: number of packets that the ring has lost since the start, for which the kernel was
+    /// asked after `now_ns`.
+    fn report(&mut self, dropped: u64, now_ns: u64, sink: &mut impl FnMut(Handed)) {
+        let lost = dropped + self.cut_off;
         let frames = lost.saturating_sub(self.reported);
         let since_ns = std::mem::replace(&mut self.counted_ns, now_ns);
         if frames > 0 {
@@ -68,7 +71,7 @@ impl WatchedRing {
         }
     }
 
-    /// Whether every frame that the filter accepted has been read or was dropped, by the kernel's counters.
+    /// Whether every packet that the filter accepted has been read or was dropped, by the kernel's counters.
     fn is_drained(&mut self) -> io::Result<bool> {
         self.ring.count()?;
         Ok(self.ring.delivered + self.ring.dropped >= self.ring.passed)
@@ -80,29 +83,15 @@ pub(super) struct Identifier {
     digest: Digest,
     /// Number of bytes from the start of a frame that the identity covers.
     whole: usize,
-    /// Buffer for a frame whose VLAN tag is put back.
-    tagged: Vec<u8>,
 }
 
 impl Identifier {
-    /// Number of bytes of a frame that the kernel copies if its identity is to cover the whole frame.
-    pub const LONGEST_FRAME: u32 = 65_535;
+    /// Maximum number of bytes of a frame that its identity covers.
+    const LONGEST_FRAME: u32 = 65_535;
 
-    /// The bytes of a frame, with its VLAN tag put back, and the frame's identity.
-    fn identify<'b>(&'b mut self, frame: &CapturedFrame<'b>) -> (&'b [u8], Identity) {
-        let bytes = match frame.tag {
-            Some(tag) if frame.bytes.len() >= ADDRESSES => {
-                let (addresses, rest) = frame.bytes.split_at(ADDRESSES);
-                self.tagged.clear();
-                self.tagged.extend_from_slice(addresses);
-                self.tagged.extend_from_slice(&tag);
-                self.tagged.extend_from_slice(rest);
-                &self.tagged[..]
-            }
-            _ => frame.bytes,
-        };
-        let whole = &bytes[..bytes.len().min(self.whole)];
-        (bytes, self.digest.of(whole, frame.wire_len))
+    fn identify(&self, frame: &[u8], wire_len: u32) -> Identity {
+        self.digest
+            .of(&frame[..frame.len().min(self.whole)], wire_len)
     }
 }
 
@@ -139,7 +128,7 @@ impl<S: FnMut(Handed)> Reader<S> {
         }
         let longest = rings
             .iter()
-            .map(|watched| watched.ring.size().longest_frame());
+            .map(|watched| watched.ring.size().longest_packet());
         let whole = longest.fold(Identifier::LONGEST_FRAME, u32::min) as usize;
         Ok(Reader {
             rings,
@@ -148,7 +137,6 @@ impl<S: FnMut(Handed)> Reader<S> {
             identifier: Identifier {
                 digest: digest.unwrap_or(Digest::of_seed(0)),
                 whole,
-                tagged: Vec::new(),
             },
             bounds: Bounds {
                 until_ns: 0,
@@ -214,22 +202,30 @@ impl<S: FnMut(Handed)> Reader<S> {
                 return;
             }
             left -= ready.blocks;
-            // The bytes that the kernel wrote besides a frame are more than the tag that is put back.
-            let kept = ready.bytes.min(ready.frames.saturating_mul(watched.keep));
-            let mut batch = Batch::with_capacity(watched.port, ready.frames, kept);
-            watched.ring.read(ready, |frame| {
-                if frame.at_ns > self.bounds.end_ns {
+            // Estimates: a bundle stands for more frames than packets, about as many as fit in its bytes.
+            let longest = watched.ring.longest_frame;
+            let frames = ready.packets.max(ready.bytes / longest.max(1));
+            let kept = ready.bytes.min(frames.saturating_mul(watched.keep));
+            let mut batch = Batch::with_capacity(watched.port, frames, kept);
+            let (identifier, bounds, keep) = (&self.identifier, &self.bounds, watched.keep);
+            let mut cut_off = 0;
+            watched.ring.read(ready, |packet| {
+                let at_ns = packet.at_ns;
+                if at_ns > bounds.end_ns {
                     return;
                 }
-                let (bytes, identity) = self.identifier.identify(&frame);
-                let way = match frame.is_outgoing {
+                let way = match packet.is_outgoing {
                     true => Way::Out,
                     false => Way::In,
                 };
-                let kept = &bytes[..bytes.len().min(watched.keep)];
-                batch.push(frame.at_ns, way, frame.wire_len, identity, kept);
-                batch.late += u64::from(frame.at_ns < self.bounds.until_ns);
+                cut_off += packet.split(longest, |frame, wire_len| {
+                    let identity = identifier.identify(frame, wire_len);
+                    let kept = &frame[..frame.len().min(keep)];
+                    batch.push(at_ns, way, wire_len, identity, kept);
+                    batch.late += u64::from(at_ns < bounds.until_ns);
+                });
             });
+            watched.cut_off += cut_off;
             if !batch.records.is_empty() {
                 (self.sink)(Handed::Batch(batch));
             }
@@ -280,33 +276,4 @@ impl<S: FnMut(Handed)> Reader<S> {
 fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_that_the_kernel_took_out_is_part_of_the_identity() {
-        let mut identifier = Identifier {
-            digest: Digest::of_seed(1),
-            whole: 1500,
-            tagged: Vec::new(),
-        };
-        let tagged: Vec<u8> = (0..100).collect();
-        let stripped = [&tagged[..12], &tagged[16..]].concat();
-        let frame = |tag, bytes| CapturedFrame {
-            at_ns: 0,
-            is_outgoing: false,
-            wire_len: 100,
-            tag,
-            bytes,
-        };
-        let (bytes, identity) = identifier.identify(&frame(Some([12, 13, 14, 15]), &stripped));
-        assert_eq!(bytes, tagged);
-        let (bytes, in_place) = identifier.identify(&frame(None, &tagged));
-        assert_eq!((bytes, in_place), (&tagged[..], identity));
-        let (_, other) = identifier.identify(&frame(Some([12, 13, 14, 16]), &stripped));
-        assert_ne!(other, identity);
-    }
 }

@@ -9,7 +9,8 @@ use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use proof::Digest;
 
-use super::reader::{Identifier, Reader, WatchedRing};
+use super::filter::WHOLE_PACKET;
+use super::reader::{Reader, WatchedRing};
 use super::ring::{PacketSocket, page_bytes};
 use super::size::{LinkSize, ring_sizes};
 use super::{CaptureError, Filter, Handed};
@@ -50,8 +51,12 @@ impl Recorder {
     /// The recorder's thread calls `sink`. As long as `sink` has not returned, frames wait in the rings, which hold about a second of
     /// their links' rate. The thread drops `sink` when the recording has ended.
     ///
+    /// The kernel passes many frames of one flow as one packet (segmentation offload) and leaves checksums unfinished. Frames are
+    /// handed over as a wire would carry them: each by itself, with finished checksums, and with the time of its packet.
+    ///
     /// `digest` makes the identities of the frames from all their bytes. With `None`, the kernel copies only the bytes that are kept,
-    /// which takes less of the rings, and an identity covers only these bytes and the length.
+    /// which takes less of the rings, and an identity covers only these bytes and the length. It copies packets that are longer than a
+    /// frame of the link nevertheless, to split them; the frames of shorter bundles are counted as lost.
     ///
     /// The kernel cuts frames longer than the largest MTU that fits in the smallest block of the rings (at least 3,936 bytes, and never
     /// less than each interface's MTU). The identity then covers the same number of bytes and the length at all ports.
@@ -76,7 +81,7 @@ impl Recorder {
         let mut sockets = Vec::with_capacity(ports.len());
         for port in &ports {
             let snap = match digest {
-                Some(_) => Identifier::LONGEST_FRAME,
+                Some(_) => WHOLE_PACKET,
                 None => port.keep,
             };
             let open = || PacketSocket::open(&port.interface, port.filter, snap);

@@ -1,11 +1,14 @@
-//! A TPACKET_V3 ring: the kernel puts frames of an interface into shared memory, block by block. The ring's memory is not
+//! A TPACKET_V3 ring: the kernel puts packets of an interface into shared memory, block by block. The ring's memory is not
 //! bounded by net.core.rmem_max, which an unprivileged user cannot raise, and the kernel copies only the requested bytes.
+//!
+//! A packet is a frame, or a bundle of frames that the kernel passes as one (`frames::bundle`).
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use frames::bundle::{Checksums, Cut, Offload};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
 
@@ -25,7 +28,7 @@ pub(super) struct PacketSocket {
 
 impl PacketSocket {
     /// Opens a socket for an interface of the calling thread's namespace. The kernel will copy the first `snap` bytes
-    /// of each frame that passes the filter.
+    /// of each frame that passes the filter, and the whole of each packet that is too long for a frame.
     pub fn open(interface: &str, filter: Filter, snap: u32) -> io::Result<PacketSocket> {
         let index = nix::net::if_::if_nametoindex(interface)?;
         // Protocol 0: nothing arrives before the socket is bound, when ring and filter are in place.
@@ -41,11 +44,16 @@ impl PacketSocket {
             libc::PACKET_VERSION,
             &(libc::tpacket_versions::TPACKET_V3 as i32),
         )?;
-        attach(&socket, filter.program(snap.max(1)))?;
+        // The kernel then says which packets are bundles, and which checksums are unfinished.
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
+        let mtu = mtu(&socket, interface)?;
+        attach(
+            &socket,
+            filter.program(snap.max(1), ETHERNET_HEADER + mtu + TAGS),
+        )?;
         // A socket that asks for stamps makes the kernel stamp a frame where it enters, once for all packet sockets. Without that,
         // each socket reads the clock when it is its turn.
         set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
-        let mtu = mtu(&socket, interface)?;
         Ok(PacketSocket {
             socket,
             interface: index,
@@ -94,6 +102,7 @@ impl PacketSocket {
             socket: self.socket,
             memory: memory.cast(),
             size,
+            longest_frame: (ETHERNET_HEADER + self.mtu) as usize,
             next_block: 0,
             delivered: 0,
             passed: 0,
@@ -109,24 +118,63 @@ impl PacketSocket {
 pub(super) struct ReadyBlocks {
     /// Number of ready blocks.
     pub blocks: u32,
-    /// Number of frames in the ready blocks.
-    pub frames: usize,
+    /// Number of packets in the ready blocks.
+    pub packets: usize,
     /// Number of bytes in the ready blocks, including headers.
     pub bytes: usize,
 }
 
-/// A received or sent frame in a block of the ring.
-pub(super) struct CapturedFrame<'b> {
-    /// Time at which the frame passed, in nanoseconds since 1970.
+/// A received or sent packet in a block of the ring: a frame, or a bundle of frames.
+pub(super) struct CapturedPacket<'b> {
+    /// Time at which the packet passed, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Whether the interface sent the frame, rather than received it.
+    /// Whether the interface sent the packet, rather than received it.
     pub is_outgoing: bool,
-    /// Length of the frame on the link in bytes, without FCS.
-    pub wire_len: u32,
-    /// The frame's VLAN tag, which the kernel has removed from the bytes after the addresses; `None`: it has removed none.
-    pub tag: Option<[u8; 4]>,
-    /// First bytes of the frame, as many as the socket has requested from the kernel.
-    pub bytes: &'b [u8],
+    /// The packet's virtio header.
+    pub offload: Offload,
+    /// Number of bytes of a VLAN tag that was put back: the kernel had removed it before it wrote `offload`.
+    pub inserted: usize,
+    /// Length of the packet with its tag in bytes, without FCS. For a frame, it is the length on the link.
+    pub len: usize,
+    /// First bytes of the packet, as many as the socket has requested from the kernel, with its VLAN tag.
+    pub bytes: &'b mut [u8],
+}
+
+impl CapturedPacket<'_> {
+    /// Passes each frame of the packet to `take`, with its length on the link, as a wire would carry it: bundles are split, and
+    /// checksums are finished. Returns the number of frames that are lost because the kernel has cut their bundle off.
+    ///
+    /// `longest_frame` is the length of the longest frame that the link carries, in bytes without VLAN tags. A packet that
+    /// contradicts its virtio header is passed as the kernel gave it. A frame that is cut off keeps its unfinished checksum.
+    pub fn split(self, longest_frame: usize, mut take: impl FnMut(&[u8], u32)) -> u64 {
+        let is_whole = self.bytes.len() >= self.len;
+        if !is_whole && self.offload.is_bundle() {
+            return self.count_frames(longest_frame);
+        }
+        let cut = is_whole.then(|| self.cut(self.bytes, longest_frame));
+        match cut.flatten() {
+            Some(mut cut) => {
+                while let Some(frame) = cut.next(self.bytes) {
+                    take(frame, frame.len() as u32);
+                }
+            }
+            None => take(self.bytes, self.len as u32),
+        }
+        0
+    }
+
+    fn cut(&self, bytes: &[u8], longest_frame: usize) -> Option<Cut> {
+        let checksums = Checksums::Finish;
+        Cut::new(self.offload, bytes, self.inserted, checksums, longest_frame).ok()
+    }
+
+    /// Number of frames of a bundle that is cut off, which its headers tell.
+    fn count_frames(&self, longest_frame: usize) -> u64 {
+        let mut extended = self.bytes.to_vec();
+        extended.resize(self.len, 0);
+        let cut = self.cut(&extended, longest_frame);
+        cut.map_or(1, |cut| cut.frames() as u64)
+    }
 }
 
 /// A ring in which the kernel puts the frames of an interface.
@@ -134,12 +182,14 @@ pub(super) struct Ring {
     socket: OwnedFd,
     memory: *mut u8,
     size: RingSize,
+    /// Length of the longest frame that the interface carries, in bytes without VLAN tags.
+    pub longest_frame: usize,
     next_block: u32,
-    /// Number of frames that [`Ring::read`] has read.
+    /// Number of packets that [`Ring::read`] has read.
     pub delivered: u64,
-    /// Number of frames that the filter accepted until the last [`Ring::count`], whether or not the ring had capacity for them.
+    /// Number of packets that the filter accepted until the last [`Ring::count`], whether or not the ring had capacity for them.
     pub passed: u64,
-    /// Number of frames that were dropped until the last [`Ring::count`] because the ring was full.
+    /// Number of packets that were dropped until the last [`Ring::count`] because the ring was full.
     pub dropped: u64,
 }
 
@@ -196,39 +246,40 @@ impl Ring {
                 break;
             }
             // SAFETY: the block is ours.
-            let (frames, bytes) = unsafe { ((*header).num_pkts, (*header).blk_len) };
+            let (packets, bytes) = unsafe { ((*header).num_pkts, (*header).blk_len) };
             ready.blocks += 1;
-            ready.frames += frames as usize;
+            ready.packets += packets as usize;
             ready.bytes += bytes as usize;
         }
         ready
     }
 
     /// Reads the next blocks in place, as many as [`Ring::ready`] has counted, and gives them back to the kernel.
-    pub fn read(&mut self, ready: ReadyBlocks, mut take: impl FnMut(CapturedFrame<'_>)) {
+    pub fn read(&mut self, ready: ReadyBlocks, mut take: impl FnMut(CapturedPacket<'_>)) {
         for _ in 0..ready.blocks {
             let header = self.header(0);
             if !Ring::is_ours(header) {
                 return;
             }
             // SAFETY: the block is ours, so the kernel has filled its header.
-            let (frames, first) =
+            let (packets, first) =
                 unsafe { ((*header).num_pkts, (*header).offset_to_first_pkt as usize) };
             let block = header
                 .cast::<u8>()
                 .wrapping_sub(std::mem::offset_of!(libc::tpacket_block_desc, hdr));
             let mut at = first;
-            for _ in 0..frames {
-                // SAFETY: the block is ours and has this many frames, each at its offset from the block's start; `captured`
-                // borrows the block until `take` returns, before it is given back.
+            for _ in 0..packets {
+                // SAFETY: the block is ours and has this many packets, each at its offset from the block's start; `captured`
+                // borrows the packet's bytes until `take` returns, before the block is given back.
                 let next = unsafe {
-                    let packet: *const libc::tpacket3_hdr = block.add(at).cast();
+                    let packet: *mut libc::tpacket3_hdr = block.add(at).cast();
+                    let next = (*packet).tp_next_offset as usize;
                     take(captured(packet));
-                    (*packet).tp_next_offset as usize
+                    next
                 };
                 at += next;
             }
-            self.delivered += u64::from(frames);
+            self.delivered += u64::from(packets);
             Ring::give_back(header);
             self.next_block = (self.next_block + 1) % self.size.blocks;
         }
@@ -281,23 +332,30 @@ impl Drop for Ring {
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const TPID_8021Q: u16 = 0x8100;
+/// Length of the Ethernet header without VLAN tags, and of two tags, in bytes.
+const ETHERNET_HEADER: u32 = 14;
+const TAGS: u32 = 8;
+/// Length of the two Ethernet addresses of a frame, after which a VLAN tag stands, in bytes.
+const ADDRESSES: usize = 12;
 
-/// Reads the description of a frame in a block that the kernel has handed over.
+/// Reads the description of a packet in a block that the kernel has handed over, and puts its VLAN tag back.
 ///
 /// # Safety
-/// `packet` points to a frame of a block that stays ours for as long as the result lives.
-unsafe fn captured<'b>(packet: *const libc::tpacket3_hdr) -> CapturedFrame<'b> {
-    // SAFETY: the kernel filled the header; the frame begins tp_mac after it, with tp_snaplen bytes; the address follows the header,
-    // aligned to 16 bytes (TPACKET_ALIGN).
-    let (header, address, bytes) = unsafe {
+/// `packet` points to a packet of a block that stays ours for as long as the result lives, and nothing else refers to its bytes.
+unsafe fn captured<'b>(packet: *mut libc::tpacket3_hdr) -> CapturedPacket<'b> {
+    // SAFETY: the kernel filled the header; the frame begins tp_mac after it, with tp_snaplen bytes, right after its virtio header;
+    // the address follows the header, aligned to 16 bytes (TPACKET_ALIGN).
+    let (header, is_outgoing, place) = unsafe {
         let header = &*packet;
         let packet = packet.cast::<u8>();
         let address = packet.add(size_of::<libc::tpacket3_hdr>().next_multiple_of(16));
-        let start = packet.add(header.tp_mac.into());
+        let address = &*address.cast::<libc::sockaddr_ll>();
+        let start = packet.add(usize::from(header.tp_mac) - Offload::LEN);
+        let len = Offload::LEN + header.tp_snaplen as usize;
         (
             header,
-            &*address.cast::<libc::sockaddr_ll>(),
-            std::slice::from_raw_parts(start, header.tp_snaplen as usize),
+            address.sll_pkttype == libc::PACKET_OUTGOING,
+            std::slice::from_raw_parts_mut(start, len),
         )
     };
     let tag = stripped_tag(
@@ -305,12 +363,30 @@ unsafe fn captured<'b>(packet: *const libc::tpacket3_hdr) -> CapturedFrame<'b> {
         header.hv1.tp_vlan_tpid,
         header.hv1.tp_vlan_tci as u16,
     );
-    CapturedFrame {
+    let (offload, inserted, bytes) = with_tag(place, tag);
+    CapturedPacket {
         at_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
-        is_outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
-        wire_len: header.tp_len + tag.map_or(0, |tag| tag.len() as u32),
-        tag,
+        is_outgoing,
+        offload,
+        inserted,
+        len: header.tp_len as usize + tag.map_or(0, |tag| tag.len()),
         bytes,
+    }
+}
+
+/// The virtio header that `place` begins with, and the packet that follows it, into which a VLAN tag is put back over the header's
+/// bytes; also the number of bytes put back. A packet that is too short for a tag stays as it is.
+fn with_tag(place: &mut [u8], tag: Option<[u8; 4]>) -> (Offload, usize, &mut [u8]) {
+    let header = place.first_chunk().copied().unwrap_or_default();
+    let offload = Offload::from_bytes(header);
+    match tag {
+        Some(tag) if place.len() >= Offload::LEN + ADDRESSES => {
+            let start = Offload::LEN - tag.len();
+            place.copy_within(Offload::LEN..Offload::LEN + ADDRESSES, start);
+            place[start + ADDRESSES..][..tag.len()].copy_from_slice(&tag);
+            (offload, tag.len(), &mut place[start..])
+        }
+        _ => (offload, 0, &mut place[Offload::LEN..]),
     }
 }
 
@@ -390,4 +466,107 @@ fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
     };
     Errno::result(result)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of UDP over IPv4 with this many bytes of payload; its checksums are wrong.
+    fn udp(payload: usize) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        frame.extend([8, 0, 0x45, 0]);
+        frame.extend(((28 + payload) as u16).to_be_bytes());
+        frame.extend([
+            0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 7, 0, 9,
+        ]);
+        frame.extend(((8 + payload) as u16).to_be_bytes());
+        frame.extend([0, 0]);
+        frame.extend((0..payload).map(|at| at as u8));
+        frame
+    }
+
+    fn packet(bytes: &mut [u8], offload: Offload, len: usize) -> CapturedPacket<'_> {
+        CapturedPacket {
+            at_ns: 0,
+            is_outgoing: false,
+            offload,
+            inserted: 0,
+            len,
+            bytes,
+        }
+    }
+
+    const BUNDLE: Offload = Offload {
+        flags: Offload::NEEDS_CSUM,
+        kind: Offload::UDP_L4,
+        header_length: 42,
+        segment: 100,
+        checksum_start: 34,
+        checksum_offset: 6,
+    };
+
+    #[test]
+    fn a_tag_is_put_back_over_the_virtio_header() {
+        let tagged: Vec<u8> = (0..100).collect();
+        let stripped = [&BUNDLE.to_bytes()[..], &tagged[..12], &tagged[16..]].concat();
+        let mut place = stripped.clone();
+        let (offload, inserted, bytes) = with_tag(&mut place, Some([12, 13, 14, 15]));
+        assert_eq!((offload, inserted, &*bytes), (BUNDLE, 4, &tagged[..]));
+        let mut place = stripped.clone();
+        let (offload, inserted, bytes) = with_tag(&mut place, None);
+        assert_eq!((offload, inserted, &*bytes), (BUNDLE, 0, &stripped[10..]));
+        let mut short = stripped[..21].to_vec();
+        let (_, inserted, bytes) = with_tag(&mut short, Some([12, 13, 14, 15]));
+        assert_eq!((inserted, &*bytes), (0, &stripped[10..21]));
+    }
+
+    #[test]
+    fn a_bundle_is_split_and_one_that_is_cut_off_is_counted() {
+        let whole = udp(250);
+        let mut lengths = Vec::new();
+        let lost = packet(&mut whole.clone(), BUNDLE, whole.len())
+            .split(1514, |frame, wire_len| {
+                lengths.push((frame.len(), wire_len))
+            });
+        assert_eq!((lost, lengths), (0, vec![(142, 142), (142, 142), (92, 92)]));
+        let lost = packet(&mut whole[..60].to_vec(), BUNDLE, whole.len())
+            .split(1514, |_, _| panic!("a frame without its bytes"));
+        assert_eq!(lost, 3);
+        // Its headers are missing.
+        let lost = packet(&mut whole[..20].to_vec(), BUNDLE, whole.len())
+            .split(1514, |_, _| panic!("a frame without its bytes"));
+        assert_eq!(lost, 1);
+    }
+
+    #[test]
+    fn other_packets_are_one_frame() {
+        let contradictory = Offload {
+            segment: 0,
+            ..BUNDLE
+        };
+        let unfinished = Offload {
+            kind: Offload::PLAIN,
+            segment: 0,
+            ..BUNDLE
+        };
+        let whole = udp(250);
+        for (offload, captured, is_changed) in [
+            (Offload::NONE, whole.len(), false),
+            (Offload::NONE, 60, false),
+            (contradictory, whole.len(), false),
+            (unfinished, whole.len(), true),
+            (unfinished, 60, false),
+        ] {
+            let mut frames = Vec::new();
+            let lost = packet(&mut whole[..captured].to_vec(), offload, whole.len())
+                .split(1514, |frame, wire_len| {
+                    frames.push((frame.to_vec(), wire_len))
+                });
+            let (frame, wire_len) = &frames[0];
+            assert_eq!((lost, frames.len(), *wire_len), (0, 1, whole.len() as u32));
+            assert_eq!(frame.len(), captured);
+            assert_eq!(*frame != whole[..captured], is_changed, "{offload:?}");
+        }
+    }
 }

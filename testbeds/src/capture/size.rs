@@ -18,8 +18,8 @@ impl RingSize {
         self.block_bytes as usize * self.blocks as usize
     }
 
-    /// Length of the longest frame that fits in a block, in bytes. The kernel cuts longer frames.
-    pub fn longest_frame(self) -> u32 {
+    /// Length of the longest packet that fits in a block, in bytes. The kernel cuts longer ones.
+    pub fn longest_packet(self) -> u32 {
         self.block_bytes - OVERHEAD
     }
 }
@@ -29,7 +29,7 @@ const LEAST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 64 << 20;
 /// Maximum size of all rings of a recorder together, in bytes; exceeded if each ring has only [`LEAST_BYTES`].
 const ALL_BYTES: u64 = 80 << 20;
-/// Maximum size of a block in bytes: it holds a frame of 65,535 bytes.
+/// Maximum size of a block in bytes: it holds a bundle of frames, whose IP packet has up to 65,535 bytes.
 const MOST_BLOCK: u64 = 1 << 17;
 /// Number of blocks that hold a second of frames: the kernel hands over a block that is not full after
 /// [`RETIRE_MS`](super::ring::RETIRE_MS), 4 ms, so a link that is too slow to fill blocks uses 250 of them in a second.
@@ -39,7 +39,7 @@ const LEAST_BLOCKS: u64 = 64;
 /// Size of the ring of a link whose rate is unknown, in bytes: 32 MiB.
 const UNKNOWN_RATE_BYTES: u64 = BLOCKS_OF_A_SECOND * MOST_BLOCK;
 /// Bytes of a block that are not available to its only frame: the header of the block (48 bytes), the header and the
-/// address of the frame (68), two alignments to 16 bytes, and a VLAN tag.
+/// address of the frame with alignments (96), its virtio header (10), and a VLAN tag; rounded up.
 const OVERHEAD: u32 = 160;
 
 /// Properties of a link that determine the size of its ring.
@@ -56,6 +56,33 @@ pub struct LinkSize {
 pub fn ring_bytes(links: &[LinkSize], page_bytes: u32) -> Vec<u64> {
     let sizes = ring_sizes(links, page_bytes).into_iter();
     sizes.map(|size| size.bytes() as u64).collect()
+}
+
+/// Maximum length of a bundle of frames in bytes: above it, Linux needs other IP headers.
+const MOST_BUNDLE: u64 = 65_536;
+/// Minimum of a limit on bundles, in bytes: Linux subtracts the space that it reserves for TCP's headers, some 320 bytes.
+const LEAST_BUNDLE: u64 = 1_024;
+/// Part of a second of the link's rate that a bundle lasts at most: one millisecond, like the packets of Linux's TCP.
+const BUNDLES_OF_A_SECOND: u64 = 1_000;
+
+/// Length of the longest bundle of frames that each link of a testbed is to carry, in bytes with the Ethernet header, for pages of
+/// `page_bytes`; `None`: the link is to carry none, because two frames of the MTU are longer.
+///
+/// A bundle lasts no longer than a millisecond on its link, so that other frames do not wait longer for it. Two bundles fit in a block
+/// of the link's ring, so that a capture is whole, and blocks are filled well: the kernel begins another block for a packet that does
+/// not fit in the rest of one. A recorder of some of the links has no smaller blocks than one of all.
+#[must_use]
+pub fn longest_bundles(links: &[LinkSize], page_bytes: u32) -> Vec<Option<u32>> {
+    let sizes = ring_sizes(links, page_bytes);
+    let limits = links.iter().zip(sizes).map(|(link, size)| {
+        let by_rate = link
+            .rate_bps
+            .map_or(u64::MAX, |rate_bps| rate_bps / 8 / BUNDLES_OF_A_SECOND);
+        let longest = MOST_BUNDLE.min(by_rate).min(size.longest_packet().into());
+        let two_frames = 2 * (u64::from(link.mtu) + 14);
+        (longest >= two_frames.max(LEAST_BUNDLE)).then_some(longest as u32)
+    });
+    limits.collect()
 }
 
 /// Number and size of the blocks of each ring of one recorder.
@@ -138,7 +165,7 @@ mod tests {
                 mtu,
             };
             let size = ring_sizes(&[link], 4096)[0];
-            assert!(size.longest_frame() >= mtu + 22, "{mtu}");
+            assert!(size.longest_packet() >= mtu + 22, "{mtu}");
         }
     }
 
@@ -153,6 +180,35 @@ mod tests {
         assert_eq!(ring_bytes(&[link; 64], 4096), [5 << 18; 64]);
         // Each has 1 MiB at least.
         assert_eq!(ring_bytes(&[link; 512], 4096), [1 << 20; 512]);
+    }
+
+    #[test]
+    fn a_bundle_lasts_a_millisecond_and_fits_in_a_block() {
+        let longest = |rate_bps, mtu, links| {
+            let link = LinkSize { rate_bps, mtu };
+            let all = longest_bundles(&vec![link; links], 4096);
+            assert!(all.iter().all(|longest| *longest == all[0]));
+            all[0]
+        };
+        // One millisecond.
+        assert_eq!(longest(Some(100_000_000), 1500, 1), Some(12_500));
+        assert_eq!(longest(Some(24_224_000), 1500, 1), Some(3_028));
+        assert_eq!(longest(Some(24_216_000), 1500, 1), None);
+        assert_eq!(longest(Some(100_000_000), 9000, 1), None);
+        assert_eq!(longest(Some(0), 1500, 1), None);
+        // About as long as Linux sends them.
+        for rate_bps in [Some(1_000_000_000), Some(u64::MAX), None] {
+            assert_eq!(longest(rate_bps, 1500, 1), Some(65_296), "{rate_bps:?}");
+        }
+        // Blocks of 64 KiB, 8 KiB, and 4 KiB.
+        assert_eq!(longest(Some(1_000_000_000), 1500, 4), Some(32_528));
+        assert_eq!(longest(Some(1_000_000_000), 1500, 40), Some(3_856));
+        assert_eq!(longest(Some(1_000_000_000), 1500, 64), None);
+        assert_eq!(longest(Some(1_000_000_000), 9000, 4), Some(32_528));
+        assert_eq!(longest(Some(1_000_000_000), 9000, 40), None);
+        // TCP's headers would take it all.
+        assert_eq!(longest(Some(8_000_000), 100, 1), None);
+        assert_eq!(longest(Some(8_192_000), 100, 1), Some(1_024));
     }
 
     #[test]

@@ -52,6 +52,7 @@ impl Program {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        host.choose_io(&mut command);
         let namespace = host.namespace().clone();
         let name = host.name().as_bytes().to_owned();
         let map = user.map(User::map);

@@ -139,19 +139,14 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Switches off the offloads that would hand a switch in user space frames that no wire carries: without checksum, or longer
-/// than the MTU.
-pub(super) fn offloads_off(name: &str) -> io::Result<()> {
+/// Switches off the offloads that would merge received frames and, if `finish` is set, those that would send frames that no wire
+/// carries: without checksum, or longer than the MTU.
+pub(super) fn offloads_off(name: &str, finish: bool) -> io::Result<()> {
     let socket = control_socket()?;
     // Segmentation first: it depends on checksums and scatter-gather.
-    for command in [
-        ETHTOOL_STSO,
-        ETHTOOL_SGSO,
-        ETHTOOL_SGRO,
-        ETHTOOL_SSG,
-        ETHTOOL_STXCSUM,
-        ETHTOOL_SRXCSUM,
-    ] {
+    let sending = [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SSG, ETHTOOL_STXCSUM];
+    let sending = sending.into_iter().filter(|_| finish);
+    for command in sending.chain([ETHTOOL_SGRO, ETHTOOL_SRXCSUM]) {
         let mut value = EthtoolValue { command, data: 0 };
         let mut request = interface_request(name)?;
         request.ifr_ifru.ifru_data = (&raw mut value).cast();

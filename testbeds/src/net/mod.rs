@@ -19,6 +19,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use futures::{StreamExt, TryStreamExt};
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 use rtnetlink::LinkUnspec;
 use rtnetlink::packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -80,6 +82,10 @@ pub struct Interface {
     pub address: Option<(Ipv4Addr, u8)>,
     /// Whether ARP is enabled. Without ARP the peers' addresses must be given with [`Netlink::add_neighbours`].
     pub arp: bool,
+    /// Limit on the length of bundles, in bytes with the Ethernet header: the interface sends packets that stand for many frames,
+    /// and leaves checksums unfinished, for a peer that takes both. The kernel splits longer ones. At most 65,536. `None`: each packet
+    /// that leaves is a finished frame.
+    pub bundles: Option<u32>,
 }
 
 /// One end of a new virtual Ethernet pair.
@@ -219,23 +225,27 @@ impl Netlink {
         })
     }
 
-    /// Gives an interface its addresses, switches off features that would create or change frames
-    /// (IPv6, checksum and segmentation offloads), and brings it up.
+    /// Gives an interface its addresses, switches off what would create or merge frames (IPv6, receive offloads) and, without
+    /// [`Interface::bundles`], what would leave frames unfinished, and brings it up.
     pub fn configure(&self, interface: &Interface) -> Result<(), NetError> {
         let name = &interface.name;
         let index = self.index(name)?;
-        let message = LinkUnspec::new_with_index(index)
+        let mut link = LinkUnspec::new_with_index(index)
             .address(interface.mac.to_vec())
             .mtu(interface.mtu)
             .arp(interface.arp)
-            .append_extra_attribute(no_ipv6_address())
-            .build();
+            .append_extra_attribute(no_ipv6_address());
+        if let Some(limit) = interface.bundles {
+            // A limit of up to 65,536 bytes holds for IPv4, too.
+            link = link.append_extra_attribute(LinkAttribute::GsoMaxSize(limit));
+        }
+        let message = link.build();
         self.request("cannot configure", name, |handle| async move {
             handle.link().set(message).execute().await
         })?;
         self.disable_ipv6(name)?;
         self.namespace
-            .run(|| ethtool::offloads_off(name))
+            .run(|| ethtool::offloads_off(name, interface.bundles.is_none()))
             .map_err(|source| failure("cannot switch the offloads off of", name, source))?;
         if let Some((address, prefix)) = interface.address {
             self.request("cannot give an address to", name, |handle| async move {
@@ -252,8 +262,30 @@ impl Netlink {
         })
     }
 
+    /// Lets the interfaces that are created in this namespace from now on deliver what they receive on one processor, so that all
+    /// listeners of an interface get its packets in the same order. Returns `false` where the kernel cannot (before Linux 6.3), or
+    /// /proc/sys is read-only. `number` chooses the processor, so that the work of several interfaces can be spread; `None`: new
+    /// interfaces deliver on the sending processor again.
+    ///
+    /// Unlike [`Netlink::one_order`], it also orders bundles: Linux puts only packets of senders without segmentation offloads
+    /// into a virtual Ethernet interface's queue.
+    pub fn deliver_on_one_processor(&self, number: Option<usize>) -> Result<bool, NetError> {
+        let path = "/proc/sys/net/core/rps_default_mask";
+        let mask = number.map_or("0".to_owned(), processor_mask);
+        let result = self.namespace.run(|| fs::write(path, mask));
+        match result.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(()) => Ok(true),
+            // The last: the processor is isolated (`isolcpus`).
+            Err((
+                Some(libc::ENOENT | libc::EROFS | libc::EACCES | libc::EPERM | libc::EINVAL),
+                _,
+            )) => Ok(false),
+            Err((_, source)) => Err(failure("cannot order", "new interfaces", source)),
+        }
+    }
+
     /// Delivers frames of a virtual Ethernet interface unmerged and in the same order to all its listeners, whichever processors
-    /// the frames come from. Kernels before 5.19 cannot; they deliver frames in any order.
+    /// the frames come from, if the other end sends no bundles. Kernels before 5.19 cannot; they deliver frames in any order.
     pub fn one_order(&self, name: &str) -> Result<(), NetError> {
         let index = self.index(name)?;
         let message = LinkUnspec::new_with_index(index)
@@ -440,6 +472,19 @@ fn no_ipv6_address() -> LinkAttribute {
     LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(
         In6AddrGenMode::None,
     )])])
+}
+
+/// Mask of one of the processors that this process may use, as files of the kernel have it: 32 bits a word.
+fn processor_mask(number: usize) -> String {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    let allowed = (0..CpuSet::count()).filter(|processor| allowed.is_set(*processor) == Ok(true));
+    let allowed: Vec<usize> = allowed.collect();
+    let processor = allowed.get(number % allowed.len().max(1)).unwrap_or(&0);
+    format!(
+        "{:x}{}",
+        1_u32 << (processor % 32),
+        ",00000000".repeat(processor / 32)
+    )
 }
 
 fn check_name(name: &str) -> Result<(), NetError> {

@@ -66,6 +66,55 @@ fn a_bed_records_the_requested_ports() {
     );
 }
 
+/// The kernel passes each bundle as one packet; with a VLAN tag, it takes the tag out on the way.
+#[test]
+fn a_bundle_is_recorded_as_its_frames() {
+    let Some(output) = probe(&["recorder-bundles"]) else {
+        return;
+    };
+    let expected = |what| {
+        format!(
+            "{what}: packets 1 left as sent true entered as sent true same identities true lost [0, 0]"
+        )
+    };
+    let cut = "the first 64 bytes: frames 41 of the right length true as sent 40 lost 2";
+    assert_eq!(
+        lines(&output),
+        [
+            expected("untagged"),
+            expected("tagged"),
+            expected("with an unfinished checksum"),
+            cut.to_owned()
+        ]
+    );
+}
+
+#[test]
+fn a_tcp_stream_with_offloads_is_recorded_as_its_segments() {
+    let Some(output) = probe(&["recorder-tcp"]) else {
+        return;
+    };
+    assert_eq!(
+        lines(&output),
+        ["bundles true segments fit true checksums true stream true same at both true lost [0, 0]"]
+    );
+}
+
+#[test]
+fn the_kernel_splits_bundles_above_the_limit_of_a_link() {
+    let Some(output) = probe(&["bundles-above-the-limit"]) else {
+        return;
+    };
+    assert_eq!(
+        lines(&output),
+        [
+            "with its queue: bundles true within the limit true frames as sent true",
+            // Linux would drop the bundle.
+            "past its queue: bundles false within the limit true frames as sent true"
+        ]
+    );
+}
+
 #[test]
 #[ignore = "it measures: run it in release"]
 fn cost_of_a_frame() {

@@ -71,6 +71,19 @@ fn frames_of_several_processors_come_in_one_order_to_all() {
 }
 
 #[test]
+fn bundles_of_several_processors_come_in_one_order_to_all() {
+    let Some(output) = probe(&["order-of-bundles"]) else {
+        return;
+    };
+    let lines = lines(&output);
+    if lines == ["the kernel cannot"] {
+        skip_this("net.core.rps_default_mask");
+        return;
+    }
+    assert_eq!(lines, ["frames true in one order true"]);
+}
+
+#[test]
 fn a_rate_is_kept() {
     let Some(output) = probe(&["rate"]) else {
         return;

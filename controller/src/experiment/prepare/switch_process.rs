@@ -231,7 +231,11 @@ fn spawn_embedded(
     command.args(["switch", "--no-p4", "--device-id", &device_id.to_string()]);
     command.args(["--grpc-server-addr", "127.0.0.1:0"]);
     for (port, attachment) in bed.ports(switch) {
-        command.args(["-i", &format!("{port}@{attachment}")]);
+        let bundles = match bed.port_takes_bundles(switch, port) {
+            true => ",bundles",
+            false => "",
+        };
+        command.args(["-i", &format!("{port}@{attachment}{bundles}")]);
     }
     for held in port_latencies(bed.topology(), switch) {
         for (flag, ns) in [("--latency-in", held.in_ns), ("--latency-out", held.out_ns)] {

@@ -35,6 +35,7 @@ impl<'a> Testbed<'a> {
         let options = bed::Options {
             wiring: conditions.wiring,
             kernel_ip: !is_training,
+            bundles: conditions.switches.kind == Kind::Embedded,
             filter: Filter::Everything,
             limits: Limits::WHOLE_FRAMES,
         };

@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
+use test_support::runs_all;
 
+use super::bundled_replay::assert_equal_in_bundles;
 use crate::support::leftovers::{Watched, files};
 use crate::support::*;
 
@@ -126,12 +128,27 @@ fn passes(file: &str, programs: &[&str]) {
     let own = horovod().filter(|_| programs.contains(&"horovod"));
     let own = own.or_else(|| torch().filter(|_| programs.contains(&"torch")));
     let path = own.into_iter().chain(std::env::split_paths(&inherited));
-    let finished = Watched::weir(folder.path(), &["run", scenario, "--json"])
+    let captured: &[&str] = match runs_all() {
+        true => &["--captures", "all", "--out", "run"],
+        false => &[],
+    };
+    let arguments = [&["run", scenario, "--json"], captured].concat();
+    let finished = Watched::weir(folder.path(), &arguments)
         .env("PATH", std::env::join_paths(path).unwrap())
         .run();
     finished.expect_code(PASSED);
     assert!(finished.stderr.is_empty(), "{}", finished.stderr);
-    assert_eq!(files(folder.path()), ["weir-run.html"]);
+    let page = match runs_all() {
+        true => {
+            assert_equal_in_bundles(&folder.path().join("run"));
+            "run/report.html"
+        }
+        false => {
+            assert_eq!(files(folder.path()), ["weir-run.html"]);
+            "weir-run.html"
+        }
+    };
+    let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
     let run = finished.json();
     assert_eq!(run["ok"], true);
     let all = |section: &str| run[section].as_array().unwrap().clone();
@@ -156,7 +173,6 @@ fn passes(file: &str, programs: &[&str]) {
         assert_eq!(expectation["passed"], true, "{expectation}");
     }
     assert!(!all("commands").is_empty());
-    let page = std::fs::read_to_string(folder.path().join("weir-run.html")).unwrap();
     for probe in all("probes") {
         assert_ne!(probe["samples"], Value::Array(Vec::new()), "{probe}");
         let name = probe["name"].as_str().unwrap();

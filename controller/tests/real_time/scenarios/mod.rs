@@ -1,6 +1,8 @@
 //! Every shipped scenario, end to end in namespaces.
 
 mod abort;
+mod bundled_replay;
+mod bundles;
 mod commands;
 mod disruptions;
 mod foreign;

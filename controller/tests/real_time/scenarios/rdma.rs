@@ -7,7 +7,7 @@ use crate::support::leftovers::Watched;
 use crate::support::*;
 
 /// `weir` runs agents of its own by its name.
-fn with_weir_in_path() -> std::ffi::OsString {
+pub(super) fn with_weir_in_path() -> std::ffi::OsString {
     let weir = std::path::Path::new(env!("CARGO_BIN_EXE_weir"));
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let folders = weir.parent().map(Into::into).into_iter();

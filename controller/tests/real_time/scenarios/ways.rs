@@ -62,7 +62,7 @@ fn connections_over_one_spine_are_lost() {
 }
 
 /// The frames of a pcapng file of this machine: its enhanced packet blocks.
-fn frames(file: &Path) -> Vec<Vec<u8>> {
+pub(super) fn frames(file: &Path) -> Vec<Vec<u8>> {
     const ENHANCED_PACKET: u32 = 6;
     let bytes = std::fs::read(file).unwrap();
     let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());

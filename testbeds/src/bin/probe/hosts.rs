@@ -11,6 +11,14 @@ pub type Outcome = Result<(), Box<dyn Error>>;
 
 /// Creates two hosts, `a` 10.0.0.1 and `b` 10.0.0.2, on one wire, each with its netlink connection.
 pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
+    two_hosts_with(arp, None)
+}
+
+/// Creates two hosts like [`two_hosts`]; `bundles` is the maximum length of bundles on their wire in bytes.
+pub fn two_hosts_with(
+    arp: bool,
+    bundles: Option<u32>,
+) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
     let root = Netlink::open()?;
     root.create_veth("va", "vb")?;
     let mut hosts = Vec::new();
@@ -24,6 +32,7 @@ pub fn two_hosts(arp: bool) -> Result<[(Host, Netlink); 2], Box<dyn Error>> {
             mtu: 1500,
             address: Some((Ipv4Addr::new(10, 0, 0, last), 24)),
             arp,
+            bundles,
         })?;
         if !arp {
             let peer = 3 - last;

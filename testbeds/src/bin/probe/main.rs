@@ -1,6 +1,7 @@
 //! Program for this crate's tests: enters a sandbox, does one experiment there and prints its result.
 //! Exit status 77 means that this machine refuses the sandbox.
 
+mod bundles;
 mod hosts;
 mod processes;
 mod recorder;
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
         "exchange" => wire::exchange(),
         "rate" => wire::rate(),
         "order" => wire::order(),
+        "order-of-bundles" => wire::order_of_bundles(),
+        "recorder-bundles" => bundles::recorded(),
+        "recorder-tcp" => bundles::tcp(),
+        "bundles-above-the-limit" => bundles::above_the_limit(),
         "recorder-two-ports" => recorder::two_ports(),
         "recorder-ends" => recorder::ends(),
         "recorder-loses" => recorder::loses(),

@@ -262,6 +262,7 @@ pub fn bed() -> Outcome {
     let options = Options {
         wiring: Wiring::Veth,
         kernel_ip: true,
+        bundles: false,
         filter: Filter::Everything,
         limits: Limits::WHOLE_FRAMES,
     };

@@ -143,6 +143,7 @@ fn switched_hosts(count: u8) -> Result<Vec<Host>, Box<dyn Error>> {
             mtu: 1500,
             address,
             arp: false,
+            bundles: None,
         };
         root.configure(&interface(port, Mac([2, 0, 0, 0, 2, last]), None))?;
         let endpoint = training_endpoint(last);

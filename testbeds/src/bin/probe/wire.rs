@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use testbeds::capture::{Capture, CaptureError, Direction, Filter, Limits, match_frames};
 use testbeds::host::Host;
-use testbeds::net::Rate;
+use testbeds::net::{Netlink, Rate};
 
-use super::hosts::{Outcome, socket, two_hosts};
+use super::hosts::{Outcome, socket, two_hosts, two_hosts_with};
 
 /// Tests that frames cross the wire, that counters and captures on both ends agree, and that no other frames pass.
 pub fn exchange() -> Outcome {
@@ -58,10 +58,26 @@ pub fn exchange() -> Outcome {
 /// Tests that frames which several processors send at once reach two captures of the other end in the same order.
 /// Prints the number of frames, and whether both captures agree.
 pub fn order() -> Outcome {
+    let hosts = two_hosts(false)?;
+    hosts[1].1.one_order("vb")?;
+    in_one_order(hosts)
+}
+
+/// Like [`order`], for hosts that send bundles.
+pub fn order_of_bundles() -> Outcome {
+    let root = Netlink::open()?;
+    if !root.deliver_on_one_processor(Some(0))? {
+        println!("the kernel cannot");
+        return Ok(());
+    }
+    let hosts = two_hosts_with(false, Some(65_536))?;
+    root.deliver_on_one_processor(None)?;
+    in_one_order(hosts)
+}
+
+fn in_one_order([(a, _a_net), (b, _b_net)]: [(Host, Netlink); 2]) -> Outcome {
     const SENDERS: usize = 4;
     const EACH: u32 = 3000;
-    let [(a, _a_net), (b, b_net)] = two_hosts(false)?;
-    b_net.one_order("vb")?;
     let capture = || {
         Capture::start(
             b.namespace(),

@@ -72,6 +72,7 @@ impl HostPair {
                 mtu: 1500,
                 address: Some((HOSTS[number], 24)),
                 arp: true,
+                bundles: None,
             };
             new = Some(configure(&inside, &interface, segments)?);
         }

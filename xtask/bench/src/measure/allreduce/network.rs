@@ -92,6 +92,7 @@ impl RankNetwork {
                     mtu: setting.mtu,
                     address,
                     arp: false,
+                    bundles: None,
                 };
                 // The ranks' scripts finish Gloo's segments (offloads.py).
                 configure(netlink, &interface, Segments::Unfinished)?;

@@ -491,7 +491,7 @@ fn any_loss_makes_the_run_unproved() {
     bench.unrecorded = [(4, 2)].into();
     told(
         &bench.fault(),
-        "the capture at port 4 of switch sw lost 2 frames: the recorder was too slow",
+        "the capture at port 4 of switch sw lost at least 2 frames: the recorder was too slow",
     );
     let mut bench = Bench::new(DENSE, evenly(20, MS));
     for (port, by, why) in [
@@ -543,7 +543,7 @@ fn where_frames_are_missing_from_some_time_on_a_fault_is_unproved_from_then_on()
     assert_eq!((fault.missed, fault.collateral), (0, 0));
     told(
         &fault,
-        "unproved from 3.0 s on: the capture at port 1 of switch sw lost 7 frames: the recorder was too slow; until then it hit \
+        "unproved from 3.0 s on: the capture at port 1 of switch sw lost at least 7 frames: the recorder was too slow; until then it hit \
          what it had to",
     );
     bench.errors = [(509, Error::Spares(0))].into();
