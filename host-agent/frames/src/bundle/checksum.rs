@@ -1,5 +1,14 @@
 //! The Internet checksum (RFC 1071).
 
+/// What happens to checksums that the kernel vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksums {
+    /// All checksums are finished: the frames can be sent.
+    Finish,
+    /// UDP checksums over IPv4 become 0 ("no checksum"), which saves the sum for a reader that needs none; others are finished.
+    Omit,
+}
+
 /// Number of 64-bit words that one iteration adds, each to sums of its own, so that the compiler uses vector instructions.
 const LANES: usize = 4;
 

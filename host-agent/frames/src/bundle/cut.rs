@@ -2,19 +2,10 @@
 
 use super::headers::{self, CWR, FIN, Headers, IPV4, IPV6, PSH, TCP_FLAGS, number, write};
 use super::plain::Repair;
-use super::{MAX_TCP_SEGMENTS, MAX_UDP_SEGMENTS, Malformed, Offload, fold, sum};
+use super::{Checksums, MAX_TCP_SEGMENTS, MAX_UDP_SEGMENTS, Malformed, Offload, fold, sum};
 
 /// Maximum length of a bundle's headers in bytes: two VLAN tags, IPv6 with 174 bytes of extensions, and a UDP header fit.
 const HEADERS: usize = 256;
-
-/// What happens to checksums that the kernel vouches for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checksums {
-    /// All checksums are finished: the frames can be sent.
-    Finish,
-    /// UDP checksums over IPv4 become 0 ("no checksum"), which saves the sum for a reader that needs none; others are finished.
-    Omit,
-}
 
 /// A received packet that is taken apart. The frames are written into the packet itself: each frame's headers are written right
 /// before its payload, over the payload of the frame before, so payloads are never moved.

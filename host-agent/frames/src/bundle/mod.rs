@@ -6,17 +6,19 @@
 mod checksum;
 mod cut;
 mod headers;
+mod joins;
 mod malformed;
 mod offload;
 mod plain;
 mod run;
 
-pub use checksum::{fold, sum};
-pub use cut::{Checksums, Cut};
+pub use checksum::{Checksums, fold, sum};
+pub use cut::Cut;
 pub(crate) use headers::network;
+pub use joins::Joins;
 pub use malformed::Malformed;
 pub use offload::Offload;
-pub use run::{Joins, Run};
+pub use run::Run;
 
 /// Maximum number of frames in a [`Run`]. Every kernel since Linux 6.2 accepts a UDP packet with 64 segments.
 pub const MAX_FRAMES: usize = 64;

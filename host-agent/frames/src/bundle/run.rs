@@ -1,47 +1,12 @@
 //! Joins frames that continue each other to one bundle, as Linux does on reception (generic receive offload).
 
 use super::headers::{CWR, FIN, Headers, IPV4, IPV6, PSH, RST, SYN, TCP_FLAGS, URG, number, write};
-use super::{MAX_FRAMES, Offload, fold, sum};
+use super::{Joins, MAX_FRAMES, Offload, fold, sum};
 
 /// Maximum length of a bundle's IP packet in bytes.
 const PACKET: usize = 65_535;
 /// Maximum length of the headers of a frame that is written to a run's room: UDP over IPv4 or IPv6, with tags.
 const OVERLAP: usize = 14 + 2 * 4 + 40 + 8;
-
-/// Protocols whose bundles the peer takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Joins {
-    /// UDP over IPv4 and IPv6.
-    pub udp: bool,
-    /// TCP over IPv4 and IPv6.
-    pub tcp: bool,
-}
-
-impl Joins {
-    /// All protocols.
-    pub const ALL: Joins = Joins {
-        udp: true,
-        tcp: true,
-    };
-
-    /// The protocols of both sets.
-    #[must_use]
-    pub fn with(self, other: Joins) -> Joins {
-        Joins {
-            udp: self.udp || other.udp,
-            tcp: self.tcp || other.tcp,
-        }
-    }
-
-    /// The protocols of this set that are not in the other.
-    #[must_use]
-    pub fn without(self, other: Joins) -> Joins {
-        Joins {
-            udp: self.udp && !other.udp,
-            tcp: self.tcp && !other.tcp,
-        }
-    }
-}
 
 /// A run of outgoing frames in one buffer, which leaves as one packet. A frame joins the run if [`super::Cut`] would restore it byte
 /// for byte; only a UDP checksum of 0 ("no checksum") becomes the right one. So a damaged frame never joins a run.
