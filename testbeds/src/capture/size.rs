@@ -78,7 +78,8 @@ pub fn longest_bundles(links: &[LinkSize], page_bytes: u32) -> Vec<Option<u32>> 
         let by_rate = link
             .rate_bps
             .map_or(u64::MAX, |rate_bps| rate_bps / 8 / BUNDLES_OF_A_SECOND);
-        let longest = MOST_BUNDLE.min(by_rate).min(size.longest_packet().into());
+        let by_block = size.longest_packet() / 2 - OVERHEAD;
+        let longest = MOST_BUNDLE.min(by_rate).min(by_block.into());
         let two_frames = 2 * (u64::from(link.mtu) + 14);
         (longest >= two_frames.max(LEAST_BUNDLE)).then_some(longest as u32)
     });

@@ -19,7 +19,7 @@ use crate::support::*;
 
 /// Scenarios that also run without `--all`, with the programs that they need.
 const FEW: [(&str, &[&str]); 2] = [
-    ("training-faults.yaml", &[]),
+    ("rdma-effects.yaml", &[]),
     ("redis-slow-after-loss.yaml", &["redis-server"]),
 ];
 /// Time after the last frame within which held frames leave, in nanoseconds.
