@@ -127,7 +127,7 @@ impl UdpPosition {
         };
         let addresses = &frame[self.ip + 12..self.ip + 20];
         let sum = sum(addresses) + 17 + u64::from(length) + sum(datagram);
-        usize::from(length) >= UDP_HEADER && sum % 0xffff == 0
+        usize::from(length) >= UDP_HEADER && sum.is_multiple_of(0xffff)
     }
 }
 
