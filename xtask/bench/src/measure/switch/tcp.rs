@@ -9,7 +9,7 @@ use crate::measure::Args;
 use crate::measure::hosts::{HostPair, Segments, Stream};
 use crate::measure::programs::WEIR;
 use crate::measure::row::{Goal, Row};
-use crate::measure::veth::{in_namespace, switch_with_program};
+use crate::measure::veth::{Ports, in_namespace, switch_with_program};
 use testbeds::net::Netlink;
 
 pub const NAMES: &[&str] = &["tcp_offloads", "tcp_offloads_loss"];
@@ -33,8 +33,8 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
         goal,
         floor: None,
         note: format!(
-            "{} MB over one TCP connection, median of {ROUNDS}, bytes compared, L2 program{what}, hosts with their offloads on: \
-             {}; hosts that finish their segments: {}",
+            "{} MB over one TCP connection, median of {ROUNDS}, bytes compared, L2 program{what}, hosts with their offloads on, \
+             ports that send bundles: {}; hosts that finish their segments, ports that learn: {}",
             BYTES / 1_000_000,
             stream.note(),
             other.note()
@@ -68,8 +68,11 @@ pub fn measure() -> Result<String> {
     }
     let mut text = String::new();
     for program in [L2.to_owned(), lossy()?] {
-        let _switch = switch_with_program(&weir, None, &program)?;
-        for segments in [Segments::Finished, Segments::Unfinished] {
+        for (segments, ports) in [
+            (Segments::Finished, Ports::Learn),
+            (Segments::Unfinished, Ports::Declared),
+        ] {
+            let _switch = switch_with_program(&weir, None, &program, ports)?;
             hosts.set_segments(segments)?;
             text += &Stream::median(ROUNDS, || hosts.stream(BYTES, LIMIT))?.print();
         }
