@@ -202,7 +202,7 @@ fn a_rank_behind_a_switch_without_bundles_sends_none() {
     let bed = Bed::up();
     veth("rank", "relay");
     let mut ends = ["relay", "h1"].map(plain);
-    /// What the relay has forwarded from the rank: lengths of packets. And the number of packets that were too long.
+    /// Lengths of the packets that the relay has forwarded from the rank, and the number of packets that were too long.
     #[derive(Default)]
     struct Seen {
         questions: usize,

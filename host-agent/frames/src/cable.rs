@@ -8,7 +8,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 use crate::{Frames, MAX_FRAME, Received, Sink, inherited};
 
-/// What the end of a cable does with a frame when the cable is full.
+/// Behaviour of a cable's end when the cable is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
     /// Waits until the other end has taken a frame, as a wire takes time: for agents.

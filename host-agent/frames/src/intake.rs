@@ -15,7 +15,7 @@ const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 /// Maximum time, in nanoseconds, between two clock readings that count as simultaneous.
 const TOGETHER_NS: u64 = 5_000;
 
-/// What the kernel says of a received packet.
+/// The kernel's description of a received packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About {
     /// The packet's virtio header.

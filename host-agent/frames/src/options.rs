@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Back end for the frames of an interface: the words of `--io` and `WEIR_IO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
-    /// Rings if the system allows them, and bundles to a link whose other end sends some; otherwise system calls or pnet.
+    /// Rings if the system allows them, otherwise system calls; bundles to a link whose other end sends some.
     #[default]
     Auto,
     /// Like [`Io::Auto`], but bundles from the start: the other end is known to take them.

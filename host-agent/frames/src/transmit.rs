@@ -93,13 +93,13 @@ impl Transmit {
         socket: &PacketSocket,
         frames: [&[u8]; 2],
     ) -> io::Result<()> {
-        let joins = self.joins;
         self.transmit(socket)?;
-        self.joins = Joins::ALL.without(self.refused);
-        for frame in frames {
-            self.send(socket, frame)?;
-        }
-        let sent = self.transmit(socket);
+        let joins = std::mem::replace(&mut self.joins, Joins::ALL.without(self.refused));
+        let sent = frames
+            .iter()
+            .try_for_each(|frame| self.send(socket, frame))
+            .and_then(|()| self.transmit(socket));
+        // Also after an error: the other end is still not known to take bundles.
         self.joins = joins.without(self.refused);
         sent
     }

@@ -40,7 +40,7 @@ enum Carried {
     InBundles,
 }
 
-/// What a replay has done: frames that left, by port and in order, and counts of the faults.
+/// Result of a replay: frames that left, by port and in order, and counts of the faults.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Output {
     left: BTreeMap<u32, Vec<Vec<u8>>>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Number of bytes of a stream.
 const BYTES: usize = 20_000_000;
 
-/// What both programs begin with: the expected bytes, and the kernel's counts of the host's interface.
+/// Beginning of both programs: the expected bytes, and the kernel's counts of the host's interface.
 const COMMON: &str = "\
 import socket
 PATTERN = bytes(range(251))

@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071).
 
-/// What happens to checksums that the kernel vouches for.
+/// Treatment of checksums that the kernel vouches for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksums {
     /// All checksums are finished: the frames can be sent.

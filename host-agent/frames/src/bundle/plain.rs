@@ -3,7 +3,7 @@
 use super::headers::{IPV4, IPV6, SCTP, UDP, UDP_HEADER, is_fragment, network, number, write};
 use super::{Checksums, Malformed, Offload, fold, sum};
 
-/// What a single frame lacks.
+/// Change that completes a single frame.
 #[derive(Debug)]
 pub(super) enum Repair {
     Nothing,

@@ -62,7 +62,7 @@ enum Word {
     Written,
 }
 
-/// What an end received while the other end wrote.
+/// Bytes that an end received while the other end wrote.
 #[derive(Debug, PartialEq, Eq)]
 struct Came {
     /// Number of packets of the link: a bundle counts once, as for a packet socket without PACKET_VNET_HDR.
@@ -201,7 +201,7 @@ fn write_both_ways(
     came.unwrap()
 }
 
-/// What each end received: `near`, to which `far` writes first, and `far`.
+/// Bytes that each end received: `near`, to which `far` writes first, and `far`.
 fn exchange(near: End, far: End, mtu: Mtu) -> [Came; 2] {
     let (to_far, from_near) = channel();
     let (to_near, from_far) = channel();

@@ -1,4 +1,4 @@
-//! What sockets of this kernel send by an interface with all offloads.
+//! Packets that sockets of this kernel send by an interface with all offloads.
 
 use super::packet::sum_by_words;
 use super::socket::PacketSocket;

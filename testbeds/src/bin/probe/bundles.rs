@@ -121,7 +121,7 @@ fn record(hosts: [(&Host, &str); 2]) -> Anything<(Recorder, Got)> {
     Ok((recorder, got))
 }
 
-/// What was recorded at a port in a direction: identities, and bytes.
+/// Frames recorded at a port in one direction: identities, and bytes.
 fn at(got: &Got, port: usize, way: Way) -> Anything<(Vec<Identity>, Vec<Vec<u8>>)> {
     let got = got.lock().map_err(|_| "poisoned")?;
     let frames = got.iter().filter(|frame| (frame.0, frame.1) == (port, way));
