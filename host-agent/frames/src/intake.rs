@@ -39,7 +39,7 @@ pub(crate) struct Pending {
     place: (usize, usize),
     cut: Option<Cut>,
     at_ns: Option<u64>,
-    /// The kinds of bundles that have come: the other end takes these.
+    /// The kinds of bundles that the other end takes: those that have come, and TCP's if the other end is a kernel's TCP.
     pub(crate) came: Joins,
     has_warned: bool,
     has_warned_of_length: bool,
@@ -125,6 +125,7 @@ impl<'a> Intake<'a> {
         } = *self.pending;
         match Cut::new(about.offload, packet, HEADROOM - start, checksums, longest) {
             Ok(mut cut) => {
+                self.pending.came.tcp |= about.offload.is_of_tcp_socket();
                 if let Some(frame) = cut.next(packet) {
                     self.received.frames += 1;
                     self.sink.frame(frame, waited_ns(self.now_ns, about.at_ns));

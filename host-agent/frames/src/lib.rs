@@ -10,6 +10,7 @@
 //! | `rx_ring.rs`, `slots.rs` | receiving through memory shared with the kernel |
 //! | `calls.rs` | receiving by system calls |
 //! | `transmit.rs` | sending, in bundles where the other end takes them |
+//! | `limits.rs` | how long a bundle may be for an interface |
 //! | `bundle/` | the rules by which bundles are cut and joined |
 //! | `pnet.rs` | an interface through the crate pnet |
 //! | `cable.rs` | a socket pair in place of a link |
@@ -20,6 +21,7 @@ mod calls;
 mod ecn;
 mod inherited;
 mod intake;
+mod limits;
 mod link;
 mod open;
 mod options;

@@ -4,6 +4,7 @@ use crate::bundle::{Checksums, Joins};
 use crate::calls::Calls;
 use crate::ecn;
 use crate::intake::{Intake, Pending};
+use crate::limits;
 use crate::pnet::Quiet;
 use crate::rx_ring::RxRing;
 use crate::socket::{Hears, PacketSocket};
@@ -67,13 +68,15 @@ impl PacketFrames {
             Hears::Everything => Checksums::Finish,
             Hears::Udp(_) => Checksums::Omit,
         };
+        let link = Link::from_name(interface)?;
+        let bundles = limits::longest(link.index());
         let counts = options.mark_at.is_some() || options.hears != Hears::Everything;
         Ok(Self {
             name: interface.to_owned(),
             socket,
             source,
-            pending: Pending::new(interface, Link::from_name(interface)?, checksums, longest),
-            transmit: Transmit::new(interface, longest, sends, counts),
+            pending: Pending::new(interface, link, checksums, longest),
+            transmit: Transmit::new(interface, longest, bundles, sends, counts),
             learns,
             mark_at: options.mark_at,
             marked: 0,

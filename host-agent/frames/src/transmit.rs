@@ -2,7 +2,7 @@
 //! where the other end takes bundles.
 #![allow(unsafe_code)]
 
-use crate::bundle::{Checksums, Cut, Joins, Offload, Run};
+use crate::bundle::{Checksums, Cut, Joins, Longest, Offload, Run};
 use crate::socket::{ETHERNET_HEADER, PacketSocket};
 use std::collections::VecDeque;
 use std::io;
@@ -41,15 +41,22 @@ pub(crate) struct Transmit {
 }
 
 impl Transmit {
-    /// `counts`: whether [`Self::waiting`] will be asked.
-    pub(crate) fn new(name: &str, longest: usize, joins: Joins, counts: bool) -> Self {
+    /// `longest` and `bundles`: lengths of the longest frame and the longest bundle that the interface sends whole; `counts`: whether
+    /// [`Self::waiting`] will be asked.
+    pub(crate) fn new(
+        name: &str,
+        longest: usize,
+        bundles: Longest,
+        joins: Joins,
+        counts: bool,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             joins,
             refused: Joins::default(),
             longest,
             read_at: Instant::now(),
-            runs: (0..BATCH).map(|_| Run::new()).collect(),
+            runs: (0..BATCH).map(|_| Run::up_to(bundles)).collect(),
             queued: 0,
             lost: 0,
             unfit: Vec::new(),
@@ -410,7 +417,7 @@ mod tests {
         let socket = PacketSocket::from_fd(socket.into());
         let warnings = Warnings::default();
         let _guard = tracing::subscriber::set_default(warnings.clone());
-        let mut transmit = Transmit::new("nowhere", 1514, Joins::ALL, false);
+        let mut transmit = Transmit::new("nowhere", 1514, Longest::default(), Joins::ALL, false);
         let frames: Vec<_> = (0..60).map(|number| datagram(number, 1091)).collect();
         for turn in 0..3 {
             for frame in &frames {

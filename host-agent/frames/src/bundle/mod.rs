@@ -18,7 +18,7 @@ pub(crate) use headers::network;
 pub use joins::Joins;
 pub use malformed::Malformed;
 pub use offload::Offload;
-pub use run::Run;
+pub use run::{Longest, Run};
 
 /// Maximum number of frames in a [`Run`]. Every kernel since Linux 6.2 accepts a UDP packet with 64 segments.
 pub const MAX_FRAMES: usize = 64;

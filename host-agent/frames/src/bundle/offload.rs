@@ -100,6 +100,14 @@ impl Offload {
         self.flags & Self::NEEDS_CSUM != 0
     }
 
+    /// Whether the packet is a segment that a kernel's TCP has left unfinished. It comes from a virtual link's other end, whose TCP
+    /// takes bundles too: offloads are of the link, not of a connection's direction.
+    pub fn is_of_tcp_socket(&self) -> bool {
+        /// Position of the checksum in TCP's header; in UDP's it is 6.
+        const CHECKSUM: u16 = 16;
+        self.needs_checksum() && self.checksum_offset == CHECKSUM
+    }
+
     /// Whether the kernel vouches for the packet's data, with an unfinished checksum or with one that it has verified.
     pub fn is_vouched_for(&self) -> bool {
         self.flags & (Self::NEEDS_CSUM | Self::DATA_VALID) != 0

@@ -8,6 +8,25 @@ const PACKET: usize = 65_535;
 /// Maximum length of the headers of a frame that is written to a run's room: UDP over IPv4 or IPv6, with tags.
 const OVERLAP: usize = 14 + 2 * 4 + 40 + 8;
 
+/// Maximum length of a bundle in bytes, with its Ethernet header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Longest {
+    /// Length of the packet that stands for the frames.
+    pub packet: usize,
+    /// Length of all its frames together, each with its headers.
+    pub on_link: usize,
+}
+
+impl Default for Longest {
+    /// No limit.
+    fn default() -> Longest {
+        Longest {
+            packet: usize::MAX,
+            on_link: usize::MAX,
+        }
+    }
+}
+
 /// A run of outgoing frames in one buffer, which leaves as one packet. A frame joins the run if [`super::Cut`] would restore it byte
 /// for byte; only a UDP checksum of 0 ("no checksum") becomes the right one. So a damaged frame never joins a run.
 ///
@@ -29,12 +48,21 @@ pub struct Run {
     is_open: bool,
     /// Bytes of the run that the headers of a frame in its room overlap.
     kept: Vec<u8>,
+    longest: Longest,
 }
 
 impl Run {
     /// An empty run, which allocates with its first frames.
     pub fn new() -> Run {
         Run::default()
+    }
+
+    /// An empty run of frames that together stay within a limit; a single frame may exceed it.
+    pub fn up_to(longest: Longest) -> Run {
+        Run {
+            longest,
+            ..Run::default()
+        }
     }
 
     /// Number of frames in the run.
@@ -96,7 +124,7 @@ impl Run {
     pub fn may_grow(&self, len: usize, may: Joins) -> bool {
         let fits = self.headers.is_some_and(|at| {
             let head = at.payload;
-            head <= OVERLAP && len > head && self.len - at.network + len - head <= PACKET
+            head <= OVERLAP && len > head && self.has_space(at, len - head)
         });
         self.is_open && may.udp && fits && self.count < MAX_FRAMES
     }
@@ -224,7 +252,7 @@ impl Run {
         let first = self.headers?;
         let headers = joinable(head, len, may).filter(|headers| *headers == first)?;
         let payload = len - headers.payload;
-        if payload > self.segment || self.len + payload - first.network > PACKET {
+        if payload > self.segment || !self.has_space(first, payload) {
             return None;
         }
         if !continues(&self.buffer, head, headers, self.count, self.segment) {
@@ -235,6 +263,14 @@ impl Run {
             self.is_open = self.is_verified;
         }
         self.is_open.then_some(headers)
+    }
+
+    /// Whether the run stays within its limits with another frame of `payload` bytes after the headers `at`.
+    fn has_space(&self, at: Headers, payload: usize) -> bool {
+        let len = self.len + payload;
+        len - at.network <= PACKET
+            && len <= self.longest.packet
+            && len + self.count * at.payload <= self.longest.on_link
     }
 
     /// Space for the payload of a frame that continues the run.

@@ -2,6 +2,7 @@
 
 #[path = "../../../frames/tests/support/packet.rs"]
 mod packet;
+mod senders;
 mod socket;
 mod sockets;
 

@@ -1,0 +1,141 @@
+//! The longest bundle that an interface sends whole. The kernel cuts a longer one into its frames, which costs as much as to send
+//! them one by one.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+use crate::bundle::Longest;
+
+/// Length of the header of a netlink message in bytes (`struct nlmsghdr`).
+const HEADER: usize = 16;
+/// Length of the header of RTM_GETLINK's answer (`struct ifinfomsg`) and of RTM_GETQDISC's (`struct tcmsg`).
+const LINK: usize = 16;
+const QDISC: usize = 20;
+/// Sender `TC_H_ROOT`: the queue discipline at the root of an interface.
+const ROOT: u32 = u32::MAX;
+/// Attributes (`linux/if_link.h`, `linux/rtnetlink.h`, `linux/pkt_sched.h`).
+const IFLA_EXT_MASK: u16 = 29;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+/// Value of `IFLA_EXT_MASK` that leaves the counters out of the answer.
+const SKIP_STATISTICS: u32 = 1 << 3;
+/// Nanoseconds of a tick, in which queue disciplines count time.
+const TICK_NS: u128 = 64;
+
+/// Reads the limits of the interface with this index, in the network namespace of the calling thread: the one of its card
+/// (`gso_max_size`), and the burst of a token bucket (tbf) at its root. What cannot be read is no limit.
+///
+/// The kernel's lock for interfaces is taken: not for a hot path.
+pub(crate) fn longest(index: u32) -> Longest {
+    let mut longest = Longest::default();
+    if let Some(bytes) = ask(link_request(index)).ok().as_deref().and_then(card) {
+        // A packet of exactly that length is cut.
+        longest.packet = longest.packet.min(bytes.saturating_sub(1));
+    }
+    if let Some(bytes) = ask(qdisc_request(index)).ok().as_deref().and_then(burst) {
+        longest.on_link = bytes;
+    }
+    longest
+}
+
+/// Sends a request to the kernel; returns the answer.
+fn ask(request: Vec<u8>) -> io::Result<Vec<u8>> {
+    let kernel = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkRoute,
+    )?;
+    send(kernel.as_raw_fd(), &request, MsgFlags::empty())?;
+    let mut answer = vec![0; 1 << 14];
+    // The kernel has answered before `send` returns.
+    let length = recv(kernel.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
+    answer.truncate(length);
+    Ok(answer)
+}
+
+fn link_request(index: u32) -> Vec<u8> {
+    let mut body = [0; LINK + 8];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    body[LINK..LINK + 2].copy_from_slice(&8u16.to_ne_bytes());
+    body[LINK + 2..LINK + 4].copy_from_slice(&IFLA_EXT_MASK.to_ne_bytes());
+    body[LINK + 4..].copy_from_slice(&SKIP_STATISTICS.to_ne_bytes());
+    message(libc::RTM_GETLINK, &body)
+}
+
+fn qdisc_request(index: u32) -> Vec<u8> {
+    let mut body = [0; QDISC];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    body[12..16].copy_from_slice(&ROOT.to_ne_bytes());
+    message(libc::RTM_GETQDISC, &body)
+}
+
+fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+    let length = (HEADER + body.len()) as u32;
+    // Of a queue discipline, the kernel tells only those who ask for an echo.
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ECHO) as u16;
+    let mut bytes = Vec::with_capacity(HEADER + body.len());
+    bytes.extend(length.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    // Sequence number, port.
+    bytes.extend([0; 8]);
+    bytes.extend(body);
+    bytes
+}
+
+/// The card's limit in bytes, from the answer to [`link_request`].
+fn card(answer: &[u8]) -> Option<usize> {
+    let attributes = attributes_of(answer, libc::RTM_NEWLINK, LINK)?;
+    let bytes = number(attribute(attributes, IFLA_GSO_MAX_SIZE)?, 0)?;
+    Some(bytes as usize)
+}
+
+/// Burst of a token bucket in bytes, from the answer to [`qdisc_request`]; `None` if the root is something else.
+fn burst(answer: &[u8]) -> Option<usize> {
+    let attributes = attributes_of(answer, libc::RTM_NEWQDISC, QDISC)?;
+    if !attribute(attributes, TCA_KIND)?.starts_with(b"tbf\0") {
+        return None;
+    }
+    let options = attribute(attributes, TCA_OPTIONS)?;
+    // Rate and peak rate (`struct tc_ratespec`, whose last field is the rate), limit, and the burst as the time that it lasts.
+    let parameters = attribute(options, TCA_TBF_PARMS)?;
+    let ticks = u128::from(number(parameters, 28)?);
+    let wide = attribute(options, TCA_TBF_RATE64).and_then(|rate| rate.get(..8)?.try_into().ok());
+    let bytes_per_second = match wide {
+        Some(rate) => u128::from(u64::from_ne_bytes(rate)),
+        None => u128::from(number(parameters, 8)?),
+    };
+    Some((bytes_per_second * ticks * TICK_NS / 1_000_000_000) as usize)
+}
+
+/// The attributes of an answer of this kind, which follow its header of `header` bytes.
+fn attributes_of(answer: &[u8], kind: u16, header: usize) -> Option<&[u8]> {
+    (answer.get(4..6)? == kind.to_ne_bytes()).then_some(())?;
+    answer.get(HEADER + header..)
+}
+
+/// Value of the first attribute of this kind.
+fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    loop {
+        let length = attributes.get(..2)?.try_into().ok()?;
+        let length = usize::from(u16::from_ne_bytes(length));
+        let value = attributes.get(4..length)?;
+        if attributes[2..4] == kind.to_ne_bytes() {
+            return Some(value);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(bytes))
+}
