@@ -295,7 +295,7 @@ impl Sums {
             pending.ok_or_else(|| PyRuntimeError::new_err("these sums were already waited for"))?;
         let timeout = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let sums = py.detach(|| pending.wait(timeout)).map_err(told)?;
+        let sums = pending.wait(py, timeout)?;
         let contributors = self.fewest(&sums);
         // SAFETY: the caller guarantees capacity for `length` values of this type at this address, which nothing else accesses.
         unsafe {

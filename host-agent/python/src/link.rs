@@ -7,6 +7,12 @@ use aggregation::rank::{RankCounters, Reduction, Sums, Values};
 use host_agent::collective::{CollectiveError, Member, Pending};
 use host_agent::metrics::Status;
 use host_agent::serve::{Client, RemotePending};
+use pyo3::prelude::*;
+
+use crate::told;
+
+/// Maximum time until a waiting thread handles a signal.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Attachment of a rank to its job: directly (`Own`), or through a daemon (`Agent`).
 pub enum Link {
@@ -81,10 +87,33 @@ impl Drop for Link {
 }
 
 impl Awaited {
-    pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
+    /// Waits for the sums, with Python's lock released. A signal such as Ctrl-C ends the wait if its handler raises an exception.
+    pub fn wait(mut self, py: Python<'_>, timeout: Duration) -> PyResult<Sums> {
+        let mut left = timeout;
+        loop {
+            let now = left.min(BETWEEN_SIGNALS);
+            if let Some(ended) = py.detach(|| self.wait_for(now)) {
+                return ended.map_err(told);
+            }
+            left -= now;
+            if left.is_zero() {
+                return Err(told(py.detach(|| self.late(timeout))));
+            }
+            py.check_signals()?;
+        }
+    }
+
+    fn wait_for(&mut self, timeout: Duration) -> Option<Result<Sums, CollectiveError>> {
         match self {
-            Awaited::Own(pending) => pending.wait(timeout),
-            Awaited::Agent(pending) => pending.wait(timeout),
+            Awaited::Own(pending) => pending.wait_for(timeout),
+            Awaited::Agent(pending) => pending.wait_for(timeout),
+        }
+    }
+
+    fn late(&mut self, waited: Duration) -> CollectiveError {
+        match self {
+            Awaited::Own(pending) => pending.late(waited),
+            Awaited::Agent(pending) => pending.late(waited),
         }
     }
 }

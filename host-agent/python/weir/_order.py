@@ -94,6 +94,11 @@ class Order:
         # Reason why no further piece is submitted.
         self._broken = None
 
+    @property
+    def holds_any(self):
+        """Whether pieces wait until others are over."""
+        return bool(self._held)
+
     def operation(self):
         return Operation(self)
 

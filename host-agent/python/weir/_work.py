@@ -1,5 +1,6 @@
-"""Operations in progress: the works that torch waits for, and the thread that completes them."""
+"""Operations in progress: the works that torch waits for, and who completes them."""
 
+import collections
 import os
 import queue
 import threading
@@ -31,7 +32,7 @@ class Kept:
         with self._lock:
             self._works[id(work)] = work
             for old in list(self._works.values())[: max(0, len(self._works) - KEPT)]:
-                if old.is_completed():
+                if old.is_done():
                     del self._works[id(old)]
 
     def drop(self, work):
@@ -54,9 +55,11 @@ def _raised(future):
 class Work(_C10D.Work):
     """An operation. `wait` raises its error; before torch 2, a work made from a future does not."""
 
-    def __init__(self, kept):
+    def __init__(self, kept, completer):
         super().__init__()
         self._kept = kept
+        self._completer = completer
+        self._is_urged = False
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._result = None
@@ -82,7 +85,9 @@ class Work(_C10D.Work):
     def wait(self, timeout=timedelta(0)):
         # For torch, a timeout of 0 or less means no limit.
         seconds = timeout.total_seconds() if timeout is not None else 0
-        if not self._done.wait(seconds if seconds > 0 else None):
+        if seconds <= 0:
+            self._completer.complete(self)
+        elif not self._finished().wait(seconds):
             raise TimeoutError(f"not done within {seconds} s")
         self._kept.drop(self)
         if self._error is not None:
@@ -92,11 +97,22 @@ class Work(_C10D.Work):
     def synchronize(self):
         self.wait()
 
-    def is_completed(self):
+    def is_done(self):
+        """Whether it is completed; does not ask for its completion."""
         return self._done.is_set()
 
+    def _finished(self):
+        """The event of its completion, for which no caller of `wait` need come: the completer's thread completes it."""
+        if not self._is_urged:
+            self._is_urged = True
+            self._completer.urge()
+        return self._done
+
+    def is_completed(self):
+        return self._finished().is_set()
+
     def is_success(self):
-        return self._done.is_set() and self._error is None
+        return self._finished().is_set() and self._error is None
 
     def exception(self):
         return self._error
@@ -105,6 +121,7 @@ class Work(_C10D.Work):
         return self._result
 
     def get_future(self):
+        self._finished()
         with self._lock:
             if self._futures is None:
                 told = torch.futures.Future()
@@ -199,45 +216,63 @@ _TELLERS = Tellers()
 os.register_at_fork(after_in_child=_TELLERS.forget)
 
 
-class Waiter:
-    """A thread that completes works in the order of their operations. It ends when this object is deleted."""
+class Completer:
+    """Completes works in the order of their operations, one at a time.
+
+    A caller that waits for a work completes it itself, with those before it: no other thread need wake for that. If somebody may look
+    at a work without waiting, or other ranks need its completion, a thread completes it. The thread ends when this object is deleted.
+    """
 
     def __init__(self):
-        self._waiting = queue.SimpleQueue()
+        self._waiting = collections.deque()
+        # Held by the thread that completes the first of the waiting works.
+        self._turn = threading.Lock()
+        self._calls = queue.SimpleQueue()
         self._is_started = False
         self._lock = threading.Lock()
 
     def __del__(self):
-        self._waiting.put(None)
+        self._calls.put(False)
 
     def add(self, task, work):
         """Queues a work. The task returns its result, error bound, and minimum number of contributors."""
+        self._waiting.append((task, work))
+
+    def complete(self, work):
+        """Completes the waiting works up to this one, unless another thread does."""
+        while not work.is_done():
+            with self._turn:
+                if not work.is_done():
+                    _end_next(self._waiting)
+
+    def urge(self):
+        """Makes the thread complete all waiting works."""
         with self._lock:
             if not self._is_started:
-                # The thread references only the queue, so that this object can be deleted.
-                thread = threading.Thread(target=_wait, args=(self._waiting,), name="weir sums", daemon=True)
-                thread.start()
+                # The thread does not reference this object, so that it can be deleted.
+                given = (self._calls, self._waiting, self._turn)
+                threading.Thread(target=_end_all, args=given, name="weir sums", daemon=True).start()
                 self._is_started = True
-            self._waiting.put((task, work))
+        self._calls.put(True)
 
 
-def _wait(waiting):
-    # A separate call: while the loop waits, no variable keeps the completed work alive.
-    while _end_next(waiting):
-        pass
+def _end_all(calls, waiting, turn):
+    while calls.get():
+        while waiting:
+            with turn:
+                if waiting:
+                    _end_next(waiting)
 
 
 def _end_next(waiting):
-    given = waiting.get()
-    if given is not None:
-        _end(*given)
-    return given is not None
-
-
-def _end(task, work):
+    # A separate call: afterwards, no variable keeps the completed work alive.
+    task, work = waiting.popleft()
     try:
         result, error_bound, contributors = task()
     except Exception as error:  # noqa: BLE001: the waiting caller raises it
         work.finish(error=error)
+    except BaseException:
+        work.finish(error=RuntimeError("weir: interrupted"))
+        raise
     else:
         work.finish(result, error_bound, contributors)

@@ -48,7 +48,7 @@ from ._join import join
 from ._names import Named
 from ._order import Order, pieces
 from ._rows import Refused, in_row, in_rows, is_strided, put_back, refuse_shared
-from ._work import Kept, Waiter, Work
+from ._work import Completer, Kept, Work
 
 _SUMMED = {
     torch.float32: "float32",
@@ -96,7 +96,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         self._waits_for_all = "WEIR_DEADLINE" not in os.environ
         self._order = None
         self._kept = Kept()
-        self._waiter = Waiter()
+        self._completer = Completer()
         job = _settings.job()
         # The switch sums for all ranks of the job only.
         if job is not None and job["ranks"] == size:
@@ -175,7 +175,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
                         put_back(tensor, flat)
                 return tensors, None, None
 
-            return self._work(finish, given)
+            return self._work(finish, given, is_local=True)
 
     def _begin_bytes(self, given, tensor, is_root, root):
         """Submits a broadcast; returns the tensor, its contiguous bytes, and the address, length and handle of each piece."""
@@ -218,7 +218,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
                 bound = max((bound for bound, _ in told), default=0.0)
                 return tensors, bound, min((ranks for _, ranks in told), default=self.size())
 
-            return self._work(finish, given)
+            return self._work(finish, given, is_local=True)
 
     def _begin(self, given, tensor, averages, takes, root):
         """Submits a sum; returns the tensor, its contiguous values, its pieces, and the magnitude of a typical value."""
@@ -253,7 +253,7 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
                 self._agree(compared)
                 return parts, None, None
 
-            return self._work(finish, given)
+            return self._work(finish, given, is_local=True)
 
     def _agree(self, compared):
         for piece in compared:
@@ -344,8 +344,9 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
         if not 0 <= of_list < len(tensors):
             raise Refused(f"weir: root tensor {of_list}: the list has the tensors 0 to {len(tensors) - 1}")
 
-    def _work(self, finish, given=None):
-        """Queues the completion of an operation; returns its work. `given`: its pieces at the switch, if it has any."""
+    def _work(self, finish, given=None, is_local=False):
+        """Queues the completion of an operation; returns its work. `given`: its pieces at the switch, if it has any. `is_local`: no
+        other rank needs the completion of this rank's operation, so that it may happen when somebody waits for it."""
 
         def finish_all():
             try:
@@ -363,8 +364,12 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
                 if given is not None:
                     given.end()
 
-        work = Work(self._kept)
-        self._waiter.add(finish_all, work)
+        work = Work(self._kept, self._completer)
+        self._completer.add(finish_all, work)
+        # Other ranks wait for pieces that are not submitted before others of this rank are complete. Values that are not finite
+        # go by Gloo.
+        if not is_local or self._order.holds_any or self._non_finite == _settings.GLOO:
+            self._completer.urge()
         return work
 
 

@@ -56,13 +56,24 @@ pub struct Pending {
 impl Pending {
     /// Waits at most `timeout` for the sums of the operation.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
+        let ended = self.wait_for(timeout);
+        ended.unwrap_or_else(|| Err(self.late(timeout)))
+    }
+
+    /// Waits at most `timeout`, and can be called again if that was not enough (`None`). The result is returned once.
+    pub fn wait_for(&self, timeout: Duration) -> Option<Result<Sums, CollectiveError>> {
         match self.sums.recv_timeout(timeout) {
-            Ok(sums) => sums,
-            Err(RecvTimeoutError::Timeout) => Err(CollectiveError::Timeout {
-                waited: timeout,
-                stands: self.shared.lock().stands,
-            }),
-            Err(RecvTimeoutError::Disconnected) => Err(self.shared.closed()),
+            Ok(sums) => Some(sums),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(self.shared.closed())),
+        }
+    }
+
+    /// The error of an operation that is not complete after this time.
+    pub fn late(&self, waited: Duration) -> CollectiveError {
+        CollectiveError::Timeout {
+            waited,
+            stands: self.shared.lock().stands,
         }
     }
 }

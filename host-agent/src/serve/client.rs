@@ -432,11 +432,23 @@ pub struct RemotePending {
 impl RemotePending {
     /// Waits at most `timeout` for the sums of the operation.
     pub fn wait(self, timeout: Duration) -> Result<Sums, CollectiveError> {
-        let (error_bound, partial) = match self.sums.recv_timeout(timeout) {
-            Ok(told) => told?,
-            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
-            Err(RecvTimeoutError::Timeout) => return Err(self.late(timeout)),
-        };
+        let ended = self.wait_for(timeout);
+        ended.unwrap_or_else(|| Err(self.late(timeout)))
+    }
+
+    /// Waits at most `timeout`, and can be called again if that was not enough (`None`). The result is returned once.
+    pub fn wait_for(&self, timeout: Duration) -> Option<Result<Sums, CollectiveError>> {
+        match self.sums.recv_timeout(timeout) {
+            Ok(told) => {
+                Some(told.and_then(|(error_bound, partial)| self.load(error_bound, partial)))
+            }
+            Err(RecvTimeoutError::Disconnected) => Some(Err(ended())),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+
+    /// Reads the sums from the memory that the daemon shares.
+    fn load(&self, error_bound: f64, partial: u64) -> Result<Sums, CollectiveError> {
         let io = |error: io::Error| CollectiveError::Io(Arc::new(error));
         let values = values::load(self.dtype, self.length, &self.memory).map_err(io)?;
         let bytes = values.len() as u64 * values::width(self.dtype).unwrap_or_default();
@@ -448,7 +460,7 @@ impl RemotePending {
     }
 
     /// The error for a timeout of this operation, with the unfinished chunk that the daemon reports.
-    fn late(&self, waited: Duration) -> CollectiveError {
+    pub fn late(&self, waited: Duration) -> CollectiveError {
         let waits = self.client.status().ok().and_then(|status| status.waits);
         CollectiveError::Late { waited, waits }
     }
