@@ -4,7 +4,8 @@
 use crate::bundle::Offload;
 use crate::intake::{About, Intake, LARGEST};
 use crate::slots::HEADROOM;
-use crate::socket::{PacketSocket, stripped_tag};
+use crate::socket::PacketSocket;
+use crate::vlan::stripped_tag;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;

@@ -3,13 +3,13 @@
 use crate::bundle::{Checksums, Cut, Joins, Malformed, Offload};
 use crate::slots::HEADROOM;
 use crate::socket::ETHERNET_HEADER;
+use crate::vlan::{Tag, put_back};
 use crate::{Link, MAX_FRAME, Received, Sink};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const TAG: usize = 4;
 /// Length of the buffer for a packet with its virtio header: an IP packet's greatest length, and the Ethernet header with tags.
-pub(crate) const LARGEST: usize = Offload::LEN + 14 + 2 * TAG + 65_535;
+pub(crate) const LARGEST: usize = Offload::LEN + 14 + 2 * size_of::<Tag>() + 65_535;
 /// Longest credible time that a received frame has waited, in nanoseconds; longer ones count as 0.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 /// Maximum time, in nanoseconds, between two clock readings that count as simultaneous.
@@ -21,7 +21,7 @@ pub(crate) struct About {
     /// The packet's virtio header.
     pub(crate) offload: Offload,
     /// The VLAN tag that the kernel has removed.
-    pub(crate) tag: Option<[u8; TAG]>,
+    pub(crate) tag: Option<Tag>,
     /// Time of the packet's arrival, by the machine's clock, in nanoseconds; `None` if unknown.
     pub(crate) at_ns: Option<u64>,
 }
@@ -225,18 +225,6 @@ impl<'a> Intake<'a> {
             self.received.frames += 1;
             self.sink.frame(frame, waited_ns);
         }
-    }
-}
-
-/// Puts a VLAN tag back into the packet that begins at `start`, over the bytes before it; returns the packet's new start.
-fn put_back(tag: Option<[u8; TAG]>, bytes: &mut [u8], start: usize) -> usize {
-    match tag {
-        Some(tag) if bytes.len() >= start + 12 => {
-            bytes.copy_within(start..start + 12, start - TAG);
-            bytes[start - TAG + 12..start + 12].copy_from_slice(&tag);
-            start - TAG
-        }
-        _ => start,
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `transmit.rs` | sending, in bundles where the other end takes them |
 //! | `limits.rs` | how long a bundle may be for an interface |
 //! | `bundle/` | the rules by which bundles are cut and joined |
+//! | `vlan.rs` | VLAN tags that the kernel has taken out |
 //! | `pnet.rs` | an interface through the crate pnet |
 //! | `cable.rs` | a socket pair in place of a link |
 
@@ -33,6 +34,7 @@ mod slots;
 mod socket;
 mod transmit;
 mod udp_filter;
+pub mod vlan;
 
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -44,7 +46,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 pub use cable::{Cable, WhenFull};
 pub use inherited::inherited;
 pub use link::{Link, LinkFault};
-pub use open::{Opened, open};
+pub use open::{Opened, Sends, open};
 pub use options::{Io, MOST_MARK_AT, Options};
 pub use packet::PacketFrames;
 pub use pnet::PnetFrames;

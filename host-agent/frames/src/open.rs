@@ -1,9 +1,19 @@
 //! Opening of an interface, by the fastest back end that the system allows.
 
-use crate::bundle::Joins;
 use crate::packet::{PacketFrames, Receives};
 use crate::{Frames, Io, MOST_MARK_AT, Options, PnetFrames};
-use std::io;
+use std::{fmt, io};
+
+/// When a back end sends bundles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sends {
+    /// Never.
+    Never,
+    /// As soon as something has arrived that shows that the other end takes them.
+    OnceKnown,
+    /// From the start.
+    Always,
+}
 
 /// An interface after it was opened.
 pub struct Opened {
@@ -11,8 +21,8 @@ pub struct Opened {
     pub frames: Box<dyn Frames>,
     /// The back end in use; never [`Io::Auto`].
     pub io: Io,
-    /// Whether bundles are sent: from the start, once one has come, or not at all, as the end of a sentence.
-    pub bundles: &'static str,
+    /// When bundles are sent.
+    pub bundles: Sends,
     /// A notice for the user if a slower back end is in use than [`Io::Auto`] prefers.
     pub notice: Option<String>,
 }
@@ -30,9 +40,6 @@ pub fn open(interface: &str, options: Options) -> io::Result<Opened> {
             interface, &options, receives, bundles,
         )?))
     };
-    let never = (Joins::default(), false);
-    let learning = (Joins::default(), true);
-    let always = (Joins::ALL, true);
     let opened = |frames, io, bundles| Opened {
         frames,
         io,
@@ -40,24 +47,32 @@ pub fn open(interface: &str, options: Options) -> io::Result<Opened> {
         notice: None,
     };
     match options.io {
-        Io::Rings => Ok(opened(by(Receives::ByRing, never)?, Io::Rings, NEVER)),
-        Io::Calls => Ok(opened(by(Receives::ByCalls, never)?, Io::Calls, NEVER)),
+        Io::Rings => Ok(opened(
+            by(Receives::ByRing, Sends::Never)?,
+            Io::Rings,
+            Sends::Never,
+        )),
+        Io::Calls => Ok(opened(
+            by(Receives::ByCalls, Sends::Never)?,
+            Io::Calls,
+            Sends::Never,
+        )),
         Io::Pnet if options.mark_at.is_some() => {
             let message = "pnet does not report the length of its queue: it cannot mark frames";
             Err(io::Error::new(io::ErrorKind::Unsupported, message))
         }
         Io::Pnet => {
             let pnet = PnetFrames::open(interface, options.hears)?;
-            Ok(opened(Box::new(pnet), Io::Pnet, NEVER))
+            Ok(opened(Box::new(pnet), Io::Pnet, Sends::Never))
         }
         Io::Auto | Io::Bundles => {
-            let (bundles, told) = match options.io {
-                _ if options.qdisc_bypass => (never, NEVER),
-                Io::Bundles => (always, "sent"),
-                _ => (learning, "sent once one has come"),
+            let bundles = match options.io {
+                _ if options.qdisc_bypass => Sends::Never,
+                Io::Bundles => Sends::Always,
+                _ => Sends::OnceKnown,
             };
             match by(Receives::ByRing, bundles) {
-                Ok(frames) => Ok(opened(frames, Io::Rings, told)),
+                Ok(frames) => Ok(opened(frames, Io::Rings, bundles)),
                 Err(refused) => {
                     // A missing or forbidden interface also fails here, with its own error.
                     let frames = by(Receives::ByCalls, bundles)?;
@@ -65,7 +80,7 @@ pub fn open(interface: &str, options: Options) -> io::Result<Opened> {
                         format!("no ring ({refused}): frames are copied, as with --io calls");
                     Ok(Opened {
                         notice: Some(notice),
-                        ..opened(frames, Io::Calls, told)
+                        ..opened(frames, Io::Calls, bundles)
                     })
                 }
             }
@@ -73,4 +88,13 @@ pub fn open(interface: &str, options: Options) -> io::Result<Opened> {
     }
 }
 
-const NEVER: &str = "not sent";
+impl fmt::Display for Sends {
+    /// Writes the end of a sentence about bundles.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Sends::Never => "not sent",
+            Sends::OnceKnown => "sent once the other end is known to take them",
+            Sends::Always => "sent",
+        })
+    }
+}

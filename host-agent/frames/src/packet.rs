@@ -9,7 +9,7 @@ use crate::pnet::Quiet;
 use crate::rx_ring::RxRing;
 use crate::socket::{Hears, PacketSocket};
 use crate::transmit::Transmit;
-use crate::{Frames, Link, LinkFault, Options, Received, Sink};
+use crate::{Frames, Link, LinkFault, Options, Received, Sends, Sink};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
@@ -20,7 +20,7 @@ pub struct PacketFrames {
     source: Source,
     pending: Pending,
     transmit: Transmit,
-    /// Whether to send bundles once one has come.
+    /// Whether to send bundles once the other end is known to take them.
     learns: bool,
     /// Number of frames waiting for the link from which on a new frame is marked (ECN).
     mark_at: Option<usize>,
@@ -45,13 +45,12 @@ pub(crate) enum Receives {
 }
 
 impl PacketFrames {
-    /// Opens an interface of this network namespace. `sends`: bundles to send from the start; `learns`: whether to send the kinds
-    /// of bundles that come.
+    /// Opens an interface of this network namespace.
     pub(crate) fn open(
         interface: &str,
         options: &Options,
         receives: Receives,
-        (sends, learns): (Joins, bool),
+        bundles: Sends,
     ) -> io::Result<Self> {
         let socket = PacketSocket::open(interface)?;
         if options.qdisc_bypass {
@@ -69,15 +68,19 @@ impl PacketFrames {
             Hears::Udp(_) => Checksums::Omit,
         };
         let link = Link::from_name(interface)?;
-        let bundles = limits::longest(link.index());
+        let limits = limits::longest(link.index());
+        let joins = match bundles {
+            Sends::Always => Joins::ALL,
+            Sends::Never | Sends::OnceKnown => Joins::default(),
+        };
         let counts = options.mark_at.is_some() || options.hears != Hears::Everything;
         Ok(Self {
             name: interface.to_owned(),
             socket,
             source,
             pending: Pending::new(interface, link, checksums, longest),
-            transmit: Transmit::new(interface, longest, bundles, sends, counts),
-            learns,
+            transmit: Transmit::new(interface, longest, limits, joins, counts),
+            learns: bundles != Sends::Never,
             mark_at: options.mark_at,
             marked: 0,
             marking: Vec::new(),

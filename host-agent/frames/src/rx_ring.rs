@@ -7,7 +7,8 @@
 use crate::bundle::Cut;
 use crate::intake::{About, Intake};
 use crate::slots::{self, Arrived, BLOCK, HEADROOM, SlotSize, Slots};
-use crate::socket::{PacketSocket, stripped_tag};
+use crate::socket::PacketSocket;
+use crate::vlan::stripped_tag;
 use std::io;
 
 /// The ring of a packet socket.

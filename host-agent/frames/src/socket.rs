@@ -11,10 +11,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// Requested size of a socket's buffer in bytes, with or without a ring. If the system grants less, that suffices.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 
-/// Status flag: the kernel has removed a VLAN tag from the frame, and its TPID is known. (`linux/if_packet.h`; not in `libc`.)
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-const TPID_8021Q: u16 = 0x8100;
 /// Length of the Ethernet header in bytes, the shortest frame without padding.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
@@ -237,34 +233,5 @@ fn result(value: libc::c_int) -> io::Result<libc::c_int> {
         Err(io::Error::last_os_error())
     } else {
         Ok(value)
-    }
-}
-
-/// The VLAN tag that the kernel has removed from a frame; `None`: it has removed none. The arguments describe the frame.
-pub(crate) fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
-    if status & TP_STATUS_VLAN_VALID == 0 {
-        return None;
-    }
-    let tpid = if status & TP_STATUS_VLAN_TPID_VALID != 0 {
-        tpid
-    } else {
-        TPID_8021Q
-    };
-    let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
-    Some([a, b, c, d])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_comes_from_the_status() {
-        assert_eq!(stripped_tag(1, 0x8100, 5), None);
-        assert_eq!(stripped_tag(1 << 4, 0, 5), Some([0x81, 0, 0, 5]));
-        assert_eq!(
-            stripped_tag(1 << 4 | 1 << 6, 0x88a8, 0xa02a),
-            Some([0x88, 0xa8, 0xa0, 42])
-        );
     }
 }

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use frames::bundle::{Checksums, Cut, Offload};
+use frames::vlan::{Tag, put_back, stripped_tag};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, sockopt};
 
@@ -328,15 +329,9 @@ impl Drop for Ring {
     }
 }
 
-/// Status flag: the kernel has removed a VLAN tag from the frame, and its TPID is known. (`linux/if_packet.h`; not in `libc`.)
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-const TPID_8021Q: u16 = 0x8100;
 /// Length of the Ethernet header without VLAN tags, and of two tags, in bytes.
 const ETHERNET_HEADER: u32 = 14;
 const TAGS: u32 = 8;
-/// Length of the two Ethernet addresses of a frame, after which a VLAN tag stands, in bytes.
-const ADDRESSES: usize = 12;
 
 /// Reads the description of a packet in a block that the kernel has handed over, and puts its VLAN tag back.
 ///
@@ -376,31 +371,14 @@ unsafe fn captured<'b>(packet: *mut libc::tpacket3_hdr) -> CapturedPacket<'b> {
 
 /// The virtio header that `place` begins with, and the packet that follows it, into which a VLAN tag is put back over the header's
 /// bytes; also the number of bytes put back. A packet that is too short for a tag stays as it is.
-fn with_tag(place: &mut [u8], tag: Option<[u8; 4]>) -> (Offload, usize, &mut [u8]) {
+fn with_tag(place: &mut [u8], tag: Option<Tag>) -> (Offload, usize, &mut [u8]) {
     let header = place.first_chunk().copied().unwrap_or_default();
-    let offload = Offload::from_bytes(header);
-    match tag {
-        Some(tag) if place.len() >= Offload::LEN + ADDRESSES => {
-            let start = Offload::LEN - tag.len();
-            place.copy_within(Offload::LEN..Offload::LEN + ADDRESSES, start);
-            place[start + ADDRESSES..][..tag.len()].copy_from_slice(&tag);
-            (offload, tag.len(), &mut place[start..])
-        }
-        _ => (offload, 0, &mut place[Offload::LEN..]),
-    }
-}
-
-/// The VLAN tag that the kernel has removed from a frame; `None`: it has removed none. The arguments describe the frame.
-fn stripped_tag(status: u32, tpid: u16, tci: u16) -> Option<[u8; 4]> {
-    if status & TP_STATUS_VLAN_VALID == 0 {
-        return None;
-    }
-    let tpid = match status & TP_STATUS_VLAN_TPID_VALID {
-        0 => TPID_8021Q,
-        _ => tpid,
-    };
-    let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
-    Some([a, b, c, d])
+    let start = put_back(tag, place, Offload::LEN);
+    (
+        Offload::from_bytes(header),
+        Offload::LEN - start,
+        &mut place[start..],
+    )
 }
 
 /// Size of a memory page of this machine, in bytes. A block of a ring has a whole number of pages.
