@@ -26,7 +26,7 @@ pub fn open(attachment: &str, options: Options) -> io::Result<Opened> {
         Some(Ok(number)) => Ok(Opened {
             frames: Box::new(Cable::inherited(number, WhenFull::Lose)?),
             io: options.io,
-            bundles: "not sent",
+            bundles: frames::Sends::Never,
             notice: None,
         }),
         _ => frames::open(attachment, options),
