@@ -9,7 +9,7 @@ use crate::measure::Args;
 use crate::measure::hosts::{HostPair, Segments, Stream};
 use crate::measure::programs::WEIR;
 use crate::measure::row::{Goal, Row};
-use crate::measure::veth::{Ports, in_namespace, switch_with_program};
+use crate::measure::veth::{in_namespace, switch_with_program};
 use testbeds::net::Netlink;
 
 pub const NAMES: &[&str] = &["tcp_offloads", "tcp_offloads_loss"];
@@ -33,8 +33,8 @@ pub fn run(args: &Args) -> Result<Vec<Row>> {
         goal,
         floor: None,
         note: format!(
-            "{} MB over one TCP connection, median of {ROUNDS}, bytes compared, L2 program{what}, hosts with their offloads on, \
-             ports that send bundles: {}; hosts that finish their segments, ports that learn: {}",
+            "{} MB over one TCP connection, median of {ROUNDS}, bytes compared, L2 program{what}, hosts with their offloads on: \
+             {}; hosts that finish their segments: {}",
             BYTES / 1_000_000,
             stream.note(),
             other.note()
@@ -68,11 +68,8 @@ pub fn measure() -> Result<String> {
     }
     let mut text = String::new();
     for program in [L2.to_owned(), lossy()?] {
-        for (segments, ports) in [
-            (Segments::Finished, Ports::Learn),
-            (Segments::Unfinished, Ports::Declared),
-        ] {
-            let _switch = switch_with_program(&weir, None, &program, ports)?;
+        for segments in [Segments::Finished, Segments::Unfinished] {
+            let _switch = switch_with_program(&weir, None, &program)?;
             hosts.set_segments(segments)?;
             text += &Stream::median(ROUNDS, || hosts.stream(BYTES, LIMIT))?.print();
         }

@@ -109,33 +109,16 @@ impl Drop for Running {
 
 /// Starts a switch with an L2 program between the interfaces s1 and s2, on processor `cpu` if given.
 pub fn switch(weir: &Path, cpu: Option<usize>) -> Result<Running> {
-    switch_with_program(weir, cpu, include_str!("../p4/l2.p4"), Ports::Learn)
-}
-
-/// Whether a switch's ports send bundles of frames.
-#[derive(Debug, Clone, Copy)]
-pub enum Ports {
-    /// Once a bundle has come in.
-    Learn,
-    /// From the start (`-i 1@s1,bundles`).
-    Declared,
+    switch_with_program(weir, cpu, include_str!("../p4/l2.p4"))
 }
 
 /// Starts a switch with the P4 program `text` between the interfaces s1 and s2, on processor `cpu` if given.
-pub fn switch_with_program(
-    weir: &Path,
-    cpu: Option<usize>,
-    text: &str,
-    ports: Ports,
-) -> Result<Running> {
+pub fn switch_with_program(weir: &Path, cpu: Option<usize>, text: &str) -> Result<Running> {
     let program = std::env::temp_dir().join(format!("weir-bench-{}.p4", std::process::id()));
     write(&program, text)?;
     let mut command = on_cpu(weir, cpu);
     command.arg("switch").arg(&program);
-    command.args(match ports {
-        Ports::Learn => ["-i", "1@s1", "-i", "2@s2"],
-        Ports::Declared => ["-i", "1@s1,bundles", "-i", "2@s2,bundles"],
-    });
+    command.args(["-i", "1@s1", "-i", "2@s2"]);
     command.args(["--grpc-server-addr", "127.0.0.1:0"]);
     command.stdout(Stdio::null());
     Ok(Running(command.spawn().context("cannot run weir")?))
