@@ -99,6 +99,7 @@ fn are_right(finished: &Finished, folder: &Path, commands: &[&str], expected: &s
 fn sums_are_right_and_failures_have_reasons() {
     let cases = [
         "all_reduce.py",
+        "waiting.py",
         "WEIR_NON_FINITE=gloo WEIR_ROUNDING=stochastic:7 all_reduce.py",
         "pieces.py",
         "WEIR_NON_FINITE=gloo WEIR_ROUNDING=stochastic:7 pieces.py all_reduce.py",
