@@ -1,19 +1,20 @@
-//! The thread that drives one rank of an all-reduce: it receives, sends, and watches timers.
+//! Drives one rank of an all-reduce: receives, sends, and watches timers, in the thread that calls.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use aggregation::job::WorkerId;
 use aggregation::rank::{Rank, RankError, RankEvent, Sums};
 use aggregation::{Mark, UnderWay};
-use nix::errno::Errno;
-use nix::sys::eventfd::EventFd;
 use wire::Repr;
 
+use super::carrier::io_error;
+use super::wait_set::WaitSet;
 use super::{
     AnyCarrier, CollectiveError, Command, Config, JobLock, MemberSnapshot, Reach, Shared, Standing,
     Takes,
@@ -37,12 +38,19 @@ pub struct Driver {
     config: Config,
     rank: Rank,
     carrier: AnyCarrier,
+    /// Copies of the descriptors that become readable when frames arrive; empty if the carrier has none.
+    frames: Arc<[OwnedFd]>,
     commands: Receiver<Command>,
-    wake: Arc<EventFd>,
     shared: Arc<Shared>,
     origin: Instant,
+    /// Time at which the timer of the rank's thread fires next, or at which it fired last.
+    timer_ns: u64,
+    /// Error in a caller's thread, after which the rank's thread ends the rank.
+    failed: Option<CollectiveError>,
     /// Receivers of the results, by operation number.
     waiting: HashMap<u64, Sender<Result<Sums, CollectiveError>>>,
+    /// Number of the last operation that was not small; `None` before the first.
+    last_large: Option<u64>,
     /// Time at which the last handle that could submit operations was dropped; `None` before.
     left_ns: Option<u64>,
     received: u64,
@@ -60,9 +68,8 @@ pub struct Driver {
 impl Driver {
     pub fn new(
         config: Config,
-        carrier: AnyCarrier,
+        (carrier, frames): (AnyCarrier, Arc<[OwnedFd]>),
         commands: Receiver<Command>,
-        wake: Arc<EventFd>,
         shared: Arc<Shared>,
         (place, reach): (Option<JobLock>, Option<Reach>),
     ) -> Driver {
@@ -70,11 +77,14 @@ impl Driver {
             rank: Rank::new(config.setup),
             config,
             carrier,
+            frames,
             commands,
-            wake,
             shared,
             origin: Instant::now(),
+            timer_ns: 0,
+            failed: None,
             waiting: HashMap::new(),
+            last_large: None,
             left_ns: None,
             received: 0,
             lost: None,
@@ -85,9 +95,9 @@ impl Driver {
         }
     }
 
-    /// Drives the rank until its [`Member`](super::Member) is dropped, or an error occurs, which all waiting callers get.
-    pub fn run(mut self) {
-        let ended = self.serve().map_err(|error| self.explained(error));
+    /// Ends the rank after its [`Member`](super::Member) was dropped, or after an error, which all waiting callers get.
+    pub fn end(mut self, ended: Result<(), CollectiveError>, wait_set: &WaitSet) {
+        let ended = ended.map_err(|error| self.explained(error));
         self.report();
         self.show(ended.as_ref().err().map(ToString::to_string));
         self.shared.board.close();
@@ -101,49 +111,109 @@ impl Driver {
             }
             if matches!(error, CollectiveError::Rank(RankError::Differs { .. })) {
                 // A failure of the network no longer matters.
-                let _ = self.answer_why();
+                let _ = self.answer_why(wait_set);
             }
             // Later callers notice their closed channel.
         }
     }
 
     /// After this rank has failed: stays for a while and repeats the reason to other ranks, since frames may be lost.
-    fn answer_why(&mut self) -> Result<(), CollectiveError> {
+    fn answer_why(&mut self, wait_set: &WaitSet) -> Result<(), CollectiveError> {
         let until_ns = self.now_ns().saturating_add(LINGERING_NS);
         while self.now_ns() < until_ns && self.take_commands() {
             if self.receive()? == 0 {
-                self.transmit()?;
-                self.wait()?;
+                let rest = self.settle(wait_set)?;
+                wait_set.wait(rest).map_err(io_error)?;
             }
         }
         Ok(())
     }
 
-    fn serve(&mut self) -> Result<(), CollectiveError> {
+    /// Drives the rank in its thread until no more frames have arrived. Returns the maximum time until it must be called again;
+    /// `None` if the rank has left its job.
+    pub fn serve(&mut self, wait_set: &WaitSet) -> Result<Option<Duration>, CollectiveError> {
         loop {
+            if let Some(error) = &self.failed {
+                return Err(error.clone());
+            }
             if !self.take_commands() && !self.lingers() {
-                return Ok(());
+                return Ok(None);
             }
             if self.shared.board.is_asked() {
                 self.show(None);
             }
-            self.carrier.handle_timeout(self.now_ns())?;
-            self.transmit()?;
-            self.take_events()?;
-            let received = self.receive()?;
-            self.received += received as u64;
-            self.rank.handle_timeout(self.now_ns());
-            self.take_events()?;
-            if received == 0 {
-                self.transmit()?;
-                self.report();
+            if self.turn()? == 0 {
                 if let Some(reach) = &mut self.reach {
                     reach.answer();
                 }
                 self.check_link()?;
-                self.wait()?;
+                return self.settle(wait_set).map(Some);
             }
         }
+    }
+
+    /// Handles due timers, and frames that have arrived, at most about [`BURST`]. Returns their number. Before the driver is
+    /// released, [`settle`](Self::settle) must be called.
+    pub fn turn(&mut self) -> Result<usize, CollectiveError> {
+        self.carrier.handle_timeout(self.now_ns())?;
+        self.transmit()?;
+        self.take_events()?;
+        let received = self.receive()?;
+        self.received += received as u64;
+        self.rank.handle_timeout(self.now_ns());
+        self.take_events()?;
+        Ok(received)
+    }
+
+    /// Transmits the queued frames and sets the timer of the rank's thread, before the driver is released. Returns the maximum time
+    /// until the next turn.
+    pub fn settle(&mut self, wait_set: &WaitSet) -> Result<Duration, CollectiveError> {
+        self.transmit()?;
+        self.report();
+        let now_ns = self.now_ns();
+        let due_ns = self.rank.poll_timeout();
+        let carrier_ns = self.carrier.poll_timeout(now_ns);
+        let idle = if self.left_ns.is_some() {
+            LINGERING
+        } else {
+            IDLE
+        };
+        let Some(due_ns) = due_ns.into_iter().chain(carrier_ns).min() else {
+            return Ok(idle);
+        };
+        let rest = Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        // A timer that fires too early costs one turn. To postpone it with each operation would cost a system call for each.
+        if !(now_ns + 1..=due_ns).contains(&self.timer_ns) {
+            wait_set.set_timer(rest).map_err(io_error)?;
+            self.timer_ns = due_ns;
+        }
+        Ok(rest.min(idle))
+    }
+
+    /// Copies of the descriptors that become readable when frames arrive; empty if the carrier has none.
+    pub fn frames(&self) -> &Arc<[OwnedFd]> {
+        &self.frames
+    }
+
+    /// Stops the rank after an error in a caller's thread. The rank's thread ends it.
+    pub fn fail(&mut self, error: CollectiveError) {
+        self.failed = Some(error);
+    }
+
+    /// Whether an error in a caller's thread has stopped the rank.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Submits a small operation behind the queued ones, unless a large one is then under way. Returns whether it did.
+    pub fn submit_small(&mut self, command: &mut Option<Command>) -> bool {
+        // The submitter of a queued command also wakes the rank's thread, which transmits the frames.
+        self.take_commands();
+        let is_possible = !self.shared.has_large.load(Ordering::Relaxed);
+        if let Some(command) = command.take_if(|_| is_possible) {
+            self.submit(command);
+        }
+        is_possible
     }
 
     /// Fails if the interface has carried no frames for the time after which silent ranks count as dead, and this rank waits.
@@ -208,21 +278,32 @@ impl Driver {
     fn take_commands(&mut self) -> bool {
         loop {
             match self.commands.try_recv() {
-                Ok(Command {
-                    values,
-                    reduction,
-                    answer,
-                }) => match self.rank.submit_as(values, reduction) {
-                    Ok(operation) => {
-                        self.waiting.insert(operation, answer);
-                    }
-                    Err(error) => {
-                        let failed = self.shared.lock().failed.clone();
-                        let _ = answer.send(Err(failed.unwrap_or(error.into())));
-                    }
-                },
+                Ok(command) => self.submit(command),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// Submits an operation. If the rank refuses it, the caller gets the error as its result.
+    fn submit(&mut self, command: Command) {
+        let Command {
+            values,
+            reduction,
+            is_small,
+            answer,
+        } = command;
+        match self.rank.submit_as(values, reduction) {
+            Ok(operation) => {
+                self.waiting.insert(operation, answer);
+                if !is_small {
+                    self.last_large = Some(operation);
+                    self.shared.has_large.store(true, Ordering::Relaxed);
+                }
+            }
+            Err(error) => {
+                let failed = self.shared.lock().failed.clone();
+                let _ = answer.send(Err(failed.unwrap_or(error.into())));
             }
         }
     }
@@ -255,6 +336,9 @@ impl Driver {
                 RankEvent::Done { operation, outcome } => {
                     // A caller that has its sums finds them counted.
                     self.report();
+                    if self.last_large == Some(operation) {
+                        self.shared.has_large.store(false, Ordering::Relaxed);
+                    }
                     if let Some(waiting) = self.waiting.remove(&operation) {
                         let _ = waiting.send(outcome.map_err(CollectiveError::from));
                     }
@@ -306,30 +390,6 @@ impl Driver {
             }),
             failed,
         });
-    }
-
-    /// Waits for a frame, a submitted operation or a timer.
-    fn wait(&self) -> Result<(), CollectiveError> {
-        let now_ns = self.now_ns();
-        let due_ns = self.rank.poll_timeout();
-        let carrier_ns = self.carrier.poll_timeout(now_ns);
-        let timeout = match due_ns.into_iter().chain(carrier_ns).min() {
-            Some(due_ns) => Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(IDLE),
-            None => IDLE,
-        };
-        let timeout = match self.left_ns {
-            Some(_) => timeout.min(LINGERING),
-            None => timeout,
-        };
-        let io = |error| CollectiveError::Io(Arc::new(error));
-        let readable = self.carrier.readable();
-        let reach = self.reach.as_ref().map(Reach::readable);
-        let sources = readable.into_iter().chain([self.wake.as_fd()]).chain(reach);
-        frames::wait_readable(sources, timeout).map_err(io)?;
-        match self.wake.read() {
-            Ok(_) | Err(Errno::EAGAIN) => Ok(()),
-            Err(errno) => Err(io(errno.into())),
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! A rank of an all-reduce, attached to a network: a thread that drives [`aggregation::rank::Rank`] over raw frames, or over RDMA.
 //!
-//! [`Member::all_reduce`] passes values to the thread and returns at once; [`Pending::wait`] waits for the sums. Operations
-//! are summed in the order of submission, several at a time as far as the window allows.
+//! [`Member::all_reduce`] passes values to the rank and returns at once; [`Pending::wait`] waits for the sums. Operations
+//! are summed in the order of submission, several at a time as far as the window allows. A caller submits and completes a small
+//! operation in its own thread if it can (`shared_driver.rs`).
 
 mod attach;
 mod carrier;
@@ -11,22 +12,27 @@ mod job_lock;
 mod observer;
 mod opening;
 mod reach;
+mod shared_driver;
+mod wait_set;
 
 use std::io;
-use std::os::fd::RawFd;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aggregation::rank::{RankCounters, Reduction, Setup, Sums, Values};
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use frames::bundle::MAX_FRAMES;
 
 use crate::frames::{Endpoint, Frames};
 use crate::metrics::Board;
 use driver::Driver;
 use observer::MemberSnapshot;
 use reach::Reach;
+use shared_driver::SharedDriver;
+use wait_set::WaitSet;
 
 pub use attach::{AnyCarrier, AttachError, Transport, Way, attach, attach_alone};
 pub use carrier::{Carrier, Datagrams, Rdma, Takes};
@@ -51,6 +57,8 @@ pub struct Config {
 pub struct Pending {
     sums: Receiver<Result<Sums, CollectiveError>>,
     shared: Arc<Shared>,
+    /// The rank's driver, with which the caller completes the operation while it waits; `None` if the rank's thread does.
+    driver: Option<Arc<SharedDriver>>,
 }
 
 impl Pending {
@@ -62,10 +70,26 @@ impl Pending {
 
     /// Waits at most `timeout`, and can be called again if that was not enough (`None`). The result is returned once.
     pub fn wait_for(&self, timeout: Duration) -> Option<Result<Sums, CollectiveError>> {
-        match self.sums.recv_timeout(timeout) {
+        let begun = Instant::now();
+        if let Some(driver) = self.driver.as_ref().filter(|_| !timeout.is_zero())
+            && let Some(ended) = driver.drive(timeout, || self.poll())
+        {
+            return Some(ended);
+        }
+        let left = timeout.saturating_sub(begun.elapsed());
+        match self.sums.recv_timeout(left) {
             Ok(sums) => Some(sums),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Err(self.shared.closed())),
+        }
+    }
+
+    /// The result of the operation; `None` if there is none yet.
+    fn poll(&self) -> Option<Result<Sums, CollectiveError>> {
+        match self.sums.try_recv() {
+            Ok(sums) => Some(sums),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(self.shared.closed())),
         }
     }
 
@@ -84,6 +108,8 @@ struct Shared {
     state: Mutex<State>,
     /// Status that the rank's thread writes for observers.
     board: Board<MemberSnapshot>,
+    /// Whether an operation that is not small is under way.
+    has_large: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -107,9 +133,16 @@ impl Shared {
     }
 }
 
+/// Maximum number of frames of an operation that its caller submits in its own thread: they leave as one bundle, in one system
+/// call, and to wake the rank's thread takes one, too. The thread sends larger operations while the caller continues to compute.
+const SMALL: usize = MAX_FRAMES;
+
+/// A submitted operation.
 struct Command {
     values: Values,
     reduction: Reduction,
+    /// Whether it has at most [`SMALL`] frames.
+    is_small: bool,
     answer: Sender<Result<Sums, CollectiveError>>,
 }
 
@@ -119,7 +152,7 @@ pub struct Member {
     setup: Setup,
     me: Endpoint,
     commands: Option<Sender<Command>>,
-    wake: Arc<EventFd>,
+    driver: Arc<SharedDriver>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     descriptors: Vec<RawFd>,
@@ -165,26 +198,33 @@ impl Member {
             Reach::open(job, setup.rank.0, me, &config.peers).ok()
         });
         descriptors.extend(reach.as_ref().map(Reach::descriptor));
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let wake = Arc::new(EventFd::from_flags(flags)?);
+        let wait_set = WaitSet::new()?;
+        let frames = wait_set.add_copies(carrier.readable())?;
+        descriptors.extend(frames.iter().map(AsRawFd::as_raw_fd));
+        if let Some(reach) = &reach {
+            wait_set.add(reach.readable())?;
+        }
         let shared = Arc::new(Shared::default());
         let (commands, taken) = mpsc::channel();
         let driver = Driver::new(
             config,
-            carrier,
+            (carrier, frames),
             taken,
-            Arc::clone(&wake),
             Arc::clone(&shared),
             (place, reach),
         );
+        let driver = Arc::new(SharedDriver::new(driver, wait_set));
         let thread = std::thread::Builder::new().name(format!("weir rank {}", setup.rank.0));
         Ok(Member {
             setup,
             me,
             commands: Some(commands),
-            wake,
             shared,
-            thread: Some(thread.spawn(move || driver.run())?),
+            thread: Some(thread.spawn({
+                let driver = Arc::clone(&driver);
+                move || driver.run()
+            })?),
+            driver,
             descriptors,
         })
     }
@@ -202,17 +242,32 @@ impl Member {
     ) -> Result<Pending, CollectiveError> {
         let (answer, sums) = mpsc::channel();
         let commands = self.commands.as_ref().ok_or(CollectiveError::Closed)?;
-        let sent = commands.send(Command {
+        let is_small = values.len() <= SMALL * self.setup.job.values_per_packet();
+        // The caller would transmit frames of large operations, too.
+        let is_for_caller = is_small && !self.shared.has_large.load(Ordering::Relaxed);
+        let command = Command {
             values,
             reduction,
+            is_small,
             answer,
-        });
-        sent.map_err(|_| self.shared.closed())?;
-        // The write fails only if the counter is full; the thread then wakes, too.
-        let _ = self.wake.write(1);
+        };
+        let submitted = match is_for_caller {
+            true => self.driver.submit(command),
+            false => Err(command),
+        };
+        let driver = match submitted {
+            Ok(()) => Some(Arc::clone(&self.driver)),
+            Err(command) => {
+                let sent = commands.send(command);
+                sent.map_err(|_| self.shared.closed())?;
+                self.driver.wait_set().wake();
+                None
+            }
+        };
         Ok(Pending {
             sums,
             shared: Arc::clone(&self.shared),
+            driver,
         })
     }
 
@@ -228,7 +283,7 @@ impl Member {
             self.setup,
             self.me,
             Arc::clone(&self.shared),
-            Arc::clone(&self.wake),
+            Arc::clone(self.driver.wait_set().wake_event()),
         )
     }
 }
@@ -236,7 +291,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.commands = None;
-        let _ = self.wake.write(1);
+        self.driver.wait_set().wake();
         if let Some(thread) = self.thread.take() {
             // The thread does not panic; if it did, nobody could be notified.
             let _ = thread.join();

@@ -2,6 +2,7 @@
 
 mod cli;
 mod collective;
+mod driving;
 mod metrics;
 mod rdma;
 #[path = "../support/mod.rs"]

@@ -95,6 +95,7 @@ pub trait Carrier {
     fn descriptors(&self) -> Vec<RawFd>;
 }
 
-fn io_error(error: io::Error) -> CollectiveError {
+/// The error of an interface or descriptor, for all operations of a rank.
+pub fn io_error(error: io::Error) -> CollectiveError {
     CollectiveError::Io(Arc::new(error))
 }
