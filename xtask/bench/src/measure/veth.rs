@@ -18,8 +18,8 @@ use ::bmv2::tools::Tool;
 use anyhow::{Context, Result, bail, ensure};
 use std::time::{Duration, Instant};
 pub use testbed::{
-    Ports, Running, in_namespace, ip, lay_cables, numbers_in_namespace, role, switch,
-    switch_with_program, until_forwarded,
+    Running, in_namespace, ip, lay_cables, numbers_in_namespace, role, switch, switch_with_program,
+    until_forwarded,
 };
 
 pub const NAMES: &[&str] = &["veth_cpu", "veth_vs_bmv2"];
