@@ -54,15 +54,15 @@ impl Calls {
         socket: &PacketSocket,
         intake: &mut Intake<'_>,
     ) -> io::Result<bool> {
-        while !self.has_packets() {
-            match self.receive(socket) {
-                Ok(()) => break,
-                // A bundle of a kind that this kernel cannot describe (UDP before Linux 6.2). It is lost, and its call fails.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && intake.has_room() => {
-                    intake.received.errors += 1;
-                }
-                Err(error) => return Err(error),
+        if !self.has_packets()
+            && let Err(error) = self.receive(socket)
+        {
+            // A bundle of a kind that this kernel cannot describe (UDP before Linux 6.2). It is lost, and its call fails.
+            if error.raw_os_error() == Some(libc::EINVAL) {
+                intake.received.errors += 1;
+                return Ok(true);
             }
+            return Err(error);
         }
         let Some(packet) = self.packets.get(self.next) else {
             return Ok(false);
@@ -72,6 +72,7 @@ impl Calls {
         let whole = packet.len.and_then(|len| buffer.get_mut(..len));
         let Some((header, _)) = whole.as_ref().and_then(|whole| whole.split_first_chunk()) else {
             intake.received.errors += 1;
+            intake.tell_of_long_bundle();
             return Ok(true);
         };
         let about = About {
@@ -164,4 +165,40 @@ fn auxiliary(message: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Link;
+    use crate::bundle::Checksums;
+    use crate::intake::Pending;
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    use std::sync::Arc;
+
+    /// A stream that is not connected refuses each call with EINVAL, as a packet socket does for a bundle that the kernel cannot
+    /// describe.
+    #[test]
+    fn bundles_that_the_kernel_cannot_describe_are_counted_up_to_the_budget() {
+        let refusing = socket(
+            AddressFamily::Unix,
+            SockType::Stream,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        );
+        let socket = PacketSocket::from_fd(refusing.unwrap());
+        let mut calls = Calls {
+            buffers: vec![0; BATCH * LARGEST],
+            packets: Vec::new(),
+            next: 0,
+        };
+        let link = Arc::new(Link::from_name("lo").unwrap());
+        let mut pending = Pending::new(link, Checksums::Finish, 1514);
+        let mut sink = |_: &[u8]| panic!("no frame has come");
+        let mut intake = Intake::begin(&mut pending, 2, &mut sink);
+        while intake.has_room() {
+            assert!(calls.take(&socket, &mut intake).unwrap());
+        }
+        assert_eq!((intake.received.frames, intake.received.errors), (0, 2));
+    }
 }

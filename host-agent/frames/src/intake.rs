@@ -2,14 +2,16 @@
 
 use crate::bundle::{Checksums, Cut, Joins, Malformed, Offload};
 use crate::slots::HEADROOM;
-use crate::socket::ETHERNET_HEADER;
 use crate::vlan::{Tag, put_back};
 use crate::{Link, MAX_FRAME, Received, Sink};
 use std::io;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Length of the buffer for a packet with its virtio header: an IP packet's greatest length, and the Ethernet header with tags.
-pub(crate) const LARGEST: usize = Offload::LEN + 14 + 2 * size_of::<Tag>() + 65_535;
+/// Length of the buffer for a packet with its virtio header.
+pub(crate) const LARGEST: usize = Offload::LEN + MAX_PACKET;
+/// Length of the longest packet: an IP packet's greatest length, and the Ethernet header with tags.
+pub(crate) const MAX_PACKET: usize = 14 + 2 * size_of::<Tag>() + 65_535;
 /// Longest credible time that a received frame has waited, in nanoseconds; longer ones count as 0.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 /// Maximum time, in nanoseconds, between two clock readings that count as simultaneous.
@@ -28,8 +30,7 @@ pub(crate) struct About {
 
 /// State that outlives a call of `receive`: the rest of a bundle, and what was learnt of the link.
 pub(crate) struct Pending {
-    name: String,
-    pub(crate) link: Link,
+    pub(crate) link: Arc<Link>,
     checksums: Checksums,
     /// Length of the longest frame that the interface takes, in bytes without VLAN tags, when that was last read.
     longest: usize,
@@ -41,14 +42,13 @@ pub(crate) struct Pending {
     at_ns: Option<u64>,
     /// The kinds of bundles that the other end takes: those that have come, and TCP's if the other end is a kernel's TCP.
     pub(crate) came: Joins,
-    has_warned: bool,
-    has_warned_of_length: bool,
+    /// Names of the reasons for which packets were lost and that were told.
+    told: Vec<&'static str>,
 }
 
 impl Pending {
-    pub(crate) fn new(name: &str, link: Link, checksums: Checksums, longest: usize) -> Self {
+    pub(crate) fn new(link: Arc<Link>, checksums: Checksums, longest: usize) -> Self {
         Self {
-            name: name.to_owned(),
             link,
             checksums,
             longest,
@@ -57,17 +57,42 @@ impl Pending {
             cut: None,
             at_ns: None,
             came: Joins::default(),
-            has_warned: false,
-            has_warned_of_length: false,
+            told: Vec::new(),
         }
     }
 
     /// Reads the interface's MTU again; returns whether it has grown.
     fn has_grown(&mut self) -> bool {
         let known = self.longest;
-        let mtu = self.link.mtu().unwrap_or(0);
-        self.longest = known.max(ETHERNET_HEADER + mtu as usize);
+        self.longest = known.max(self.link.longest_frame().unwrap_or(0));
         self.longest > known
+    }
+
+    /// Whether this reason was not told yet. From then on it was.
+    fn is_new(&mut self, reason: &'static str) -> bool {
+        let is_new = !self.told.contains(&reason);
+        if is_new {
+            self.told.push(reason);
+        }
+        is_new
+    }
+
+    fn warn_of_long_frame(&mut self, len: usize) {
+        if self.is_new("long frame") {
+            tracing::warn!(
+                interface = self.link.name(),
+                "frames of {len} bytes arrive and are lost: the maximum is {MAX_FRAME}; lower the MTU of the other end to 9216"
+            );
+        }
+    }
+
+    fn warn_of_long_bundle(&mut self) {
+        if self.is_new("long bundle") {
+            tracing::warn!(
+                interface = self.link.name(),
+                "bundles of more than 65,535 bytes arrive and are lost: lower the limit at the other end (`ip link set IF gso_max_size 65536`)"
+            );
+        }
     }
 
     /// Whether frames of a bundle wait.
@@ -192,19 +217,24 @@ impl<'a> Intake<'a> {
 
     fn refuse(&mut self, why: Malformed) {
         self.received.errors += 1;
-        if !std::mem::replace(&mut self.pending.has_warned, true) {
-            tracing::warn!(interface = self.pending.name, %why, "a bundle of frames is malformed, and lost");
+        if self.pending.is_new(why.name()) {
+            let interface = self.pending.link.name();
+            tracing::warn!(
+                interface,
+                reason = why.name(),
+                "a bundle of frames is lost: {why}"
+            );
         }
     }
 
     fn refuse_long(&mut self, len: usize) {
         self.received.errors += 1;
-        if !std::mem::replace(&mut self.pending.has_warned_of_length, true) {
-            tracing::warn!(
-                interface = self.pending.name,
-                "frames of {len} bytes arrive and are lost: the maximum is {MAX_FRAME}; lower the MTU of the other end to 9216"
-            );
-        }
+        self.pending.warn_of_long_frame(len);
+    }
+
+    /// Tells once that a packet is lost because it is longer than [`MAX_PACKET`].
+    pub(crate) fn tell_of_long_bundle(&mut self) {
+        self.pending.warn_of_long_bundle();
     }
 
     /// Passes on frames of the bundle as far as the budget allows.

@@ -28,18 +28,23 @@ const TCA_TBF_RATE64: u16 = 4;
 const SKIP_STATISTICS: u32 = 1 << 3;
 /// Nanoseconds of a tick, in which queue disciplines count time.
 const TICK_NS: u128 = 64;
+/// Maximum time that a bundle takes on its link in nanoseconds, like the packets of Linux's TCP: other frames wait for it, and a
+/// frame at its start waits for its end at the next switch.
+const BUNDLE_NS: u128 = 1_000_000;
 
 /// Reads the limits of the interface with this index, in the network namespace of the calling thread: the one of its card
-/// (`gso_max_size`), and the burst of a token bucket (tbf) at its root. What cannot be read is no limit.
+/// (`gso_max_size`), and the burst of a token bucket (tbf) at its root. What cannot be read is no limit, and neither is what
+/// is rare: `gso_max_segs`, a limit of IPv4 alone, a tbf's peak rate. The kernel then splits bundles that are too long.
 ///
-/// The kernel's lock for interfaces is taken: not for a hot path.
+/// The kernel's lock for interfaces is taken, so a loop that moves frames must not call this. The crate rtnetlink needs an
+/// asynchronous runtime, for which two questions are no reason.
 pub(crate) fn longest(index: u32) -> Longest {
     let mut longest = Longest::default();
     if let Some(bytes) = ask(link_request(index)).ok().as_deref().and_then(card) {
         // A packet of exactly that length is cut.
         longest.packet = longest.packet.min(bytes.saturating_sub(1));
     }
-    if let Some(bytes) = ask(qdisc_request(index)).ok().as_deref().and_then(burst) {
+    if let Some(bytes) = ask(qdisc_request(index)).ok().as_deref().and_then(bucket) {
         longest.on_link = bytes;
     }
     longest
@@ -79,7 +84,7 @@ fn qdisc_request(index: u32) -> Vec<u8> {
 
 fn message(kind: u16, body: &[u8]) -> Vec<u8> {
     let length = (HEADER + body.len()) as u32;
-    // Of a queue discipline, the kernel tells only those who ask for an echo.
+    // Without an echo, the kernel does not answer a question for a queue discipline.
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ECHO) as u16;
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend(length.to_ne_bytes());
@@ -98,8 +103,9 @@ fn card(answer: &[u8]) -> Option<usize> {
     Some(bytes as usize)
 }
 
-/// Burst of a token bucket in bytes, from the answer to [`qdisc_request`]; `None` if the root is something else.
-fn burst(answer: &[u8]) -> Option<usize> {
+/// Length of the longest bundle in bytes for a token bucket, from the answer to [`qdisc_request`]; `None` if the root is something else.
+/// It is no longer than the bucket's burst, and lasts no longer than [`BUNDLE_NS`].
+fn bucket(answer: &[u8]) -> Option<usize> {
     let attributes = attributes_of(answer, libc::RTM_NEWQDISC, QDISC)?;
     if !attribute(attributes, TCA_KIND)?.starts_with(b"tbf\0") {
         return None;
@@ -113,7 +119,8 @@ fn burst(answer: &[u8]) -> Option<usize> {
         Some(rate) => u128::from(u64::from_ne_bytes(rate)),
         None => u128::from(number(parameters, 8)?),
     };
-    Some((bytes_per_second * ticks * TICK_NS / 1_000_000_000) as usize)
+    let ns = (ticks * TICK_NS).min(BUNDLE_NS);
+    Some((bytes_per_second * ns / 1_000_000_000) as usize)
 }
 
 /// The attributes of an answer of this kind, which follow its header of `header` bytes.
@@ -138,4 +145,71 @@ fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
     Some(u32::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer with this header and these attributes.
+    fn answer(kind: u16, header: usize, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        message(kind, &[&vec![0; header], &*nested(attributes)].concat())
+    }
+
+    fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, value) in attributes {
+            bytes.extend((4 + value.len() as u16).to_ne_bytes());
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend(*value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    /// `struct tc_tbf_qopt` of a tbf with this rate, in bytes a second, and this burst, in ticks.
+    fn parameters(rate: u32, ticks: u32) -> Vec<u8> {
+        let mut bytes = vec![0; 36];
+        bytes[8..12].copy_from_slice(&rate.to_ne_bytes());
+        bytes[28..32].copy_from_slice(&ticks.to_ne_bytes());
+        bytes
+    }
+
+    fn tbf(kind: &[u8], options: &[(u16, &[u8])]) -> Option<usize> {
+        let options = nested(options);
+        let attributes: [(u16, &[u8]); 3] = [(TCA_KIND, kind), (12, &[0]), (TCA_OPTIONS, &options)];
+        bucket(&answer(libc::RTM_NEWQDISC, QDISC, &attributes))
+    }
+
+    /// The kernel's answer for `tbf rate 100mbit burst 10000`.
+    #[test]
+    fn a_bundle_fits_in_the_burst_and_lasts_a_millisecond() {
+        let slow = parameters(12_500_000, 12_500);
+        assert_eq!(tbf(b"tbf\0", &[(TCA_TBF_PARMS, &slow)]), Some(10_000));
+        let large = parameters(12_500_000, 1_000_000);
+        assert_eq!(tbf(b"tbf\0", &[(TCA_TBF_PARMS, &large)]), Some(12_500));
+        // Above 34 Gbit/s, the rate stands in an attribute of its own.
+        let fast = parameters(u32::MAX, 12_500);
+        let rate = 12_500_000_000_u64.to_ne_bytes();
+        let options: [(u16, &[u8]); 2] = [(TCA_TBF_RATE64, &rate), (TCA_TBF_PARMS, &fast)];
+        assert_eq!(tbf(b"tbf\0", &options), Some(10_000_000));
+    }
+
+    #[test]
+    fn other_answers_are_no_limit() {
+        let slow = parameters(12_500_000, 12_500);
+        assert_eq!(tbf(b"noqueue\0", &[(TCA_TBF_PARMS, &slow)]), None);
+        assert_eq!(tbf(b"tbf\0", &[(TCA_TBF_PARMS, &slow[..30])]), None);
+        assert_eq!(bucket(&answer(libc::NLMSG_ERROR as u16, 4, &[])), None);
+        assert_eq!(bucket(&[]), None);
+        let link = answer(
+            libc::RTM_NEWLINK,
+            LINK,
+            &[(IFLA_GSO_MAX_SIZE, &8000_u32.to_ne_bytes())],
+        );
+        assert_eq!(card(&link), Some(8000));
+        for end in 0..link.len() {
+            assert_eq!(card(&link[..end]), None, "{end}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::socket::ETHERNET_HEADER;
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
@@ -57,18 +58,35 @@ impl Link {
         Ok(link)
     }
 
+    /// The interface's name when this value was created.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The interface's index.
     pub fn index(&self) -> u32 {
         // Indices are positive (netdevice(7)).
         self.index.unsigned_abs()
     }
 
-    /// The interface's MTU in bytes. (/sys shows the interfaces of the namespace in which it was mounted.)
+    /// The interface's MTU in bytes, also after it was renamed. (/sys shows the interfaces of the namespace in which it was
+    /// mounted.)
     pub fn mtu(&self) -> io::Result<u32> {
-        let told = self.ask(libc::SIOCGIFMTU)?;
+        // The kernel finds an MTU by the name that the interface has now.
+        let mut request = empty();
+        request.ifr_ifru.ifru_ifindex = self.index;
+        let named = self.query(libc::SIOCGIFNAME, request)?;
+        let mut request = empty();
+        request.ifr_name = named.ifr_name;
+        let told = self.query(libc::SIOCGIFMTU, request)?;
         // SAFETY: the union's integers may hold any bits.
         let mtu = unsafe { told.ifr_ifru.ifru_mtu };
         Ok(mtu.max(0) as u32)
+    }
+
+    /// Length of the longest frame that the interface sends, in bytes without VLAN tags.
+    pub(crate) fn longest_frame(&self) -> io::Result<usize> {
+        Ok(ETHERNET_HEADER + self.mtu()? as usize)
     }
 
     /// The current fault of the interface; `None` if frames can pass.
@@ -96,8 +114,7 @@ impl Link {
     }
 
     fn ask(&self, what: libc::c_ulong) -> io::Result<libc::ifreq> {
-        // SAFETY: all fields are integers and arrays of integers, for which zero is a valid value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        let mut request = empty();
         // The last byte stays zero.
         if self.name.len() >= request.ifr_name.len() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -105,9 +122,18 @@ impl Link {
         for (to, from) in request.ifr_name.iter_mut().zip(self.name.bytes()) {
             *to = from as libc::c_char;
         }
+        self.query(what, request)
+    }
+
+    fn query(&self, what: libc::c_ulong, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
         // SAFETY: the kernel reads and writes an ifreq, which `request` is.
         let asked = unsafe { libc::ioctl(self.socket.as_raw_fd(), what as _, &raw mut request) };
         Errno::result(asked)?;
         Ok(request)
     }
+}
+
+fn empty() -> libc::ifreq {
+    // SAFETY: all fields are integers and arrays of integers, for which zero is a valid value.
+    unsafe { std::mem::zeroed() }
 }

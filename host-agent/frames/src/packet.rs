@@ -12,6 +12,7 @@ use crate::transmit::Transmit;
 use crate::{Frames, Link, LinkFault, Options, Received, Sends, Sink};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
 
 /// An interface; promiscuous while this value exists if all frames are received. The host's own frames are not received.
 pub struct PacketFrames {
@@ -53,21 +54,21 @@ impl PacketFrames {
         bundles: Sends,
     ) -> io::Result<Self> {
         let socket = PacketSocket::open(interface)?;
+        let link = Arc::new(Link::from_name(interface)?);
+        let longest = link.longest_frame()?;
         if options.qdisc_bypass {
             socket.set(libc::PACKET_QDISC_BYPASS, &1)?;
         }
-        let longest = socket.longest_frame(interface)?;
         let source = match receives {
             Receives::ByRing => Source::Ring(RxRing::new(&socket, longest, options.slots)?),
             Receives::ByCalls => Source::Calls(Box::new(Calls::new(&socket)?)),
         };
         socket.bind(options.hears)?;
-        // Whoever hears one UDP port checks its own frames, and takes a bundle's word for those in it.
+        // An agent that hears one UDP port verifies single frames itself, and the kernel vouches for those of bundles.
         let checksums = match options.hears {
             Hears::Everything => Checksums::Finish,
             Hears::Udp(_) => Checksums::Omit,
         };
-        let link = Link::from_name(interface)?;
         let limits = limits::longest(link.index());
         let joins = match bundles {
             Sends::Always => Joins::ALL,
@@ -78,8 +79,8 @@ impl PacketFrames {
             name: interface.to_owned(),
             socket,
             source,
-            pending: Pending::new(interface, link, checksums, longest),
-            transmit: Transmit::new(interface, longest, limits, joins, counts),
+            pending: Pending::new(Arc::clone(&link), checksums, longest),
+            transmit: Transmit::new(link, longest, limits, joins, counts),
             learns: bundles != Sends::Never,
             mark_at: options.mark_at,
             marked: 0,

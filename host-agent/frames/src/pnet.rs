@@ -28,6 +28,9 @@ pub struct PnetFrames {
     /// File descriptor number of pnet's own socket.
     owned: RawFd,
     link: Link,
+    /// Length of the longest frame that the interface takes, with VLAN tags, when that was last read.
+    longest: usize,
+    has_warned: bool,
     lost: usize,
     quiet: Option<Quiet>,
 }
@@ -45,6 +48,7 @@ impl PnetFrames {
                 )
             })?;
         let link = Link::from_name(&interface.name)?;
+        let longest = longest(&link)?;
         let socket = packet_socket()?;
         if let Hears::Udp(port) = hears {
             filter_udp(&socket, port)?;
@@ -70,18 +74,23 @@ impl PnetFrames {
             socket: waiting,
             owned,
             link,
+            longest,
+            has_warned: false,
             lost: 0,
             quiet: Quiet::of(hears),
         })
     }
 
     /// Takes a frame that has arrived; `None` if no frame has.
-    fn take(&mut self) -> io::Result<Option<&[u8]>> {
-        match self.receiver.next() {
+    fn take<'a>(
+        receiver: &'a mut dyn DataLinkReceiver,
+        socket: &OwnedFd,
+    ) -> io::Result<Option<&'a [u8]>> {
+        match receiver.next() {
             Ok(frame) => Ok(Some(frame)),
             Err(error) if is_passing(&error) => Ok(None),
             // pnet reports an error without its kind; reading SO_ERROR gives the kind and clears the error.
-            Err(error) => match getsockopt(&self.socket, sockopt::SocketError) {
+            Err(error) => match getsockopt(socket, sockopt::SocketError) {
                 Ok(number) if is_passing(&io::Error::from_raw_os_error(number)) => Ok(None),
                 _ => Err(error),
             },
@@ -89,18 +98,35 @@ impl PnetFrames {
     }
 }
 
+/// Length of the longest frame that an interface takes, with two VLAN tags, in bytes; at most [`MAX_FRAME`].
+fn longest(link: &Link) -> io::Result<usize> {
+    const TAGS: usize = 2 * size_of::<crate::vlan::Tag>();
+    Ok(MAX_FRAME.min(link.longest_frame()? + TAGS))
+}
+
 impl Frames for PnetFrames {
     fn receive(&mut self, budget: usize, sink: &mut dyn Sink) -> io::Result<Received> {
         let mut received = Received::default();
         while received.frames + received.errors < budget {
-            match self.take()? {
-                Some(frame) if frame.len() > MAX_FRAME => received.errors += 1,
-                Some(frame) => {
-                    received.frames += 1;
-                    sink.arrived();
-                    sink.frame(frame, 0);
-                }
-                None => break,
+            let Some(frame) = Self::take(&mut *self.receiver, &self.socket)? else {
+                break;
+            };
+            if frame.len() > self.longest {
+                self.longest = longest(&self.link).unwrap_or(self.longest);
+            }
+            if frame.len() <= self.longest {
+                received.frames += 1;
+                sink.arrived();
+                sink.frame(frame, 0);
+                continue;
+            }
+            received.errors += 1;
+            if !std::mem::replace(&mut self.has_warned, true) {
+                tracing::warn!(
+                    interface = self.name,
+                    "a packet of {} bytes, above the MTU, is lost: pnet does not split bundles; at the other end: `ethtool -K IF tx off`",
+                    frame.len()
+                );
             }
         }
         Ok(received)

@@ -5,7 +5,7 @@
 //! which is acceptable for a capture but not for a switch (docs/decisions).
 
 use crate::bundle::Cut;
-use crate::intake::{About, Intake};
+use crate::intake::{About, Intake, MAX_PACKET};
 use crate::slots::{self, Arrived, BLOCK, HEADROOM, SlotSize, Slots};
 use crate::socket::PacketSocket;
 use crate::vlan::stripped_tag;
@@ -102,6 +102,9 @@ impl RxRing {
             return Ok(0);
         }
         if is_beside || bytes.len() != HEADROOM + len {
+            if len > MAX_PACKET {
+                intake.tell_of_long_bundle();
+            }
             return Ok(Cut::lost(offload, &bytes[HEADROOM..], len));
         }
         intake.packet(about, bytes);

@@ -70,23 +70,6 @@ impl PacketSocket {
         Self { fd, index: 0 }
     }
 
-    /// Length of the longest frame that the interface currently sends, in bytes without VLAN tags.
-    pub(crate) fn longest_frame(&self, interface: &str) -> io::Result<usize> {
-        // SAFETY: plain data, for which all zeros is a value.
-        let mut request: libc::ifreq = unsafe { zeroed() };
-        let name = interface.bytes().take(libc::IFNAMSIZ - 1);
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = from as libc::c_char;
-        }
-        // SAFETY: the request is a whole `ifreq`, which outlives the call.
-        let asked =
-            unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
-        result(asked)?;
-        // SAFETY: the member that this request fills in; any bytes are an integer.
-        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-        Ok(ETHERNET_HEADER + usize::try_from(mtu).unwrap_or(0))
-    }
-
     /// Binds the socket to its interface; from then on it receives the frames that `hears` selects.
     pub(crate) fn bind(&self, hears: Hears) -> io::Result<()> {
         if let Hears::Udp(port) = hears {
@@ -142,10 +125,18 @@ impl PacketSocket {
         result(set).map(drop)
     }
 
-    fn ask<T>(&self, level: libc::c_int, option: libc::c_int, value: &mut T) -> io::Result<()> {
+    /// Reads a socket option of the protocol level `level`.
+    ///
+    /// # Safety
+    /// Any bytes are a value of `T`, as of integers and structures of them.
+    unsafe fn ask<T>(
+        &self,
+        level: libc::c_int,
+        option: libc::c_int,
+        value: &mut T,
+    ) -> io::Result<()> {
         let mut length = size_of_val(value) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes, which is the value's size; callers pass plain integers and
-        // structures of them, for which any bytes are a value.
+        // SAFETY: the kernel writes at most `length` bytes, which is the value's size.
         let asked = unsafe {
             libc::getsockopt(
                 self.fd.as_raw_fd(),
@@ -162,14 +153,16 @@ impl PacketSocket {
     pub(crate) fn overflow(&self) -> u64 {
         // SAFETY: plain data, for which all zeros is a value.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
-        self.ask(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut statistics)
+        // SAFETY: a structure of integers.
+        unsafe { self.ask(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut statistics) }
             .map_or(0, |()| statistics.tp_drops.into())
     }
 
     /// Returns and clears the socket's error, which makes it readable without a frame (the interface went down).
     pub(crate) fn take_error(&self) -> io::Result<()> {
         let mut error: libc::c_int = 0;
-        self.ask(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
+        // SAFETY: an integer.
+        unsafe { self.ask(libc::SOL_SOCKET, libc::SO_ERROR, &mut error) }?;
         match error {
             0 | libc::ENETDOWN => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),

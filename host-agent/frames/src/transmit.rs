@@ -2,6 +2,7 @@
 //! where the other end takes bundles.
 #![allow(unsafe_code)]
 
+use crate::Link;
 use crate::bundle::{Checksums, Cut, Joins, Longest, Offload, Run};
 use crate::socket::{ETHERNET_HEADER, PacketSocket};
 use std::collections::VecDeque;
@@ -9,6 +10,7 @@ use std::io;
 use std::mem::zeroed;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of packets per system call.
@@ -21,7 +23,7 @@ const MTU_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Frames to send, and the packets that the kernel has taken.
 pub(crate) struct Transmit {
-    name: String,
+    link: Arc<Link>,
     /// Bundles that the other end takes, as far as known, and that the kernel takes.
     joins: Joins,
     refused: Joins,
@@ -44,14 +46,14 @@ impl Transmit {
     /// `longest` and `bundles`: lengths of the longest frame and the longest bundle that the interface sends whole; `counts`: whether
     /// [`Self::waiting`] will be asked.
     pub(crate) fn new(
-        name: &str,
+        link: Arc<Link>,
         longest: usize,
         bundles: Longest,
         joins: Joins,
         counts: bool,
     ) -> Self {
         Self {
-            name: name.to_owned(),
+            link,
             joins,
             refused: Joins::default(),
             longest,
@@ -149,7 +151,7 @@ impl Transmit {
             // A place that was given, but not written to.
             queued -= 1;
         }
-        self.read_mtu(socket, queued);
+        self.read_mtu(queued);
         let mut first = 0;
         let mut result = Ok(());
         while first < queued && result.is_ok() {
@@ -196,7 +198,7 @@ impl Transmit {
     }
 
     /// Reads the interface's MTU again, if bundles are to be sent and some time has passed, or if it seems too low for them.
-    fn read_mtu(&mut self, socket: &PacketSocket, queued: usize) {
+    fn read_mtu(&mut self, queued: usize) {
         let bundles = self.runs[..queued].iter().filter(|run| run.count() > 1);
         let Some(longest) = bundles.map(Run::longest_frame).max() else {
             return;
@@ -205,12 +207,12 @@ impl Transmit {
             return;
         }
         self.read_at = Instant::now();
-        if let Ok(longest) = socket.longest_frame(&self.name) {
+        if let Ok(longest) = self.link.longest_frame() {
             self.longest = longest;
         }
     }
 
-    /// Whether a packet may be handed to the kernel as it is. Of single frames the kernel knows better.
+    /// Whether a packet may be handed to the kernel as it is. The kernel itself refuses single frames that are too long.
     fn fits(&self, run: &Run) -> bool {
         run.count() <= 1 || run.longest_frame() <= self.longest
     }
@@ -268,7 +270,7 @@ impl Transmit {
         self.joins = self.joins.without(self.refused);
         let protocol = if offload.joins().udp { "UDP" } else { "TCP" };
         tracing::warn!(
-            interface = self.name,
+            interface = self.link.name(),
             %why,
             "the interface takes no bundles of {protocol} frames: they are sent one by one from now on"
         );
@@ -361,7 +363,6 @@ fn is_of_link(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use std::net::UdpSocket;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tracing::span;
 
@@ -417,7 +418,13 @@ mod tests {
         let socket = PacketSocket::from_fd(socket.into());
         let warnings = Warnings::default();
         let _guard = tracing::subscriber::set_default(warnings.clone());
-        let mut transmit = Transmit::new("nowhere", 1514, Longest::default(), Joins::ALL, false);
+        let mut transmit = Transmit::new(
+            Arc::new(Link::from_name("lo").unwrap()),
+            1514,
+            Longest::default(),
+            Joins::ALL,
+            false,
+        );
         let frames: Vec<_> = (0..60).map(|number| datagram(number, 1091)).collect();
         for turn in 0..3 {
             for frame in &frames {

@@ -291,11 +291,15 @@ impl Sums {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let pending =
+        let mut pending =
             pending.ok_or_else(|| PyRuntimeError::new_err("these sums were already waited for"))?;
         let timeout = Duration::try_from_secs_f64(seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let sums = pending.wait(py, timeout)?;
+        let ended = pending.wait(py, timeout).inspect_err(|_| {
+            let mut kept = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            *kept = Some(pending);
+        })?;
+        let sums = ended.map_err(told)?;
         let contributors = self.fewest(&sums);
         // SAFETY: the caller guarantees capacity for `length` values of this type at this address, which nothing else accesses.
         unsafe {

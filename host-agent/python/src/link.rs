@@ -9,8 +9,6 @@ use host_agent::metrics::Status;
 use host_agent::serve::{Client, RemotePending};
 use pyo3::prelude::*;
 
-use crate::told;
-
 /// Maximum time until a waiting thread handles a signal.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(100);
 
@@ -87,17 +85,22 @@ impl Drop for Link {
 }
 
 impl Awaited {
-    /// Waits for the sums, with Python's lock released. A signal such as Ctrl-C ends the wait if its handler raises an exception.
-    pub fn wait(mut self, py: Python<'_>, timeout: Duration) -> PyResult<Sums> {
+    /// Waits for the sums, with Python's lock released. A signal such as Ctrl-C ends the wait if its handler raises an exception,
+    /// which is the outer error; then this can be called again.
+    pub fn wait(
+        &mut self,
+        py: Python<'_>,
+        timeout: Duration,
+    ) -> PyResult<Result<Sums, CollectiveError>> {
         let mut left = timeout;
         loop {
             let now = left.min(BETWEEN_SIGNALS);
             if let Some(ended) = py.detach(|| self.wait_for(now)) {
-                return ended.map_err(told);
+                return Ok(ended);
             }
             left -= now;
             if left.is_zero() {
-                return Err(told(py.detach(|| self.late(timeout))));
+                return Ok(Err(py.detach(|| self.late(timeout))));
             }
             py.check_signals()?;
         }

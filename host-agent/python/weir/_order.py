@@ -26,6 +26,8 @@ class Piece:
         self._order = order
         self._give = give
         self._sums = None
+        # The native half's result.
+        self._told = None
         self._error = None
         self._is_over = False
 
@@ -54,13 +56,17 @@ class Piece:
         self._give, self._error, self._is_over = None, error, True
 
     def wait(self, address, length, timeout):
-        """Waits for the sums, which are written to the address; returns the native half's result. All earlier pieces must be
-        over."""
-        try:
-            self.check()
-            return self._sums.wait(address, length, timeout.total_seconds())
-        finally:
+        """Waits for the sums, which are written to the address; returns the native half's result, also when it is called again.
+        All earlier pieces must be over. If a signal's handler raises, the wait can be called again."""
+        if self._told is None:
+            try:
+                self.check()
+                self._told = self._sums.wait(address, length, timeout.total_seconds())
+            except Exception:
+                self._order.end(self)
+                raise
             self._order.end(self)
+        return self._told
 
     def check(self):
         """Raises the error of its submission."""

@@ -101,8 +101,12 @@ class Work(_C10D.Work):
         """Whether it is completed; does not ask for its completion."""
         return self._done.is_set()
 
+    def wait_until_done(self):
+        """Waits until another thread has completed it."""
+        self._done.wait()
+
     def _finished(self):
-        """The event of its completion, for which no caller of `wait` need come: the completer's thread completes it."""
+        """The event of its completion, after the completer's thread was told to complete it."""
         if not self._is_urged:
             self._is_urged = True
             self._completer.urge()
@@ -219,11 +223,14 @@ os.register_at_fork(after_in_child=_TELLERS.forget)
 class Completer:
     """Completes works in the order of their operations, one at a time.
 
-    A caller that waits for a work completes it itself, with those before it: no other thread need wake for that. If somebody may look
-    at a work without waiting, or other ranks need its completion, a thread completes it. The thread ends when this object is deleted.
+    A caller that waits for a work completes it itself, with those before it, so no other thread has to wake. If a caller looks at a
+    work without waiting, or if other ranks need its completion, a thread completes it. The thread ends when this object is deleted.
+
+    The task of a local work waits for the switch alone. It can be interrupted by a signal, and run again from its start.
     """
 
     def __init__(self):
+        # Works with their tasks, and whether they are local. The first may be complete already.
         self._waiting = collections.deque()
         # Held by the thread that completes the first of the waiting works.
         self._turn = threading.Lock()
@@ -234,16 +241,28 @@ class Completer:
     def __del__(self):
         self._calls.put(False)
 
-    def add(self, task, work):
-        """Queues a work. The task returns its result, error bound, and minimum number of contributors."""
-        self._waiting.append((task, work))
+    def add(self, task, work, is_local):
+        """Queues a work. The task returns its result, error bound, and minimum number of contributors. For a work that is not
+        local, call :meth:`urge` next."""
+        self._waiting.append((task, work, is_local))
 
     def complete(self, work):
-        """Completes the waiting works up to this one, unless another thread does."""
-        while not work.is_done():
-            with self._turn:
-                if not work.is_done():
-                    _end_next(self._waiting)
+        """Completes the waiting works up to this one. The thread completes those that are not local: they wait for Gloo, in which
+        no signal ends a wait."""
+        try:
+            while not work.is_done():
+                with self._turn:
+                    if work.is_done():
+                        return
+                    _, first, is_local = self._waiting[0]
+                    if is_local or first.is_done():
+                        _end_first(self._waiting)
+                        continue
+                first.wait_until_done()
+        except BaseException:
+            # A signal's handler has raised: the thread continues.
+            self.urge()
+            raise
 
     def urge(self):
         """Makes the thread complete all waiting works."""
@@ -261,18 +280,18 @@ def _end_all(calls, waiting, turn):
         while waiting:
             with turn:
                 if waiting:
-                    _end_next(waiting)
+                    _end_first(waiting)
 
 
-def _end_next(waiting):
+def _end_first(waiting):
     # A separate call: afterwards, no variable keeps the completed work alive.
-    task, work = waiting.popleft()
-    try:
-        result, error_bound, contributors = task()
-    except Exception as error:  # noqa: BLE001: the waiting caller raises it
-        work.finish(error=error)
-    except BaseException:
-        work.finish(error=RuntimeError("weir: interrupted"))
-        raise
-    else:
-        work.finish(result, error_bound, contributors)
+    task, work, _ = waiting[0]
+    if not work.is_done():
+        try:
+            result, error_bound, contributors = task()
+        except Exception as error:  # noqa: BLE001: the waiting caller raises it
+            work.finish(error=error)
+        else:
+            work.finish(result, error_bound, contributors)
+    # Only now: after a signal, the work is still the first.
+    waiting.popleft()

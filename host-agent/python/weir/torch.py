@@ -350,25 +350,28 @@ class WeirGroup(Named, Composed, HostToHost, dist.ProcessGroup):
 
         def finish_all():
             try:
-                return finish()
+                outcome = finish()
             except NonFinite:
                 # This error concerns one piece: the other ones are summed.
                 if given is not None:
                     given.drain(self._timeout)
+                    given.end()
                 raise
             except Exception as error:
                 if given is not None:
                     given.end(error)
-                raise
-            finally:
-                if given is not None:
                     given.end()
+                raise
+            if given is not None:
+                given.end()
+            return outcome
 
+        # Values that are not finite go by Gloo.
+        is_local = is_local and self._non_finite != _settings.GLOO
         work = Work(self._kept, self._completer)
-        self._completer.add(finish_all, work)
-        # Other ranks wait for pieces that are not submitted before others of this rank are complete. Values that are not finite
-        # go by Gloo.
-        if not is_local or self._order.holds_any or self._non_finite == _settings.GLOO:
+        self._completer.add(finish_all, work, is_local)
+        # Other ranks wait for pieces that are not submitted before others of this rank are complete.
+        if not is_local or self._order.holds_any:
             self._completer.urge()
         return work
 

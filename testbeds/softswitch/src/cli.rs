@@ -234,6 +234,19 @@ fn start(args: Args) -> Result<instance::Instance, String> {
         qdisc_bypass: args.qdisc_bypass,
         ..ports::Options::default()
     };
+    let sends_none = matches!(options.io, Io::Rings | Io::Calls | Io::Pnet);
+    if let Some(interface) = args.interfaces.iter().find(|interface| interface.bundles)
+        && (sends_none || options.qdisc_bypass)
+    {
+        let why = match options.qdisc_bypass {
+            true => "--qdisc-bypass".to_owned(),
+            false => format!("--io {}", options.io),
+        };
+        let Interface { port, name, .. } = interface;
+        return Err(format!(
+            "error: port {port}: with {why}, no bundles are sent; use `-i {port}@{name}` without `,bundles`"
+        ));
+    }
     let mut attached: Vec<(u32, Box<dyn Frames>)> = Vec::new();
     for (Interface { port, name, .. }, opened) in
         args.interfaces
@@ -242,6 +255,12 @@ fn start(args: Args) -> Result<instance::Instance, String> {
     {
         let failed = |error| format!("error: port {port}: interface {name}: {error}");
         let opened = opened.map_err(failed)?;
+        let (io, bundles) = (opened.io, opened.bundles);
+        tracing::info!(
+            port,
+            interface = name,
+            "frames pass by {io}, bundles are {bundles}"
+        );
         if let Some(notice) = opened.notice {
             cli_io::stderr::tell(format_args!("port {port}: interface {name}: {notice}\n"));
         }

@@ -47,7 +47,7 @@ impl PacketSocket {
         )?;
         // The kernel then says which packets are bundles, and which checksums are unfinished.
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
-        let mtu = mtu(&socket, interface)?;
+        let mtu = frames::Link::from_name(interface)?.mtu()?;
         attach(
             &socket,
             filter.program(snap.max(1), ETHERNET_HEADER + mtu + TAGS),
@@ -387,22 +387,6 @@ pub fn page_bytes() -> u32 {
     // SAFETY: sysconf(3) takes no pointers.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u32::try_from(bytes).unwrap_or(4096)
-}
-
-fn mtu(socket: &OwnedFd, interface: &str) -> io::Result<u32> {
-    // SAFETY: plain data, for which all zeros is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The kernel has found the interface by its name, so the name is short enough, with a zero at its end.
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: the kernel reads and writes one ifreq.
-    Errno::result(unsafe {
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request)
-    })?;
-    // SAFETY: SIOCGIFMTU fills this member of the union.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    Ok(u32::try_from(mtu).unwrap_or(0))
 }
 
 fn attach(socket: &OwnedFd, mut program: Vec<libc::sock_filter>) -> io::Result<()> {

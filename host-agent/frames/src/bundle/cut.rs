@@ -123,7 +123,13 @@ impl Bundle {
             (Offload::UDP_L4, _) => (false, None),
             (kind, _) => return Err(Malformed::UnknownKind(kind)),
         };
-        let headers = Headers::parse(packet, packet.len())?;
+        let headers = match Headers::parse(packet, packet.len()) {
+            Err(Malformed::Protocol) if tcp => return Err(Malformed::Tunnel),
+            headers => headers?,
+        };
+        if tcp && !headers.tcp {
+            return Err(Malformed::Tunnel);
+        }
         if headers.tcp != tcp || ipv6.is_some_and(|ipv6| headers.ipv6 != ipv6) {
             return Err(Malformed::Protocol);
         }

@@ -1,4 +1,4 @@
-//! The protocols whose bundles somebody takes.
+//! Protocols of bundles.
 
 /// Protocols whose bundles the peer takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -33,6 +33,12 @@ pub enum Malformed {
     /// The bundle's protocol differs from that of its kind.
     #[error("the bundle's protocol is not the one of its kind")]
     Protocol,
+    /// TCP segments that are in UDP (VXLAN, Geneve), GRE or IP. The virtio header describes the inner packet alone.
+    #[error(
+        "it has TCP segments in a tunnel; at the sending end, let the kernel split them before the tunnel (`ethtool -K IF tso off \
+         gso off`, IF: the interface that carries the tunnel)"
+    )]
+    Tunnel,
     /// The packet ends within its headers.
     #[error("the bundle ends within its headers")]
     Truncated,
@@ -73,6 +79,7 @@ impl Malformed {
             Malformed::ManySegments => "too many segments",
             Malformed::NotIp => "not IP",
             Malformed::Protocol => "other protocol",
+            Malformed::Tunnel => "tunnel",
             Malformed::Truncated => "truncated",
             Malformed::HeadersLong => "long headers",
             Malformed::HeaderShort => "short header",

@@ -100,15 +100,20 @@ fn a_kind_of_another_protocol() {
             let udp = at < 2 && other_at < 2;
             if at != other_at && !udp {
                 let kind = other.build().0.kind;
-                refuse(bundle, Malformed::Protocol, |offload, _| {
-                    offload.kind = kind
-                });
+                // A virtio header that names TCP before another protocol describes the inner packet of a tunnel.
+                let expected = match at < 2 && other_at >= 2 {
+                    true => Malformed::Tunnel,
+                    false => Malformed::Protocol,
+                };
+                refuse(bundle, expected, |offload, _| offload.kind = kind);
             }
         }
         let protocol = if bundle.ipv6 { 20 } else { 23 };
-        refuse(bundle, Malformed::Protocol, |_, packet| {
-            packet[protocol] = 132
-        });
+        let expected = match at < 2 {
+            true => Malformed::Protocol,
+            false => Malformed::Tunnel,
+        };
+        refuse(bundle, expected, |_, packet| packet[protocol] = 132);
     }
 }
 
