@@ -276,6 +276,13 @@ impl Member {
 
 #[pymethods]
 impl Sums {
+    /// Whether the sums, or their error, were returned. If [`wait`](Self::wait) raises before that, a signal's handler has raised.
+    #[getter]
+    fn is_over(&self) -> bool {
+        let pending = self.pending.lock();
+        pending.unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     /// Waits for the sums and writes them to `address`, which has capacity for `length` values of the submitted type, or for
     /// the bytes of a broadcast; writes nothing if the rank takes none. Returns the error bound, and the smallest number of
     /// contributors of any chunk.

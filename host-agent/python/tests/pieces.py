@@ -112,7 +112,7 @@ def silent(*_):
 
 
 class Silent:
-    wait = silent
+    wait, is_over = silent, True
 
 
 with order.operation() as operation:

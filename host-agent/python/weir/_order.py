@@ -18,6 +18,11 @@ def pieces(values):
     return [(at, min(at + PIECE, values)) for at in range(0, values, PIECE)]
 
 
+class Interrupted(BaseException):
+    """A signal's handler has raised the exception that is this one's cause, while this thread waited for sums. It is no error of the
+    operation, so code that handles such errors does not see it."""
+
+
 class Piece:
     """Values that are submitted in their turn."""
 
@@ -57,12 +62,14 @@ class Piece:
 
     def wait(self, address, length, timeout):
         """Waits for the sums, which are written to the address; returns the native half's result, also when it is called again.
-        All earlier pieces must be over. If a signal's handler raises, the wait can be called again."""
+        All earlier pieces must be over. After :class:`Interrupted`, the wait can be called again."""
         if self._told is None:
             try:
                 self.check()
                 self._told = self._sums.wait(address, length, timeout.total_seconds())
-            except Exception:
+            except Exception as error:
+                if self._sums is not None and not self._sums.is_over:
+                    raise Interrupted from error
                 self._order.end(self)
                 raise
             self._order.end(self)

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import torch
 
+from ._order import Interrupted
 from ._rows import are_copied, put_back
 
 _C10D = torch._C._distributed_c10d
@@ -259,8 +260,11 @@ class Completer:
                         _end_first(self._waiting)
                         continue
                 first.wait_until_done()
+        except Interrupted as interrupted:
+            # The thread continues.
+            self.urge()
+            raise interrupted.__cause__ from None
         except BaseException:
-            # A signal's handler has raised: the thread continues.
             self.urge()
             raise
 
