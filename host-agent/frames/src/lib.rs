@@ -5,7 +5,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `open.rs`, `options.rs` | opening of an interface, and the words of `--io` |
+//! | `open.rs`, `options.rs` | opening of an interface, the words of `--io`, and when bundles are sent |
 //! | `packet.rs` | an interface through a packet socket (packet(7)) |
 //! | `rx_ring.rs`, `slots.rs` | receiving through memory shared with the kernel |
 //! | `calls.rs` | receiving by system calls |
@@ -46,8 +46,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 pub use cable::{Cable, WhenFull};
 pub use inherited::inherited;
 pub use link::{Link, LinkFault};
-pub use open::{Opened, Sends, open};
-pub use options::{Io, MOST_MARK_AT, Options};
+pub use open::{Opened, open};
+pub use options::{Io, MOST_MARK_AT, Options, Sends};
 pub use packet::PacketFrames;
 pub use pnet::PnetFrames;
 pub use side_by_side::side_by_side;

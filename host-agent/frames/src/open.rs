@@ -1,19 +1,8 @@
 //! Opening of an interface, by the fastest back end that the system allows.
 
 use crate::packet::{PacketFrames, Receives};
-use crate::{Frames, Io, MOST_MARK_AT, Options, PnetFrames};
-use std::{fmt, io};
-
-/// When a back end sends bundles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sends {
-    /// Never.
-    Never,
-    /// As soon as something has arrived that shows that the other end takes them.
-    OnceKnown,
-    /// From the start.
-    Always,
-}
+use crate::{Frames, Io, MOST_MARK_AT, Options, PnetFrames, Sends};
+use std::io;
 
 /// An interface after it was opened.
 pub struct Opened {
@@ -85,16 +74,5 @@ pub fn open(interface: &str, options: Options) -> io::Result<Opened> {
                 }
             }
         }
-    }
-}
-
-impl fmt::Display for Sends {
-    /// Writes the end of a sentence about bundles.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Sends::Never => "not sent",
-            Sends::OnceKnown => "sent once the other end is known to take them",
-            Sends::Always => "sent",
-        })
     }
 }

@@ -93,3 +93,25 @@ impl Options {
         }
     }
 }
+
+/// When a back end sends bundles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sends {
+    /// Never.
+    Never,
+    /// As soon as something has arrived that shows that the other end takes them.
+    OnceKnown,
+    /// From the start.
+    Always,
+}
+
+impl fmt::Display for Sends {
+    /// Writes the end of a sentence about bundles.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Sends::Never => "not sent",
+            Sends::OnceKnown => "sent once the other end is known to take them",
+            Sends::Always => "sent",
+        })
+    }
+}
