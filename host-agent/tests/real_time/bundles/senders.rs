@@ -58,7 +58,7 @@ fn a_bundle_passes_a_token_bucket_whole() {
     }
     let mut has_tbf = true;
     let (mut port, far) = opened("shaped", "shaped1", Io::Bundles, || {
-        let bucket = "qdisc add dev shaped root tbf rate 100mbit burst 10000 limit 1000000";
+        let bucket = "qdisc add dev shaped root tbf rate 200mbit burst 10000 limit 1000000";
         let status = Command::new("tc").args(bucket.split(' ')).status();
         has_tbf = status.is_ok_and(|status| status.success());
     });
