@@ -31,5 +31,6 @@ try:
     dist.all_reduce(torch.ones(1000))
 except RuntimeError:
     print("right", flush=True)
-time.sleep(1 if rank == 0 else 0)
+# The other rank may still wait for its error, and must not find this one gone before the third.
+time.sleep(3 if rank == 0 else 2)
 os._exit(0)
