@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{JOB, Switch, endpoint, next};
+use crate::support::{JOB, Switch, endpoint, job, next};
 use aggregation::Destination;
 use aggregation::job::TreePosition;
-use aggregation::job::{ChunkId, Job, JobConfig, JobId, WorkerId};
+use aggregation::job::{ChunkId, WorkerId};
 use aggregation::rank::{Carry, Lateness, Reduction, Setup, Sums, Values, f16};
 use aggregation::rto::Retransmission;
 use cluster::ranks::{RankSlotSwitch, RankSwitch};
@@ -14,18 +14,6 @@ use host_agent::frames::{Cable, Endpoint, Frames, WhenFull, asking, build, open}
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use wire::{Packet, Repr};
-
-fn job(workers: u16) -> Job {
-    let config = JobConfig {
-        job: JobId(JOB),
-        workers,
-        window: 64,
-        values_per_packet: 256,
-        values_per_round: 0,
-        first_chunk: ChunkId(0),
-    };
-    Job::new(config).unwrap()
-}
 
 /// Members at a switch that loses every `loses`th frame that it sends.
 fn network(workers: u16, loses: Option<u64>) -> (Switch, Vec<Member>) {

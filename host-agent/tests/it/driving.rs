@@ -4,31 +4,18 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{JOB, Switch, addressed, endpoint, next};
+use crate::support::{Switch, endpoint, job};
 use aggregation::WorkerId;
-use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::rank::{Setup, Values};
 use aggregation::rto::Retransmission;
-use cluster::ranks::{RankSlotSwitch, RankSwitch};
+use cluster::ranks::RankSlotSwitch;
 use host_agent::collective::{CollectiveError, Config, Member, Pending};
-use host_agent::frames::{Cable, Endpoint, Frames, WhenFull, build, open};
+use host_agent::frames::{Cable, Endpoint, WhenFull};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 /// Maximum wait for an operation that must complete.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn job(workers: u16) -> Job {
-    let config = JobConfig {
-        job: JobId(JOB),
-        workers,
-        window: 64,
-        values_per_packet: 256,
-        values_per_round: 0,
-        first_chunk: ChunkId(0),
-    };
-    Job::new(config).unwrap()
-}
 
 /// Ranks of a job, with the switch's ends of their cables.
 fn ranks(workers: u16, retransmission: Retransmission) -> (Vec<Cable>, Vec<Member>) {
@@ -305,60 +292,4 @@ fn a_caller_learns_that_the_rank_was_closed() {
     let error = caller.join().unwrap();
     assert!(matches!(error, CollectiveError::Closed), "{error}");
     assert!(begun.elapsed() < PATIENCE / 2);
-}
-
-/// Time of sequential small operations of two ranks, each in a thread, at a switch that takes frames from both as they come.
-#[test]
-#[ignore = "a measurement: run it alone"]
-fn time_of_sequential_small_operations() {
-    const OPERATIONS: usize = 10_000;
-    let (mut ports, members) = ranks(2, Retransmission::of_ranks());
-    let slots = RankSlotSwitch::new(job(2));
-    let until = std::sync::Arc::new(AtomicBool::new(false));
-    let over = std::sync::Arc::clone(&until);
-    let switch = std::thread::spawn(move || {
-        let (mut slots, mut frame) = (slots, Vec::new());
-        while !over.load(Ordering::Relaxed) {
-            let waits = ports.iter().filter_map(|port| port.readable());
-            let _ = frames::wait_readable(waits, Duration::from_millis(10));
-            for port in 0..ports.len() {
-                let from = port as u16;
-                while let Ok(Some(came)) = next(&mut ports[port], Duration::ZERO) {
-                    let (to, addressee) = addressed(&came, from);
-                    let Some(own) = open(&came, addressee).map(<[u8]>::to_vec) else {
-                        continue;
-                    };
-                    let mut out = Vec::new();
-                    slots.handle(0, WorkerId(from), to, &own, &mut out);
-                    for (to, payload) in out {
-                        build(&mut frame, endpoint(from), endpoint(to.0), &payload);
-                        let _ = ports[usize::from(to.0)].send(&frame);
-                    }
-                }
-            }
-        }
-    });
-    let callers: Vec<_> = members
-        .into_iter()
-        .map(|member| {
-            std::thread::spawn(move || {
-                let begun = Instant::now();
-                for _ in 0..OPERATIONS {
-                    let values = Values::Integers(vec![1; 256]);
-                    member.all_reduce(values).unwrap().wait(PATIENCE).unwrap();
-                }
-                (begun.elapsed(), member)
-            })
-        })
-        .collect();
-    for caller in callers {
-        let (took, member) = caller.join().unwrap();
-        println!(
-            "{:.1} µs per operation",
-            took.as_secs_f64() * 1e6 / OPERATIONS as f64
-        );
-        println!("{:?}", member.counters());
-    }
-    until.store(true, Ordering::Relaxed);
-    switch.join().unwrap();
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use aggregation::job::{ChunkId, Job, JobConfig, JobId};
 use aggregation::{Destination, WorkerId};
 use cluster::ranks::RankSwitch;
 use host_agent::frames::{Endpoint, Frames, Mac, asking, build, open, receive_within, sum};
@@ -105,4 +106,18 @@ impl Drop for Switch {
             thread.join().expect("the switch runs to its end");
         }
     }
+}
+
+/// A job of this many ranks, with a window of 64 frames of 256 values.
+#[allow(dead_code)] // one of the two programs uses it
+pub fn job(workers: u16) -> Job {
+    let config = JobConfig {
+        job: JobId(JOB),
+        workers,
+        window: 64,
+        values_per_packet: 256,
+        values_per_round: 0,
+        first_chunk: ChunkId(0),
+    };
+    Job::new(config).unwrap()
 }

@@ -123,14 +123,18 @@ impl Bundle {
             (Offload::UDP_L4, _) => (false, None),
             (kind, _) => return Err(Malformed::UnknownKind(kind)),
         };
+        let other_protocol = match tcp {
+            true => Malformed::Tunnel,
+            false => Malformed::Protocol,
+        };
         let headers = match Headers::parse(packet, packet.len()) {
-            Err(Malformed::Protocol) if tcp => return Err(Malformed::Tunnel),
+            Err(Malformed::Protocol) => return Err(other_protocol),
             headers => headers?,
         };
-        if tcp && !headers.tcp {
-            return Err(Malformed::Tunnel);
+        if headers.tcp != tcp {
+            return Err(other_protocol);
         }
-        if headers.tcp != tcp || ipv6.is_some_and(|ipv6| headers.ipv6 != ipv6) {
+        if ipv6.is_some_and(|ipv6| headers.ipv6 != ipv6) {
             return Err(Malformed::Protocol);
         }
         let pseudo = pseudo(offload, packet, inserted, headers)?;
