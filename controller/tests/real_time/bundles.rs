@@ -156,7 +156,8 @@ fn watch(interfaces: [&'static str; 6]) -> Repeated<[[usize; 2]; 6]> {
             let received = socket.receive(1000, &mut take).unwrap();
             *all += received.errors;
             *long += received.errors;
-            assert_eq!(socket.overflow(), Some(0), "{} is whole", socket.name());
+            // With a buffer of Debian's default size, some packets are only counted.
+            *all += socket.overflow().expect("a count") as usize;
         }
         before != counts.map(|[all, _]| all)
     })
